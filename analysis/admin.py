@@ -8,9 +8,9 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from studies.access import is_researcher, own, owns, visible
-from studies.admin.access import OfferedFilters, ReadOnly, VisibleStudies
-from studies.admin.forms.fields import RowChoice, moment_field
+from studies.access import filter_allowed, filter_own, is_owner_or_admin, is_researcher
+from studies.admin.access import ReadOnlyAdmin, RestrictedLookupAdmin, StudyFilter
+from studies.admin.forms.fields import RowChoiceField, moment_field
 from studies.admin.forms.words import CleanWords
 from studies.models import Study
 
@@ -29,7 +29,7 @@ class TokenForm(CleanWords, forms.ModelForm):
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(OfferedFilters):
+class ApiTokenAdmin(RestrictedLookupAdmin):
     """A researcher's own tokens. One is made and revoked, never changed; administrators see everybody's."""
 
     list_display = ("name", "scope", "study", "user", "created_at", "expires_at", "used_at", "revoked", "revoke_link")
@@ -52,13 +52,13 @@ class ApiTokenAdmin(OfferedFilters):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_queryset(self, request):
-        return own(request.user, super().get_queryset(request).order_by("-pk"), "user")
+        return filter_own(request.user, super().get_queryset(request).order_by("-pk"), "user")
 
     def has_module_permission(self, request):
         return is_researcher(request.user)
 
     def has_view_permission(self, request, obj=None):
-        return is_researcher(request.user) if obj is None else owns(request.user, obj.user_id)
+        return is_researcher(request.user) if obj is None else is_owner_or_admin(request.user, obj.user_id)
 
     def has_add_permission(self, request):
         return self.has_module_permission(request)
@@ -71,9 +71,10 @@ class ApiTokenAdmin(OfferedFilters):
 
     def get_form(self, request, obj=None, change=False, **kwargs):
         rows = {
-            row.pk: row for row in visible(request.user, Study.objects.filter(archived_at=None)).order_by("-pk")[:200]
+            row.pk: row
+            for row in filter_allowed(request.user, Study.objects.filter(archived_at=None)).order_by("-pk")[:200]
         }
-        choice = RowChoice(
+        choice = RowChoiceField(
             rows, empty="all of mine", required=False, help_text="Only this study; empty: all that you may see."
         )
         form = type("TokenForm", (TokenForm,), {"study": choice})
@@ -137,9 +138,9 @@ class ApiTokenAdmin(OfferedFilters):
 
 
 @admin.register(AnalysisRun)
-class AnalysisRunAdmin(ReadOnly):
+class AnalysisRunAdmin(ReadOnlyAdmin):
     list_display = ("number", "study", "at", "by", "responses_n", "code_version", "short_hash")
-    list_filter = (VisibleStudies,)
+    list_filter = (StudyFilter,)
     list_select_related = ("study", "by")
     list_per_page = 50
     fields = (

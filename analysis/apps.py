@@ -7,5 +7,5 @@ class AnalysisConfig(AppConfig):
     def ready(self):
         from . import exclusions, protocols
 
-        exclusions.load()
-        protocols.load()
+        exclusions.load_rules()
+        protocols.load_analyses()

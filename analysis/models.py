@@ -6,14 +6,14 @@ from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from studies.models import Study
-from studies.models.fields import link, optional_link
+from studies.models.fields import optional_foreign_key, protected_foreign_key
 from studies.models.guards import AppendOnlyModel
 
 
 class AnalysisRun(AppendOnlyModel):
     """A numbered analysis of a study: what went in, what came out, by which code."""
 
-    study = link(Study, "analyses")
+    study = protected_foreign_key(Study, "analyses")
     number = models.PositiveIntegerField()
     parameters = models.JSONField(default=dict)
     responses_n = models.PositiveIntegerField()
@@ -23,7 +23,7 @@ class AnalysisRun(AppendOnlyModel):
     seed = models.CharField(max_length=64)
     result = models.JSONField()
     result_sha256 = models.CharField(max_length=64)
-    by = optional_link(settings.AUTH_USER_MODEL)
+    by = optional_foreign_key(settings.AUTH_USER_MODEL)
     at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -38,7 +38,7 @@ class AnalysisRun(AppendOnlyModel):
 class Figure(AppendOnlyModel):
     """A figure of an analysis, drawn once by its job: SVG for the page, PDF for the paper."""
 
-    run = link(AnalysisRun, "figures")
+    run = protected_foreign_key(AnalysisRun, "figures")
     name = models.CharField(max_length=60)
     svg = models.TextField()
     pdf = models.BinaryField()

@@ -16,17 +16,19 @@ class AnnotatorsConfig(AppConfig):
         from .recruitment import signals as recruitment_signals
         from .recruitment.panels import sync as panel_work
 
-        channels.load()
+        channels.load_channels()
         panel_work.register_step("approves", approving.approve_matched)
         for signal, receiver in (
-            (studies_signals.clearing_tries, tries.clear_tries),
-            (studies_signals.deleting_draft, tries.clear_people),
-            (studies_signals.checking_draft, promises.problems_of),
+            (studies_signals.deleting_test_runs, tries.erase_test_data),
+            (studies_signals.deleting_draft, tries.delete_draft_recruitments),
+            (studies_signals.checking_draft, promises.find_pay_problems),
             (studies_signals.counting_progress, monitor.progress_of),
-            (recruitment_signals.collect_hindrances, receivers.name_missing_promises),
-            (recruitment_signals.collect_alerts, receivers.name_kept_ids),
-            (recruitment_signals.submissions_taken_in, receivers.settle_ledger),
+            (recruitment_signals.collect_obstacles, receivers.collect_pay_obstacles),
+            (recruitment_signals.collect_alerts, receivers.collect_retention_alerts),
+            (recruitment_signals.submissions_imported, receivers.settle_ledger),
         ):
             signal.connect(receiver, dispatch_uid=f"{receiver.__module__}.{receiver.__qualname__}")
-        answers = import_job.Importer(imports.import_answers, imports.refusal, "import_answers", "Write the answers")
+        answers = import_job.Importer(
+            imports.import_answers, imports.reason_not_importable, "import_answers", "Write the answers"
+        )
         import_job.register("answers", answers)

@@ -4,7 +4,7 @@ import logging
 
 from studies.models import Study
 from studies.services import jobs, lifecycle
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
 from .models import Assignment, PanelEvent, PanelIdentity, PanelSubmission, Recruitment
 from .pay import keeping
@@ -14,26 +14,26 @@ from .recruitment.panels import sync as panel_work
 
 logger = logging.getLogger("heval.annotators")
 
-jobs.register(panel_work.KIND, readable=(NotNow,), exclusive=True)(panel_work.work)
-jobs.register(news.KIND, readable=(NotNow,), exclusive=True)(news.work)
+jobs.register(panel_work.KIND, user_facing=(ActionRefused,), exclusive=True)(panel_work.run_sync_job)
+jobs.register(news.KIND, user_facing=(ActionRefused,), exclusive=True)(news.run_incremental_sync_job)
 
 
 @jobs.every(panel_work.OPEN_EVERY)
-def ask_panels() -> int:
+def schedule_panel_syncs() -> int:
     """What panels show is read; what they were told is sent."""
-    return panel_work.ask_all()
+    return panel_work.schedule_all_syncs()
 
 
-@jobs.every(news.EVERY)
-def look_at_news() -> int:
+@jobs.every(news.EVERY_SECONDS)
+def schedule_event_syncs() -> int:
     """What panels told of is looked at, also where a job ended before it was done."""
-    return news.look_everywhere()
+    return news.schedule_pending_syncs()
 
 
 @jobs.every(60)
-def give_back_expired_places() -> int:
+def release_expired_places() -> int:
     """Places whose time is over go to the next person."""
-    return assign.sweep()
+    return assign.release_expired_places()
 
 
 @jobs.every(60)
@@ -47,18 +47,18 @@ def end_grace_periods() -> int:
     """Studies that were closed long enough ago take no more answers: what is still sent is kept as late."""
     ended = lifecycle.finish_due()
     if ended:
-        assign.sweep()
+        assign.release_expired_places()
     return ended
 
 
 @jobs.every(3600)
-def erase_panel_ids() -> int:
+def erase_person_ids() -> int:
     """Raw ids of people all of whose studies were closed longer ago than those studies declared, and who are owed nothing any more."""
-    due, owed = keeping.over(), keeping.unpaid()
+    due, owed = keeping.past_erasure_study_ids(), keeping.unpaid_payments()
     owed_work, owed_people = owed.values("assignment"), owed.values("assignment__annotator")
     ids = Assignment.objects.filter(study__in=due).exclude(external_ids={}).exclude(pk__in=owed_work)
     ids.update(external_ids={})
-    reconcile.forget(Recruitment.objects.filter(study__in=due), but=owed_work)
+    reconcile.erase_submission_ids(Recruitment.objects.filter(study__in=due), except_assignments=owed_work)
     PanelEvent.objects.filter(recruitment__study__in=due).delete()
     kept = Assignment.objects.exclude(study__in=due).values("annotator")
     # People whom a panel shows and who never came here may still be written to, and paid.
@@ -70,13 +70,13 @@ def erase_panel_ids() -> int:
 
 
 @jobs.every(3600)
-def forget_messages() -> int:
+def delete_old_panel_events() -> int:
     """Panels' messages that cannot be repeated any more."""
-    return news.forget_messages()
+    return news.delete_old_events()
 
 
 @jobs.every(3600)
-def count_places() -> int:
+def check_place_counts() -> int:
     """A check that what batches say is what assignments are; a difference is a fault, and is logged as one."""
     wrong = assign.miscounted_batches()
     for number, claimed, held in wrong[:20]:
@@ -85,6 +85,6 @@ def count_places() -> int:
 
 
 @jobs.every(300)
-def note_usual_times() -> int:
+def update_usual_times() -> int:
     """How long the work takes in fact, for the pages of those who still do it."""
-    return sum(monitor.note_usual_time(study) for study in Study.objects.filter(state=Study.State.LAUNCHED))
+    return sum(monitor.update_usual_time(study) for study in Study.objects.filter(state=Study.State.LAUNCHED))

@@ -16,5 +16,5 @@ class HevalSiteConfig(AppConfig):
     def ready(self):
         from .runtime import broker, preparing
 
-        broker.connect()
-        register(preparing.check_age, Tags.database)
+        broker.connect_signals()
+        register(preparing.check_database_age, Tags.database)

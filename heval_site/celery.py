@@ -12,7 +12,7 @@ import celery
 from celery.signals import setup_logging
 from django.conf import settings
 
-SECONDS = 15
+BEAT_SECONDS = 15
 
 app = celery.Celery("heval", broker=settings.CELERY_BROKER_URL, set_as_current=False)
 app.conf.update(
@@ -32,30 +32,30 @@ app.conf.update(
     broker_transport_options={"socket_connect_timeout": 3, "socket_timeout": 10, "max_retries": 1},
     timezone="UTC",
     beat_schedule={
-        "tick": {"task": "heval.tick", "schedule": float(SECONDS), "options": {"expires": SECONDS}},
-        "look": {"task": "heval.look", "schedule": float(SECONDS), "options": {"expires": SECONDS}},
+        "tick": {"task": "heval.tick", "schedule": float(BEAT_SECONDS), "options": {"expires": BEAT_SECONDS}},
+        "look": {"task": "heval.look", "schedule": float(BEAT_SECONDS), "options": {"expires": BEAT_SECONDS}},
     },
 )
 
 
 @setup_logging.connect
-def _log_as_django_does(**kwargs):
+def _configure_logging(**kwargs):
     from logging.config import dictConfig
 
     dictConfig(settings.LOGGING)
 
 
 @app.task(name="heval.look")
-def look() -> None:
+def run_one_job() -> None:
     """Run one waiting job, then pass the word on while others wait."""
     from studies.services import jobs
 
     if jobs.run_waiting(limit=1) and jobs.is_any_waiting():
-        look.apply_async(expires=60)
+        run_one_job.apply_async(expires=60)
 
 
 @app.task(name="heval.tick")
-def tick() -> None:
+def run_periodic_work() -> None:
     """The periodic work that is due."""
     from studies.services import jobs
 

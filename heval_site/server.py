@@ -37,15 +37,15 @@ proc_name = "heval"
 forwarded_allow_ips = ""
 
 
-class Log(Logger):
+class GunicornLogger(Logger):
     """No line is written for each request: lines would name the addresses that lead to people's answers. Where a logging
     configuration is given, gunicorn takes such a line to be wanted, and puts it together for nobody."""
 
     access_log_enabled = False
 
 
-logger_class = Log
-logconfig_dict = logs.configuration(env.one_of("LOG_FORMAT", "plain" if _is_embedded else "json", "plain", "json"))
+logger_class = GunicornLogger
+logconfig_dict = logs.logging_config(env.choice("LOG_FORMAT", "plain" if _is_embedded else "json", "plain", "json"))
 chdir = str(Path(__file__).resolve().parent.parent)
 
 

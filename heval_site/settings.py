@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from .runtime import environment as env
 from .runtime import logs
-from .runtime.home import home, kept_secret
+from .runtime.home import home_folder, site_secret
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # In a wheel the templates and static files lie inside this package.
@@ -20,7 +20,7 @@ DATA = CHECKOUT if (CHECKOUT / "manage.py").exists() else Path(__file__).resolve
 
 DATABASE_URL = env.url("DATABASE_URL", "postgres", "postgresql")
 EMBEDDED = not DATABASE_URL
-HEVAL_HOME = home(is_made=EMBEDDED)
+HEVAL_HOME = home_folder(create=EMBEDDED)
 DEBUG = env.boolean("DEBUG", False)
 if DEBUG and not EMBEDDED:
     raise ImproperlyConfigured(
@@ -29,23 +29,23 @@ if DEBUG and not EMBEDDED:
 REDIS_URL = env.url("REDIS_URL", "redis", "rediss", "unix")
 
 
-def secret_of(name: str) -> str:
+def get_secret(name: str) -> str:
     """From the environment; the embedded state makes its own and keeps it."""
-    return env.secret(name, kept_secret(name.lower()) if EMBEDDED and not env.text(name) else "")
+    return env.secret(name, site_secret(name.lower()) if EMBEDDED and not env.text(name) else "")
 
 
-SECRET_KEY = secret_of("SECRET_KEY")
-SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
+SECRET_KEY = get_secret("SECRET_KEY")
+SECRET_KEY_FALLBACKS = env.text_list("SECRET_KEY_FALLBACKS")
 # Pseudonyms of annotators and the ciphers of their panel ids hang on this key: losing it loses the link, changing it doubles people.
-PSEUDONYM_KEY = secret_of("PSEUDONYM_KEY")
+PSEUDONYM_KEY = get_secret("PSEUDONYM_KEY")
 if SECRET_KEY == PSEUDONYM_KEY:
     raise ImproperlyConfigured("PSEUDONYM_KEY must not be the SECRET_KEY.")
 
 PORT = env.integer("PORT", 8000, 1, 65535)
 LISTEN = env.text("LISTEN", "127.0.0.1" if EMBEDDED else "0.0.0.0")  # noqa: S104 - a container is reached through its proxy
-SITE_URL = env.address("SITE_URL", f"http://127.0.0.1:{PORT}" if EMBEDDED else "")
+SITE_URL = env.site_origin("SITE_URL", f"http://127.0.0.1:{PORT}" if EMBEDDED else "")
 SECURE = SITE_URL.startswith("https://")
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS") or [urlsplit(SITE_URL).hostname, *(env.LOOPBACK if EMBEDDED else ())]
+ALLOWED_HOSTS = env.text_list("ALLOWED_HOSTS") or [urlsplit(SITE_URL).hostname, *(env.LOOPBACK if EMBEDDED else ())]
 if any(host.startswith(("*", ".")) or "/" in host for host in ALLOWED_HOSTS):
     raise ImproperlyConfigured(
         "ALLOWED_HOSTS must name the hosts that this site answers for, without *, schemes or paths."
@@ -53,7 +53,7 @@ if any(host.startswith(("*", ".")) or "/" in host for host in ALLOWED_HOSTS):
 ALLOWED_HOSTS = [f"[{host}]" if ":" in host and not host.startswith("[") else host for host in ALLOWED_HOSTS]
 CSRF_TRUSTED_ORIGINS = [SITE_URL]
 # Where orders to panels go: the panel, or a stand-in on this machine for a rehearsal.
-PROLIFIC_API = env.service("PROLIFIC_API", "https://api.prolific.com")
+PROLIFIC_API = env.service_origin("PROLIFIC_API", "https://api.prolific.com")
 TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, 0, 5)
 
 # Sites that may frame a study and be sent its last form.
@@ -82,7 +82,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "heval_site.middleware.Security",
     "heval_site.middleware.StaticFiles",
-    "heval_site.middleware.unavailable.Unavailable",
+    "heval_site.middleware.unavailable.DatabaseUnavailable",
     "heval_site.middleware.Sessions",
     "heval_site.middleware.Common",
     "heval_site.middleware.Csrf",
@@ -157,7 +157,7 @@ else:
                 "min_size": 1,
                 "max_size": env.integer("DATABASE_POOL", env.integer("WEB_THREADS", 4, 1, 64), 1, 100),
                 "timeout": 5,
-                "connection_class": pooled.Connection,
+                "connection_class": pooled.PooledConnection,
             },
         },
     }
@@ -253,10 +253,10 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_RATES": {"api": "600/min", "export": "30/min"},
     "DEFAULT_PARSER_CLASSES": ["analysis.api.renderers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["analysis.api.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "analysis.api.renderers.JSONOnly",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "analysis.api.renderers.JSONOnlyNegotiation",
     "DEFAULT_METADATA_CLASS": None,
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "analysis.api.renderers.problem_response",
+    "EXCEPTION_HANDLER": "analysis.api.renderers.exception_handler",
     "URL_FORMAT_OVERRIDE": None,
 }
 SPECTACULAR_SETTINGS = {
@@ -272,5 +272,5 @@ SPECTACULAR_SETTINGS = {
 # Jobs are rows; the broker only wakes workers. Without one `heval up` and `heval worker` look for waiting jobs themselves.
 CELERY_BROKER_URL = env.url("CELERY_BROKER_URL", "redis", "rediss", "amqp", "amqps") or REDIS_URL
 
-LOG_FORMAT = env.one_of("LOG_FORMAT", "plain" if EMBEDDED else "json", "plain", "json")
-LOGGING = logs.configuration(LOG_FORMAT)
+LOG_FORMAT = env.choice("LOG_FORMAT", "plain" if EMBEDDED else "json", "plain", "json")
+LOGGING = logs.logging_config(LOG_FORMAT)

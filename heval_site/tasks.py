@@ -13,7 +13,7 @@ def clear_sessions() -> None:
 
 
 @jobs.register(KIND, exclusive=True)
-def rehearse_a_study(job, progress) -> dict:
+def run_rehearsal_job(job, progress) -> dict:
     """The report; whatever was made for it has gone when it ends."""
     from annotators.models import Recruitment
 

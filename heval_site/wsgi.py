@@ -5,8 +5,8 @@ from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.db import connection
 from django.urls import get_resolver
 
-from .runtime.bodies import Whole
-from .runtime.turns import Turns
+from .runtime.bodies import CompleteBodyStream
+from .runtime.turns import RequestLockMiddleware
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
 django.setup(set_prefix=False)
@@ -18,7 +18,7 @@ class Request(WSGIRequest):
 
     def __init__(self, environ):
         super().__init__(environ)
-        self._stream = Whole(environ["wsgi.input"], self._stream.limit)
+        self._stream = CompleteBodyStream(environ["wsgi.input"], self._stream.limit)
 
     @property
     def encoding(self):
@@ -33,6 +33,6 @@ class Application(WSGIHandler):
     request_class = Request
 
 
-application = Turns(Application()) if connection.vendor == "sqlite" else Application()
+application = RequestLockMiddleware(Application()) if connection.vendor == "sqlite" else Application()
 # Before the workers part: what all of them import is shared, and a view that does not import stops the start.
 get_resolver().url_patterns  # noqa: B018 - reading it loads it

@@ -20,15 +20,15 @@ from .models import Study, StudyMember, audit
 Role = StudyMember.Role
 OWNERS = frozenset({Role.OWNER})
 EDITORS = OWNERS | {Role.EDITOR}
-LOOKERS = EDITORS | {Role.VIEWER}
+VIEWERS = EDITORS | {Role.VIEWER}
 CODERS = EDITORS | {Role.CODER}
 MEMBERS = frozenset(Role)
 
 
 class Action(StrEnum):
     CREATE = "create"
-    KNOW = "know"
-    LOOK = "look"
+    VIEW_BASICS = "know"
+    VIEW = "look"
     CLONE = "clone"
     EDIT = "edit"
     LAUNCH = "launch"
@@ -39,14 +39,14 @@ class Action(StrEnum):
     RECRUIT = "recruit"
     PANEL = "panel"
     PAY = "pay"
-    DECIDE = "decide"
+    MANAGE_ASSIGNMENTS = "decide"
     REJECT = "reject"
     EXPORT = "export"
     ANALYSE = "analyse"
     CANCEL = "cancel"
     SAMPLE = "sample"
     CODE = "code"
-    BIND = "bind"
+    CREATE_TOKEN = "bind"  # noqa: S105 - the name of an action
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,18 @@ class Permission:
     changes: bool = True
 
 
-TABLE: Mapping[Action, Permission] = {
+PERMISSIONS: Mapping[Action, Permission] = {
     Action.CREATE: Permission("site", "Make a study: an empty draft, from a template or from a bundle.", None),
-    Action.KNOW: Permission("study", "Know that it exists, and read what its annotators read.", MEMBERS, changes=False),
-    Action.LOOK: Permission(
+    Action.VIEW_BASICS: Permission(
+        "study", "Know that it exists, and read what its annotators read.", MEMBERS, changes=False
+    ),
+    Action.VIEW: Permission(
         "study",
         "See its design, stimuli, progress, log, pay and analyses; take it as a bundle.",
-        LOOKERS,
+        VIEWERS,
         changes=False,
     ),
-    Action.CLONE: Permission("study", "Make a draft of one's own with the same design.", LOOKERS),
+    Action.CLONE: Permission("study", "Make a draft of one's own with the same design.", VIEWERS),
     Action.EDIT: Permission(
         "study", "Define a draft: words, design, stimuli, answers from a file; try it out.", EDITORS
     ),
@@ -82,18 +84,18 @@ TABLE: Mapping[Action, Permission] = {
         "panels", "Keep a panel's token, publish, ask the panel, read its files, rehearse.", EDITORS
     ),
     Action.PAY: Permission("pay", "Write down what is due, order it, mark what was paid, add bonuses.", EDITORS),
-    Action.DECIDE: Permission(
+    Action.MANAGE_ASSIGNMENTS: Permission(
         "answers", "Exclude, take an exclusion back, release a place, mark a question as handled.", EDITORS
     ),
     Action.REJECT: Permission("answers", "Approve or reject work at a panel; answer an appeal.", EDITORS),
     Action.EXPORT: Permission(
-        "answers", "Read answers and take them as files, unless they are hidden.", LOOKERS, changes=False
+        "answers", "Read answers and take them as files, unless they are hidden.", VIEWERS, changes=False
     ),
     Action.ANALYSE: Permission("analyses", "Start an analysis, or the making of a file.", EDITORS),
     Action.CANCEL: Permission("jobs", "Cancel long work of the study.", EDITORS),
     Action.SAMPLE: Permission("codings", "Draw a sample to code, and name its coders.", EDITORS),
     Action.CODE: Permission("codings", "Have a seat in a sample, and code.", CODERS),
-    Action.BIND: Permission("tokens", "Make a token of one's own that is bound to the study.", LOOKERS),
+    Action.CREATE_TOKEN: Permission("tokens", "Make a token of one's own that is bound to the study.", VIEWERS),
 }
 
 
@@ -109,11 +111,11 @@ def roles_of(user) -> dict[int, str]:
     return dict(StudyMember.objects.filter(user=user).values_list("study_id", "role"))
 
 
-def allowed(user, action: Action, study: Study | int | None = None, roles: Mapping[int, str] | None = None) -> bool:
+def is_allowed(user, action: Action, study: Study | int | None = None, roles: Mapping[int, str] | None = None) -> bool:
     """Whether the user may do this in the study; without a study, whether in any. ``roles``: theirs, where they were read before."""
     if not is_researcher(user):
         return False
-    permitted = TABLE[action].roles
+    permitted = PERMISSIONS[action].roles
     if user.is_superuser or permitted is None:
         return True
     mine = roles_of(user) if roles is None else roles
@@ -122,19 +124,19 @@ def allowed(user, action: Action, study: Study | int | None = None, roles: Mappi
     return mine.get(_pk(study)) in permitted
 
 
-def visible(user, queryset: QuerySet, action: Action = Action.LOOK, *, token=None) -> QuerySet:
+def filter_allowed(user, queryset: QuerySet, action: Action = Action.VIEW, *, token=None) -> QuerySet:
     """The rows of studies in which the user may do this."""
     if not is_researcher(user):
         return queryset.none()
     if token is not None and token.study_id is not None:
-        queryset = queryset.filter(**{path_of(queryset.model): token.study_id})
+        queryset = queryset.filter(**{study_lookup_path(queryset.model): token.study_id})
     if user.is_superuser:
         return queryset
-    mine = StudyMember.objects.filter(user=user, role__in=TABLE[action].roles)
-    return queryset.filter(**{f"{path_of(queryset.model)}__in": mine.values("study")})
+    mine = StudyMember.objects.filter(user=user, role__in=PERMISSIONS[action].roles)
+    return queryset.filter(**{f"{study_lookup_path(queryset.model)}__in": mine.values("study")})
 
 
-def check(user, action: Action, study: Study | int | None = None, token=None) -> None:
+def check_permission(user, action: Action, study: Study | int | None = None, token=None) -> None:
     """Http404 where the user may not know of the study, PermissionDenied where they may know of it and not do this.
 
     ``user`` None: the site itself acts, or its operator by a command. ``token``: by which a program speaks for the user.
@@ -144,7 +146,7 @@ def check(user, action: Action, study: Study | int | None = None, token=None) ->
     if token is not None:
         _check_token(token, action, study)
     mine = roles_of(user)
-    if allowed(user, action, study, mine):
+    if is_allowed(user, action, study, mine):
         return
     if study is None:
         raise PermissionDenied("Your account may not do this.")
@@ -155,7 +157,7 @@ def check(user, action: Action, study: Study | int | None = None, token=None) ->
 
 
 def _check_token(token, action: Action, study: Study | int | None) -> None:
-    check_scope(token, TABLE[action].changes)
+    check_scope(token, PERMISSIONS[action].changes)
     if token.study_id is None:
         return
     if study is None:
@@ -184,34 +186,34 @@ def get_row(user, action: Action, queryset: QuerySet, *, token=None, **lookup: A
     row = queryset.filter(**lookup).first()
     if row is None:
         raise Http404("There is no such thing.")
-    check(user, action, study_of(row), token)
+    check_permission(user, action, study_of(row), token)
     return row
 
 
-def path_of(model) -> str:
+def study_lookup_path(model) -> str:
     """The lookup that leads from a row to its study."""
     return getattr(model, "study_path", "study")
 
 
 def study_of(row) -> Study | None:
-    for name in path_of(type(row)).split("__"):
+    for name in study_lookup_path(type(row)).split("__"):
         if name != "pk" and row is not None:
             row = getattr(row, name)
     return row
 
 
-def owns(user, made_by: int | None) -> bool:
+def is_owner_or_admin(user, owner_id: int | None) -> bool:
     """Whether a row of no study, such as a token or a job for the whole site, is the user's to see and to end."""
-    return is_researcher(user) and (user.is_superuser or made_by == user.pk)
+    return is_researcher(user) and (user.is_superuser or owner_id == user.pk)
 
 
-def check_own(user, made_by: int | None) -> None:
+def check_owner_or_admin(user, owner_id: int | None) -> None:
     """Http404 for a row that is not theirs. ``user`` None: the site itself acts."""
-    if user is not None and not owns(user, made_by):
+    if user is not None and not is_owner_or_admin(user, owner_id):
         raise Http404("There is no such thing.")
 
 
-def own(user, queryset: QuerySet, column: str) -> QuerySet:
+def filter_own(user, queryset: QuerySet, column: str) -> QuerySet:
     """The rows of which that is true."""
     if not is_researcher(user):
         return queryset.none()
@@ -239,7 +241,7 @@ def check_roles(roles: Sequence[tuple[int, str]]) -> None:
 @transaction.atomic
 def set_roles(study: Study, by, roles: Sequence[tuple[int, str]]) -> None:
     """Give these people these roles, and nobody else any. Raises ValidationError as ``check_roles`` does."""
-    check(by, Action.SHARE, study)
+    check_permission(by, Action.SHARE, study)
     check_roles(roles)
     Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     there = {member.user_id: member for member in study.members.all()}
@@ -250,25 +252,27 @@ def set_roles(study: Study, by, roles: Sequence[tuple[int, str]]) -> None:
         if member.role != role or member.pk is None:
             member.role = role
             member.save()
-    audit.note("change roles", study, by=by, roles={one.user.get_username(): one.role for one in members_of(study)})
+    audit.record_study_event(
+        "change roles", study, by=by, roles={one.user.get_username(): one.role for one in members_of(study)}
+    )
 
 
 def members_of(study: Study) -> QuerySet[StudyMember]:
     return study.members.select_related("user").order_by("user__username")
 
 
-def members_who_may(action: Action, study: Study) -> set[int]:
+def allowed_member_ids(action: Action, study: Study) -> set[int]:
     """The ids of the members whose role allows this, whether or not they may still log in. Administrators are not counted."""
-    return set(study.members.filter(role__in=TABLE[action].roles).values_list("user", flat=True))
+    return set(study.members.filter(role__in=PERMISSIONS[action].roles).values_list("user", flat=True))
 
 
-def people_who_may(action: Action, study: Study) -> QuerySet:
+def allowed_users(action: Action, study: Study) -> QuerySet:
     """Those of them who may still log in, by name."""
-    people = get_user_model().objects.filter(pk__in=members_who_may(action, study), is_active=True)
+    people = get_user_model().objects.filter(pk__in=allowed_member_ids(action, study), is_active=True)
     return people.order_by("username")
 
 
-def with_role(queryset: QuerySet[Study], user, role: str) -> QuerySet[Study]:
+def filter_by_role(queryset: QuerySet[Study], user, role: str) -> QuerySet[Study]:
     """The studies in which the user has this very role."""
     return queryset.filter(pk__in=StudyMember.objects.filter(user=user, role=role).values("study"))
 

@@ -8,5 +8,5 @@ class StudiesConfig(AppConfig):
         from . import protocols
         from .models import Arm, Section, guards
 
-        protocols.load()
-        guards.connect(Arm.systems.through, Section.arms.through)
+        protocols.load_protocols()
+        guards.connect_m2m_guards(Arm.systems.through, Section.arms.through)

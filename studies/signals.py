@@ -10,9 +10,9 @@ from django.dispatch import Signal
 # Arguments: ``study``, a draft or a study that is being launched. Sent before a study leaves its draft (launch, freeze), before a draft
 # is deleted, and before rows are deleted on which a researcher's tries may hang. Receivers delete what the tries left behind. What they
 # return is ignored. An exception stops the step that was begun, and its transaction is rolled back.
-clearing_tries = Signal()
+deleting_test_runs = Signal()
 
-# Arguments: ``study``. Sent when a draft is deleted, after ``clearing_tries`` and before the rows of its design go. Receivers delete
+# Arguments: ``study``. Sent when a draft is deleted, after ``deleting_test_runs`` and before the rows of its design go. Receivers delete
 # their own rows about the draft. What they return is ignored. An exception keeps the draft: its transaction is rolled back.
 deleting_draft = Signal()
 

@@ -6,8 +6,8 @@ from .models import Job
 from .services import jobs, lifecycle
 
 
-@jobs.register("launch", exclusive=True, readable=(lifecycle.NotNow,))
-def launch(job: Job, progress: jobs.Progress) -> dict:
+@jobs.register("launch", exclusive=True, user_facing=(lifecycle.ActionRefused,))
+def launch(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Freeze the design and draw the batches. A second attempt finds the study launched and changes nothing."""
     study = job.study
     if study.launched_at is None:
@@ -18,6 +18,6 @@ def launch(job: Job, progress: jobs.Progress) -> dict:
 
 
 @jobs.every(86_400)
-def remove_forgotten_images() -> int:
+def remove_orphaned_images() -> int:
     """Images that no study names: their import was killed, or their study was deleted."""
-    return kept_images.remove_forgotten()
+    return kept_images.remove_orphaned_images()

@@ -6,7 +6,7 @@ from decimal import Decimal
 from django.utils import timezone
 
 from analysis.api.tokens import create_token
-from analysis.coding.codebook import EXPLANATIONS
+from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.coding.sampling import draw_sample
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, Recruitment, Verdict
@@ -46,7 +46,7 @@ def close_it(w):
 
 def finish_it(w):
     lifecycle.close(w.study, None)
-    lifecycle.finish(w.study, None)
+    lifecycle.finish_closing(w.study, None)
     w.study.refresh_from_db()
 
 
@@ -56,16 +56,16 @@ def leave_out(w, by):
 
 def change_key(w, by):
     w.door.key = w.link.key.upper()
-    return recruiting.change(w.door, by, ["key"], {})
+    return recruiting.update_link(w.door, by, ["key"], {})
 
 
 def change_wanted(w, by):
     w.door.wanted = 5
-    return recruiting.change(w.door, by, ["wanted"], {})
+    return recruiting.update_link(w.door, by, ["wanted"], {})
 
 
 def promise(**promises):
-    return lambda w, by: recruiting.change(w.door, by, [], {name: (rule, None) for name, rule in promises.items()})
+    return lambda w, by: recruiting.update_link(w.door, by, [], {name: (rule, None) for name, rule in promises.items()})
 
 
 def unused(owner) -> World:
@@ -76,7 +76,7 @@ def unused(owner) -> World:
 
 def settled(owner) -> World:
     world = collected(owner)
-    ledger.settle(world.door, by=None)
+    ledger.settle_payments(world.door, by=None)
     world.payments = list(ledger.payments_of(world.door).values_list("pk", flat=True))
     return world
 
@@ -89,12 +89,14 @@ def with_bonus(owner) -> World:
 
 
 def give_bonus(w, by):
-    return ledger.add(w.door, [ledger.Extra(w.done, Decimal("1.00"), "Thank you.")], Payment.Kind.BONUS, by)
+    return ledger.add_extra_payments(
+        w.door, [ledger.ExtraPayment(w.done, Decimal("1.00"), "Thank you.")], Payment.Kind.BONUS, by
+    )
 
 
 def ordered(owner) -> World:
     world = collected(owner)
-    world.order = orders.give(world.door, "stop", "stop-1", by=None, task="T")
+    world.order = orders.create_order(world.door, "stop", "stop-1", by=None, task="T")
     return world
 
 
@@ -114,7 +116,7 @@ def by_file(owner) -> World:
 
 def declared(owner) -> World:
     world = collected(owner)
-    sample.declare(world.study, [("Age", "number", False)], by=owner)
+    sample.declare_columns(world.study, [("Age", "number", False)], by=owner)
     return world
 
 
@@ -146,108 +148,140 @@ def with_coders(owner) -> World:
 
 def draw(w, by, n=2):
     return draw_sample(
-        w.study, kind="explanations", rule="union", codebook=EXPLANATIONS, per_arm=1, coders=w.coders[:n], by=by
+        w.study,
+        kind="explanations",
+        rule="union",
+        codebook=EXPLANATIONS_CODEBOOK,
+        per_arm=1,
+        coders=w.coders[:n],
+        by=by,
     )
 
 
 ACTS = {
-    "annotators/participation/recruiting:make": Act(
+    "annotators/participation/recruiting:create_link": Act(
         Action.RECRUIT,
         "recruit",
         launched,
-        lambda w, by: recruiting.make(Recruitment(study=w.study, channel="open_link"), by),
+        lambda w, by: recruiting.create_link(Recruitment(study=w.study, channel="open_link"), by),
         spoil=finish_it,
     ),
-    "annotators/participation/recruiting:change": Act(
+    "annotators/participation/recruiting:update_link": Act(
         Action.RECRUIT, "change recruitment", unused, change_wanted, change_key
     ),
-    "annotators/participation/recruiting:_promise": Act(
+    "annotators/participation/recruiting:_store_promises": Act(
         Action.RECRUIT, "promise pay", collected, promise(full="all"), promise()
     ),
-    "annotators/participation/recruiting:delete": Act(
+    "annotators/participation/recruiting:delete_link": Act(
         Action.RECRUIT,
         "delete recruitment",
         unused,
-        lambda w, by: recruiting.delete(w.link, by),
-        lambda w, by: recruiting.delete(w.door, by),
+        lambda w, by: recruiting.delete_link(w.link, by),
+        lambda w, by: recruiting.delete_link(w.door, by),
     ),
-    "annotators/participation/recruiting:_set, stop": Act(
-        Action.RECRUIT, "stop link", collected, lambda w, by: recruiting.stop(w.door, by), may_repeat=True
+    "annotators/participation/recruiting:_set_stopped, stop": Act(
+        Action.RECRUIT, "stop link", collected, lambda w, by: recruiting.stop_link(w.door, by), may_repeat=True
     ),
     "annotators/places/exclude:exclude": Act(
-        Action.DECIDE, "exclude", collected, leave_out, lambda w, by: exclude.exclude([w.live], "technical", by)
+        Action.MANAGE_ASSIGNMENTS,
+        "exclude",
+        collected,
+        leave_out,
+        lambda w, by: exclude.exclude([w.live], "technical", by),
     ),
     "annotators/places/exclude:reverse_exclusion": Act(
-        Action.DECIDE, "reverse exclusion", excluded, lambda w, by: exclude.reverse_exclusion(w.exclusion, by)
+        Action.MANAGE_ASSIGNMENTS,
+        "reverse exclusion",
+        excluded,
+        lambda w, by: exclude.reverse_exclusion(w.exclusion, by),
     ),
     "annotators/places/exclude:reopen_places": Act(
-        Action.DECIDE, "reopen", excluded, lambda w, by: exclude.reopen_places(w.study, [w.done], by), spoil=close_it
+        Action.MANAGE_ASSIGNMENTS,
+        "reopen",
+        excluded,
+        lambda w, by: exclude.reopen_places(w.study, [w.done], by),
+        spoil=close_it,
     ),
     "annotators/places/exclude:release_place": Act(
-        Action.DECIDE, "release", collected, lambda w, by: exclude.release_place(w.live, by)
+        Action.MANAGE_ASSIGNMENTS, "release", collected, lambda w, by: exclude.release_place(w.live, by)
     ),
-    "annotators/places/exclude:handle": Act(
-        Action.DECIDE, "handle inquiry", collected, lambda w, by: exclude.handle(w.inquiry, by), may_repeat=True
+    "annotators/places/exclude:mark_inquiry_handled": Act(
+        Action.MANAGE_ASSIGNMENTS,
+        "handle inquiry",
+        collected,
+        lambda w, by: exclude.mark_inquiry_handled(w.inquiry, by),
+        may_repeat=True,
     ),
-    "annotators/pay/ledger:settle": Act(
-        Action.PAY, "pay due", collected, lambda w, by: ledger.settle(w.door, by=by), may_repeat=True
+    "annotators/pay/ledger:settle_payments": Act(
+        Action.PAY, "pay due", collected, lambda w, by: ledger.settle_payments(w.door, by=by), may_repeat=True
     ),
-    "annotators/pay/ledger:add": Act(Action.PAY, "pay bonus", collected, give_bonus, may_repeat=True),
+    "annotators/pay/ledger:add_extra_payments": Act(Action.PAY, "pay bonus", collected, give_bonus, may_repeat=True),
     "annotators/pay/ledger:mark_paid": Act(
         Action.PAY, "mark paid", settled, lambda w, by: ledger.mark_paid(w.door, w.payments, by), may_repeat=True
     ),
-    "annotators/pay/ledger:cancel": Act(
-        Action.PAY, "cancel payment", with_bonus, lambda w, by: ledger.cancel(w.door, w.bonus, by), may_repeat=True
+    "annotators/pay/ledger:cancel_extra_payment": Act(
+        Action.PAY,
+        "cancel payment",
+        with_bonus,
+        lambda w, by: ledger.cancel_extra_payment(w.door, w.bonus, by),
+        may_repeat=True,
     ),
-    "annotators/recruitment/panels/orders:cancel": Act(
-        Action.PANEL, "cancel order", ordered, lambda w, by: orders.cancel(w.order, by=by), may_repeat=True
+    "annotators/recruitment/panels/orders:cancel_order": Act(
+        Action.PANEL, "cancel order", ordered, lambda w, by: orders.cancel_order(w.order, by=by), may_repeat=True
     ),
-    "annotators/recruitment/panels/orders:decide": Act(
-        Action.PANEL, "decide order", unclear, lambda w, by: orders.decide(w.order, True, by), may_repeat=True
+    "annotators/recruitment/panels/orders:resolve_order": Act(
+        Action.PANEL, "decide order", unclear, lambda w, by: orders.resolve_order(w.order, True, by), may_repeat=True
     ),
-    "annotators/recruitment/panels/rounds:plan": Act(
+    "annotators/recruitment/panels/rounds:save_plan": Act(
         Action.PANEL,
         "plan rounds",
         collected,
-        lambda w, by: rounds.plan(w.door, by=by, people=3, round_places=1, lost_percent=10),
+        lambda w, by: rounds.save_plan(w.door, by=by, people=3, round_places=1, lost_percent=10),
         may_repeat=True,
     ),
-    "annotators/recruitment/panels/secrets:keep": Act(
+    "annotators/recruitment/panels/secrets:store_secrets": Act(
         Action.PANEL,
         "keep secret",
         collected,
-        lambda w, by: secrets.keep(w.door, {"token": "t"}, by=by),
+        lambda w, by: secrets.store_secrets(w.door, {"token": "t"}, by=by),
         may_repeat=True,
     ),
-    "annotators/recruitment/panels/reconcile:read_file": Act(
+    "annotators/recruitment/panels/reconcile:import_panel_file": Act(
         Action.PANEL,
         "read panel file",
         by_file,
-        lambda w, by: reconcile.read_file(w.door, "Person\ndone\n", by),
+        lambda w, by: reconcile.import_panel_file(w.door, "Person\ndone\n", by),
         may_repeat=True,
     ),
-    "annotators/recruitment/sample:declare": Act(
+    "annotators/recruitment/sample:declare_columns": Act(
         Action.PANEL,
         "declare sample columns",
         collected,
-        lambda w, by: sample.declare(w.study, [("Age", "number", False)], by=by),
+        lambda w, by: sample.declare_columns(w.study, [("Age", "number", False)], by=by),
         may_repeat=True,
     ),
-    "annotators/recruitment/sample:read": Act(
+    "annotators/recruitment/sample:import_sample": Act(
         Action.PANEL,
         "read sample",
         declared,
-        lambda w, by: sample.read(w.door, "who,Age\ndone,30\n", "who", by=by),
+        lambda w, by: sample.import_sample(w.door, "who,Age\ndone,30\n", "who", by=by),
         may_repeat=True,
     ),
     "annotators/pay/verdicts/decide:approve": Act(
         Action.REJECT, "approve", collected, lambda w, by: decide.approve(work_of(w), by), may_repeat=True
     ),
-    "annotators/pay/verdicts/decide:reverse": Act(
-        Action.REJECT, "reverse rejection", rejected, lambda w, by: decide.reverse(w.verdict, by), may_repeat=True
+    "annotators/pay/verdicts/decide:reverse_rejection": Act(
+        Action.REJECT,
+        "reverse rejection",
+        rejected,
+        lambda w, by: decide.reverse_rejection(w.verdict, by),
+        may_repeat=True,
     ),
-    "annotators/pay/verdicts/appeals:answer": Act(
-        Action.REJECT, "answer appeal", rejected, lambda w, by: appeals.answer(w.appeal, "We looked again.", False, by)
+    "annotators/pay/verdicts/appeals:answer_appeal": Act(
+        Action.REJECT,
+        "answer appeal",
+        rejected,
+        lambda w, by: appeals.answer_appeal(w.appeal, "We looked again.", False, by),
     ),
     "analysis/coding/sampling:draw_sample": Act(
         Action.SAMPLE, "draw coding sample", with_coders, draw, lambda w, by: draw(w, by, 1)
@@ -260,20 +294,24 @@ ACTS = {
         may_repeat=True,
     ),
     "analysis/api/tokens:create_token": Act(
-        Action.BIND, "make token", launched, lambda w, by: create_token(by, "notebook", study=w.study), may_repeat=True
+        Action.CREATE_TOKEN,
+        "make token",
+        launched,
+        lambda w, by: create_token(by, "notebook", study=w.study),
+        may_repeat=True,
     ),
 }
 
 ASKED = {
     "reject": (Action.REJECT, collected, lambda w, by: decide.reject(work_of(w), "c", "m", by)),
-    "approve all": (Action.REJECT, collected, lambda w, by: decide.approve_all(w.door, [], by)),
+    "approve all": (Action.REJECT, collected, lambda w, by: decide.approve_submissions(w.door, [], by)),
     "ask for a return": (Action.REJECT, collected, lambda w, by: decide.ask_for_return(work_of(w), "Please.", by)),
-    "compensate": (Action.PAY, settled, lambda w, by: compensation.compensate(w.door, [], by)),
-    "order payments": (Action.PAY, settled, lambda w, by: ledger.order(w.door, (), Decimal(0), by)),
+    "compensate": (Action.PAY, settled, lambda w, by: compensation.compensate_unsent_rewards(w.door, [], by)),
+    "order payments": (Action.PAY, settled, lambda w, by: ledger.order_payments(w.door, (), Decimal(0), by)),
     "publish": (Action.PANEL, collected, lambda w, by: publishing.publish(w.door, by=by)),
-    "stop a task": (Action.PANEL, collected, lambda w, by: publishing.stop(PanelTask(recruitment=w.door), by=by)),
-    "order a round again": (Action.PANEL, collected, lambda w, by: rounds.try_again(w.door, by)),
-    "ask the panel": (Action.PANEL, collected, lambda w, by: sync.ask_soon(w.door, by=by)),
-    "let the panel tell": (Action.PANEL, collected, lambda w, by: sync.listen(w.door, by=by)),
-    "rehearse": (Action.PANEL, collected, lambda w, by: rehearsing.rehearse_soon(w.door, by=by)),
+    "stop a task": (Action.PANEL, collected, lambda w, by: publishing.stop_task(PanelTask(recruitment=w.door), by=by)),
+    "order a round again": (Action.PANEL, collected, lambda w, by: rounds.retry_refused_round(w.door, by)),
+    "ask the panel": (Action.PANEL, collected, lambda w, by: sync.schedule_sync(w.door, by=by)),
+    "let the panel tell": (Action.PANEL, collected, lambda w, by: sync.enable_webhooks(w.door, by=by)),
+    "rehearse": (Action.PANEL, collected, lambda w, by: rehearsing.schedule_rehearsal(w.door, by=by)),
 }

@@ -11,7 +11,7 @@ from uuid import UUID
 from analysis.api import bulk
 from analysis.data.export_requests import request_export
 from analysis.report.runs import request_analysis
-from annotators.places.tries import throw_away, try_out
+from annotators.places.tries import delete_test_runs, start_test_run
 from studies import access
 from studies.access import Action
 from studies.imports.bundle import bundle_text, read_bundle
@@ -140,19 +140,19 @@ ACTS = {
     "studies/services/drafts:create": Act(
         Action.CREATE, "create", draft, lambda w, by: drafts.create(Study(title="Another", code=NEW), by)
     ),
-    "studies/services/drafts:edited, columns": Act(
+    "studies/services/drafts:record_edit, columns": Act(
         Action.EDIT,
         "edit",
         draft,
         lambda w, by: drafts.change(w.study, by, {"title": "Better"}),
         lambda w, by: drafts.change(w.study, by, {"title": "Worse"}, version=99),
     ),
-    "studies/services/drafts:edited, questions": Act(Action.EDIT, "edit", draft, write_questions, spoil=launch_it),
-    "studies/services/drafts:edited, a section deleted": Act(
+    "studies/services/drafts:record_edit, questions": Act(Action.EDIT, "edit", draft, write_questions, spoil=launch_it),
+    "studies/services/drafts:record_edit, a section deleted": Act(
         Action.EDIT, "edit", twice_rated, delete_section, may_repeat=True
     ),
-    "studies/services/drafts:edited, a practice item": Act(Action.EDIT, "edit", trained, make_practice),
-    "studies/services/drafts:edited, a practice item deleted": Act(
+    "studies/services/drafts:record_edit, a practice item": Act(Action.EDIT, "edit", trained, make_practice),
+    "studies/services/drafts:record_edit, a practice item deleted": Act(
         Action.EDIT, "edit", practised, delete_practice, may_repeat=True
     ),
     "studies/access:set_roles": Act(Action.SHARE, "change roles", launched, share, may_repeat=True),
@@ -160,24 +160,24 @@ ACTS = {
         Action.CREATE, "import bundle", draft, lambda w, by: read_bundle(bundle_text(w.study), by), may_repeat=True
     ),
     "studies/services/lifecycle:launch": Act(Action.LAUNCH, "launch", draft, launch),
-    "studies/services/lifecycle:freeze": Act(Action.EDIT, "freeze", draft, step(lifecycle.freeze)),
-    "studies/services/lifecycle:_step, pause": Act(Action.RUN, "pause", launched, step(lifecycle.pause)),
-    "studies/services/lifecycle:_step, resume": Act(
+    "studies/services/lifecycle:freeze_and_close": Act(Action.EDIT, "freeze", draft, step(lifecycle.freeze_and_close)),
+    "studies/services/lifecycle:_change_state, pause": Act(Action.RUN, "pause", launched, step(lifecycle.pause)),
+    "studies/services/lifecycle:_change_state, resume": Act(
         Action.RUN, "resume", after(lifecycle.pause), step(lifecycle.resume)
     ),
-    "studies/services/lifecycle:draw_more": Act(
+    "studies/services/lifecycle:open_more_places": Act(
         Action.RUN,
         "draw more",
         launched,
-        lambda w, by: lifecycle.draw_more(w.study, 2, by),
-        lambda w, by: lifecycle.draw_more(w.study, 99, by),
+        lambda w, by: lifecycle.open_more_places(w.study, 2, by),
+        lambda w, by: lifecycle.open_more_places(w.study, 99, by),
     ),
     "studies/services/lifecycle:amend": Act(
         Action.RUN, "amend", launched, amended({"contact": "new@example.org"}), amended({"target_cap": 1})
     ),
     "studies/services/lifecycle:close": Act(Action.RUN, "close", launched, step(lifecycle.close)),
-    "studies/services/lifecycle:_step, finish": Act(
-        Action.RUN, "finish", after(lifecycle.close), step(lifecycle.finish)
+    "studies/services/lifecycle:_change_state, finish": Act(
+        Action.RUN, "finish", after(lifecycle.close), step(lifecycle.finish_closing)
     ),
     "studies/services/lifecycle:unblind": Act(Action.UNBLIND, "unblind", launched, step(lifecycle.unblind, "A look.")),
     "studies/services/lifecycle:archive": Act(Action.ARCHIVE, "archive", draft, step(lifecycle.archive)),
@@ -222,7 +222,7 @@ ASKED = {
         launched,
         lambda w, by: request_export(w.study, by=by, table="items", format="parquet"),
     ),
-    "try a draft": (Action.EDIT, draft, lambda w, by: try_out(w.study, by)),
-    "clear tries": (Action.EDIT, draft, lambda w, by: drafts.clear_tries(w.study.pk, by)),
-    "throw tries away": (Action.EDIT, draft, lambda w, by: throw_away(w.study, by)),
+    "try a draft": (Action.EDIT, draft, lambda w, by: start_test_run(w.study, by)),
+    "clear tries": (Action.EDIT, draft, lambda w, by: drafts.delete_test_runs(w.study.pk, by)),
+    "throw tries away": (Action.EDIT, draft, lambda w, by: delete_test_runs(w.study, by)),
 }

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from analysis.coding.codebook import EXPLANATIONS
+from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelSubmission, Response, Verdict
 from annotators.places.exclude import exclude
-from annotators.recruitment.panels.orders import give
+from annotators.recruitment.panels.orders import create_order
 from studies.models import Output, StudyMember
 from studies.services import jobs
 from tests.builders import panel, spa_study, user
@@ -55,14 +55,14 @@ def everything() -> dict:
         number=1,
         kind="explanations",
         rule="union",
-        codebook=EXPLANATIONS.as_json(),
+        codebook=EXPLANATIONS_CODEBOOK.as_json(),
         per_arm=1,
         origin="live",
     )
     CodingSeat.objects.create(sample=sample, number=1, user=people["coder"])
     written = Response.objects.exclude(text="").get(assignment=done)
     CodingItem.objects.create(sample=sample, number=1, assignment=done, response=written)
-    order = give(door, "stop", "stop-1", by=None, task="T")
+    order = create_order(door, "stop", "stop-1", by=None, task="T")
     inquiry = Inquiry.objects.create(assignment=live, kind="question", text="?")
     submission = PanelSubmission.objects.create(
         recruitment=door, external_id="S", annotator=done.annotator, assignment=done, state="rejected", source="file"
@@ -96,7 +96,7 @@ def filled(route: str, w) -> str:
         "<slug:key>": w["door"].key, "<str:key>": "s1", "<int:inquiry>": w["inquiry"].pk, "<slug:token>": "nothing", "<slug:name>": "forest",
         "<slug:slug>": "image_makers", "<int:order>": w["order"].pk, "<int:task>": 1,
         "<int:submission>": w["submission"].pk, "<int:assignment>": w["done"].pk, "<int:appeal>": w["appeal"].pk,
-        "<str:form>": "csv", "<str:name>": "nothing.webp", "<path:name>": "index",
+        "<str:file_format>": "csv", "<str:name>": "nothing.webp", "<path:name>": "index",
     }  # fmt: skip
     for part, value in parts.items():
         route = route.replace(part, str(value))

@@ -19,7 +19,7 @@ from studies.models import (
     System,
 )  # fmt: skip
 from studies.protocols import REGISTRY
-from studies.protocols.spa import EXPLANATION
+from studies.protocols.spa import DEFAULT_EXPLANATION
 from studies.services import lifecycle
 from studies.services.practice import make_practice
 from studies.services.questions import default_text, pairs_of, write_questions
@@ -75,11 +75,11 @@ def add_section(study: Study, protocol: str, *, position=1, m=2, reuses=None, pa
         study=study, position=position, protocol=protocol, m=m if declared.has_items else 0, reuses=reuses,
         settings=dict(declared.sample.settings) | (settings or {}),
     )  # fmt: skip
-    if declared.names_systems:
+    if declared.has_directed_questions:
         write_questions(section, pairs or pairs_of(section, "neighbours"), default_text(section), by=None)
         return section
-    text = "How good is {label}?" if "{label}" in declared.letters_in_words else "Is it good?"
-    plain = {"key": "asked", "text": text, "help": "What good means.", "scale": {"kind": declared.question_kind}}
+    text = "How good is {label}?" if "{label}" in declared.placeholder_help else "Is it good?"
+    plain = {"key": "asked", "text": text, "help": "What good means.", "scale": {"kind": declared.default_scale_kind}}
     Question.objects.bulk_create(
         Question(section=section, position=n, **columns)
         for n, columns in enumerate(declared.sample.questions or declared.questions or [plain], 1)
@@ -94,7 +94,7 @@ def add_spa(study: Study, *, position=1, m=4, both=True, pairs=None, **settings)
         position=position,
         protocol="spa",
         m=m,
-        settings={"noun": "writer", "explanation": EXPLANATION} | settings,
+        settings={"noun": "writer", "explanation": DEFAULT_EXPLANATION} | settings,
     )
     systems = list(study.systems.order_by("name"))
     by_name = {system.name: system for system in systems}
@@ -244,7 +244,7 @@ def spa_draft(*, m=4, both=True, with_rating=True, with_surveys=True, rules=(), 
 
 
 def warnings_of(study: Study) -> list[str]:
-    return [problem.key for problem in lifecycle.problems(study) if not problem.is_blocking]
+    return [problem.key for problem in lifecycle.find_problems(study) if not problem.is_blocking]
 
 
 def launched(study: Study, by=None) -> Study:

@@ -107,7 +107,7 @@ def _nothing_frozen_is_left(request):
         from annotators.places import batch_plan
         from studies.design import wording
 
-        for cached in (wording.frozen_wording, batch_plan.frozen_plan, sequence._laid, show.kept_texts):
+        for cached in (wording.frozen_wording, batch_plan.frozen_plan, sequence._cached_itinerary, show.text_cache):
             cached.cache_clear()
 
 

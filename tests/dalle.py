@@ -51,7 +51,7 @@ def write_import_file(path: Path) -> Path:
 
 def draft(owner, target_n: int):
     from studies.models import Arm, Contrast, ExclusionRule, Question, Section, Study, StudyMember, System
-    from studies.protocols.spa import EXPLANATION
+    from studies.protocols.spa import DEFAULT_EXPLANATION
 
     study = Study.objects.create(
         owner=owner,
@@ -74,7 +74,7 @@ def draft(owner, target_n: int):
             position=position,
             protocol="spa",
             m=m,
-            settings={"noun": "artist", "labels": "continue", "explanation": EXPLANATION},
+            settings={"noun": "artist", "labels": "continue", "explanation": DEFAULT_EXPLANATION},
         )
         for n, (x, y) in enumerate([(raw, scrambled), (scrambled, raw)], 1):
             Question.objects.create(
@@ -115,7 +115,7 @@ def reader(systems_of, exposures_of):
 def play(study, n: int) -> None:
     """Robots by the panel's link. They see keyed addresses alone; whose picture each is, this knows from the other side."""
     from annotators.models import Assignment
-    from annotators.pages.sequence import media_names
+    from annotators.pages.sequence import media_files_by_id
     from studies.models import Output
     from tests.builders import panel
     from tests.robots import Robot
@@ -126,7 +126,7 @@ def play(study, n: int) -> None:
     def exposures_of(src):
         _, _, code, _, media = src.split("/")
         if code not in names:
-            names[code] = media_names(Assignment.objects.get(code=code))
+            names[code] = media_files_by_id(Assignment.objects.get(code=code))
         return names[code][media]
 
     door = panel(study)
@@ -159,7 +159,7 @@ def main(robots: int) -> None:
     study = timed("launch", lambda: lifecycle.launch(study, owner, warnings_of(study)))
     timed(f"{robots} robots over HTTP", lambda: play(study, robots))
     lifecycle.close(study, owner)
-    lifecycle.finish(study, owner)
+    lifecycle.finish_closing(study, owner)
     study = Study.objects.get(pk=study.pk)
     run = timed("analysis", lambda: run_analysis(study, None, by=owner))
     for problem in run.result["problems"]:

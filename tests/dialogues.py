@@ -111,12 +111,12 @@ def print_published_counting(study, batch: str, delta: float) -> None:
     """Max three as the released analysis counted it, from the answers that were imported: the report counts only labels that were wanted."""
     import numpy as np
 
-    from analysis.data.claims import claims_of
+    from analysis.data.claims import read_planned_labels
     from analysis.stats import choice
     from analysis.stats.choice import Strategy
     from analysis.stats.sequential import hoeffding_boundaries
 
-    given = claims_of(study, ["imported"]).rows
+    given = read_planned_labels(study, ["imported"]).rows
     item = given["item_number"].to_numpy(int)
     votes = np.bincount(item, (given["chosen_system"] == "CGA").to_numpy(float))[1:]
     counts = np.bincount(item)[1:]
@@ -155,7 +155,7 @@ def main() -> None:
         timed("answers: 5,000", lambda: import_answers(study, answers, options=how, by=owner))
         frozen = Study.objects.get(pk=study.pk)
         again = timed("the same again", lambda: import_answers(frozen, answers, options=how, by=owner))
-        assert not again.has_news
+        assert not again.has_changes
         run = timed("analysis", lambda: run_analysis(frozen, None, by=owner))
         for sentence in run.result["conclusions"]:
             print("   ", sentence["text"])

@@ -13,7 +13,7 @@ from random import randrange
 from statistics import NormalDist
 from typing import Any
 
-from heval_site.management.demo_texts import SYSTEMS, records
+from heval_site.management.demo_texts import SYSTEMS, load_demo_texts
 from tests.playing import at_home, timed
 
 *MACHINES, HUMAN = SYSTEMS
@@ -28,7 +28,7 @@ REASONS = ("It goes on and on about nothing, number {}.", "The beginning and the
 def write_import_file(path: Path) -> Path:
     """The shipped stimuli in the import format."""
     with path.open("w", encoding="utf-8") as file:
-        for record in records():
+        for record in load_demo_texts():
             entry = {
                 "prompt_key": record["key"],
                 "prompt_text": record["prompt"],
@@ -41,10 +41,10 @@ def write_import_file(path: Path) -> Path:
 
 def draft(owner: Any, target_n: int):
     """The template of the paper's untrained experiment with our machines, one an annotator, on one domain."""
-    from studies.imports.blueprints import BY_SLUG, draft_of
+    from studies.imports.blueprints import TEMPLATES_BY_SLUG, create_template_draft
     from studies.models import Arm, ArmSystem, Study, System
 
-    study = draft_of(BY_SLUG["human_or_machine"], owner)
+    study = create_template_draft(TEMPLATES_BY_SLUG["human_or_machine"], owner)
     # The same draw each time; ours to write to.
     Study.objects.filter(pk=study.pk).update(
         title="Fables of known origin",
@@ -121,7 +121,7 @@ def main(robots: int, crowd: int) -> None:
         print("    acknowledged:", words)
     study = timed("launch", lambda: lifecycle.launch(study, owner, warnings_of(study)))
     timed(f"{robots} robots over HTTP, crowd {crowd}", lambda: play(study, robots, crowd))
-    lifecycle.close(study, owner), lifecycle.finish(study, owner)
+    lifecycle.close(study, owner), lifecycle.finish_closing(study, owner)
     run = timed("analysis", lambda: run_analysis(Study.objects.get(pk=study.pk), None, by=owner))
     print(
         f"{'machine':10} {'n':>4} | {'d put in':>8} {'found':>6} {'95% CI':>16} | {'correct, put in':>15} {'found':>6} {'% human':>8}"

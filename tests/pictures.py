@@ -53,7 +53,7 @@ def played(home: str) -> tuple[int, int]:
     from django.db.models import F
 
     from annotators.models import Assignment
-    from heval_site.management.demo import OPEN
+    from heval_site.management.demo import OPEN_TITLE
     from studies.imports.tables import Options, import_file
     from studies.models import Arm, Section, Study, StudyMember
     from tests.players import claimed, submitted
@@ -75,7 +75,7 @@ def played(home: str) -> tuple[int, int]:
     import_file(draft, FOLDER / "first-study.jsonl", options=Options(creates_systems=True), by=owner)
     Section.objects.create(study=draft, position=1, protocol="spa", m=4)
 
-    collecting = Study.objects.get(title=OPEN)
+    collecting = Study.objects.get(title=OPEN_TITLE)
     door = collecting.recruitments.get()
     for n, (minutes, active) in enumerate(DONE):
         made = submitted(collecting, f"person {n}", recruitment=door)

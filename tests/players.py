@@ -5,10 +5,10 @@ import random
 from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit
-from annotators.pages.forms import read_page
-from annotators.pages.record import as_shown, record_page, standing_of
-from annotators.pages.sequence import shown_of
-from annotators.participation.simulate import refusal
+from annotators.pages.forms import parse_page_form
+from annotators.pages.record import page_state, record_page, restore_shown_step
+from annotators.pages.sequence import page_snapshot
+from annotators.participation.simulate import refusal_message
 from annotators.places import assign
 from studies.models import Exposure, Item
 from studies.protocols.base.fields import TIE
@@ -34,22 +34,22 @@ def form(**fields) -> QueryDict:
 
 
 def claimed(study, person="", recruitment=None, **options) -> Assignment:
-    claim = assign.claim_batch(study, assign.annotator_of("panel", person), recruitment, **options)
+    claim = assign.claim_batch(study, assign.get_or_create_annotator("panel", person), recruitment, **options)
     assert claim.outcome == "claimed", claim
     return claim.assignment
 
 
 def open_page(assignment: Assignment, key: str | None = None):
     """Look at a page, as a GET does: (step as shown, its asks)."""
-    standing = standing_of(assignment)
+    standing = page_state(assignment)
     key = key or standing.next_key
     step = standing.steps[key]
     visit = standing.visits.get(key)
     if visit is None:
-        made = PageVisit(assignment=assignment, key=key, shown=shown_of(step.page))
+        made = PageVisit(assignment=assignment, key=key, shown=page_snapshot(step.page))
         PageVisit.objects.bulk_create([made], ignore_conflicts=True)
         visit = PageVisit.objects.get(assignment=assignment, key=key)
-    step = as_shown(step, visit)
+    step = restore_shown_step(step, visit)
     return step, step.page, step.protocol.asks(step.page)
 
 
@@ -57,8 +57,8 @@ def plausible(assignment: Assignment, key: str | None = None, rng=None, comment=
     """What a careful person might send from a page, the next one where no key is given."""
     step, _, asks = open_page(assignment, key)
     answers = Robot(rng or random.Random(1), comment).answers(step.protocol, asks)
-    sent = read_page(step, asks, form(**answers))
-    assert sent.is_valid, refusal(step, sent)
+    sent = parse_page_form(step, asks, form(**answers))
+    assert sent.is_valid, refusal_message(step, sent)
     return answers
 
 
@@ -66,12 +66,12 @@ def sent_from(path: str, rng=None) -> dict[str, str] | None:
     """What a browser sends from the page at this address; None where nothing is asked any more."""
     code, key = path.split("/")[2:4]
     assignment = Assignment.objects.select_related("study", "recruitment").get(code=code)
-    return {"go": "1"} | plausible(assignment, key, rng) if key in standing_of(assignment).steps else None
+    return {"go": "1"} | plausible(assignment, key, rng) if key in page_state(assignment).steps else None
 
 
 def answered(assignment: Assignment, key: str | None = None, rng=None, comment="", **changes):
     """Answer one page; gives the outcome."""
-    key = key or standing_of(assignment).next_key
+    key = key or page_state(assignment).next_key
     answers = plausible(assignment, key, rng, comment) | changes
     assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
     return record_page(assignment, key, form(**answers))
@@ -83,10 +83,10 @@ def submitted(study, person="", rng=None, comment="", until=None, **options) -> 
     rng = rng or random.Random(person or 0)
     while True:
         assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
-        key = standing_of(assignment).next_key
+        key = page_state(assignment).next_key
         if key is None or key == until:
             return assignment
-        if answered(assignment, key, rng, comment).following is None:
+        if answered(assignment, key, rng, comment).next_key is None:
             return Assignment.objects.get(pk=assignment.pk)
 
 
@@ -98,7 +98,7 @@ def play(study, n, until=None, strengths=STRENGTHS):
     rng = random.Random(n)
     assignment = claimed(study, f"person {n}")
     done = 0
-    while (key := standing_of(assignment).next_key) is not None and (until is None or done < until):
+    while (key := page_state(assignment).next_key) is not None and (until is None or done < until):
         step, page, asks = open_page(assignment, key)
         sent = Perceiving(rng, strengths, "because of its words").answers(step.protocol, asks)
         for slot, ask in asks.items():
@@ -119,7 +119,7 @@ MAX_THREE = {"settings": {"strategy": "max_three"}, "annotators_per_batch": 2}
 def choosing(study, person, prefers, until=None):
     """Somebody who takes a batch and chooses, on each page, what ``prefers(item)`` names."""
     assignment = claimed(study, person)
-    while (key := standing_of(assignment).next_key) is not None and key != until:
+    while (key := page_state(assignment).next_key) is not None and key != until:
         _, page, asks = open_page(assignment)
         systems = {
             e.pk: e.output.system.name

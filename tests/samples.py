@@ -9,7 +9,7 @@ from .builders import add_section, draft_study
 
 
 def blocking(study: Study) -> list[str]:
-    return [problem.text for problem in lifecycle.problems(study) if problem.is_blocking]
+    return [problem.text for problem in lifecycle.find_problems(study) if problem.is_blocking]
 
 
 def checked(study: Study, slug: str) -> Study:
@@ -28,7 +28,7 @@ def compared(section: Section, **columns) -> None:
     if protocol.estimands(section):
         first, second, *_ = study.systems.order_by("name")
         # Machines are told from people in general: the comparison names no systems.
-        pair = {} if protocol.sample.has_human else {"x": second, "y": first, "expected": ">"}
+        pair = {} if protocol.sample.has_human_system else {"x": second, "y": first, "expected": ">"}
         Contrast.objects.create(study=study, **pair | columns)
 
 
@@ -36,11 +36,11 @@ def sample_draft(slug: str, m: int = 2, target_n: int = 1) -> Study:
     """A draft of m prompts for so many annotators, its texts of about 110 words."""
     needs = REGISTRY[slug].sample
     names = [f"system-{n}" for n in range(needs.systems)]
-    if needs.has_human:
+    if needs.has_human_system:
         names[0] = "human"
     study = draft_study(systems=names, prompts=m * target_n + 4, target_n=target_n, instructions="")
     section = add_section(study, slug, m=m)
-    if not needs.has_human or m > 1:  # of one text nobody knows beforehand whose it is
+    if not needs.has_human_system or m > 1:  # of one text nobody knows beforehand whose it is
         compared(section)
     outputs = list(Output.objects.filter(system__study=study).select_related("system").order_by("pk"))
     for n, output in enumerate(outputs):

@@ -49,7 +49,7 @@ def write_import_file(path: Path) -> Path:
 
 def draft(owner, target_n: int):
     from studies.models import Arm, Contrast, Question, Section, Study, StudyMember, System
-    from studies.protocols.spa import EXPLANATION
+    from studies.protocols.spa import DEFAULT_EXPLANATION
     from tests.builders import COMMENT, SCREENING, add_survey
 
     study = Study.objects.create(
@@ -72,7 +72,7 @@ def draft(owner, target_n: int):
     }
     add_survey(study, position=1, purpose="screening", questions=[SCREENING])
     spa = Section.objects.create(
-        study=study, position=2, protocol="spa", m=5, settings={"noun": "writer", "explanation": EXPLANATION}
+        study=study, position=2, protocol="spa", m=5, settings={"noun": "writer", "explanation": DEFAULT_EXPLANATION}
     )
     directed = [pair for x, y, *_ in TABLE_1 for pair in ((x, y), (y, x))]
     for n, (x, y) in enumerate(directed, 1):
@@ -174,7 +174,7 @@ def main(robots: int) -> None:
     study = timed("launch", lambda: lifecycle.launch(study, owner, warnings_of(study)))
     timed(f"{robots} robots over HTTP", lambda: play(study, robots))
     lifecycle.close(study, owner)
-    lifecycle.finish(study, owner)
+    lifecycle.finish_closing(study, owner)
     study = Study.objects.get(pk=study.pk)
     run = timed("analysis", lambda: run_analysis(study, None, by=owner))
     for sentence in run.result["conclusions"]:

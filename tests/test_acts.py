@@ -11,23 +11,23 @@ from django.apps import apps
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
-from studies.access import TABLE, Action, Role
+from studies.access import PERMISSIONS, Action, Role
 from studies.models import AuditEvent, Study, StudyMember
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests import ROOT, acts_of_people, acts_of_studies, builders
 
 pytestmark = pytest.mark.django_db
 ACTS = acts_of_studies.ACTS | acts_of_people.ACTS
 ASKED = acts_of_studies.ASKED | acts_of_people.ASKED
 ELSEWHERE = {
-    "annotators/participation/withdraw:withdraw": "an annotator acts",
+    "annotators/participation/withdraw:withdraw_annotator": "an annotator acts",
     "annotators/pay/verdicts/appeals:open_appeal": "an annotator acts",
     "annotators/places/settle:_top_up": "the site itself acts",
-    "annotators/pay/verdicts/decide:rejected_at_panel": "the panel acted",
-    "analysis/report/watch:look": "the stopping rule acts",
+    "annotators/pay/verdicts/decide:record_panel_rejection": "the panel acted",
+    "analysis/report/watch:check_stopping_rule": "the stopping rule acts",
     "annotators/pay/verdicts/decide:reject": "its evidence is long to make: tests/annotators/pay/verdicts/test_decide.py; who may is tested here",
-    "annotators/recruitment/panels/orders:give": "the order of an act that has a line of its own, or none but this",
-    "annotators/recruitment/panels/orders:give_all": "the same of many",
+    "annotators/recruitment/panels/orders:create_order": "the order of an act that has a line of its own, or none but this",
+    "annotators/recruitment/panels/orders:create_orders": "the same of many",
     "annotators/imports/run:import_answers": "freezes the draft too: tests/annotators/imports/test_import_answers.py",
     "analysis/api/tokens:revoke_token": "a token is its owner's: tests/analysis/api/test_tokens.py",
 }
@@ -46,12 +46,12 @@ def owner():
 
 def people_without(action: Action, study: Study):
     """A person of each role that does not allow it, and somebody without any."""
-    if TABLE[action].roles is None:
+    if PERMISSIONS[action].roles is None:
         person = builders.user("an annotator")
         person.is_staff = False
         yield person, PermissionDenied
         return
-    for role in set(Role) - TABLE[action].roles:
+    for role in set(Role) - PERMISSIONS[action].roles:
         person = builders.user(f"a {role}")
         StudyMember.objects.create(study=study, user=person, role=role)
         yield person, PermissionDenied
@@ -60,7 +60,7 @@ def people_without(action: Action, study: Study):
 
 def writers(tree: ast.AST) -> set[str]:
     """The functions that write into the log."""
-    verbs = {"audit.record", "audit.record_all", "audit.note"}
+    verbs = {"audit.record", "audit.bulk_record", "audit.record_study_event"}
     return {
         function.name
         for function in ast.walk(tree)
@@ -80,7 +80,9 @@ def test_every_act_is_in_the_table():
 
 
 def test_the_search_for_acts_finds_one():
-    assert writers(ast.parse("def f():\n with g():\n  audit.note('x', study, by)\ndef h(): record('x')")) == {"f"}
+    assert writers(
+        ast.parse("def f():\n with g():\n  audit.record_study_event('x', study, by)\ndef h(): record('x')")
+    ) == {"f"}
 
 
 def defaults_of_by(tree: ast.AST):
@@ -142,6 +144,6 @@ def test_a_refused_act_changes_nothing(name, owner):
     act.do(world, owner)
     act.spoil(world)
     before = stored()
-    with pytest.raises(NotNow):
+    with pytest.raises(ActionRefused):
         (act.again or act.do)(world, owner)
     assert stored() == before

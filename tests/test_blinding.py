@@ -21,7 +21,7 @@ from django.http import HttpResponse
 from PIL import Image
 
 from annotators.models import Assignment
-from annotators.pages.sequence import _way
+from annotators.pages.sequence import _build_itinerary
 from annotators.places.batch_plan import plan_of
 from studies.models import Arm, Exposure, Output, Prompt, Question, Study, System
 from studies.protocols import REGISTRY
@@ -259,12 +259,14 @@ def test_twins_that_differ_in_every_secret_give_the_same_bytes(settings, tmp_pat
     from annotators.pages import sequence as annotators_pages
 
     settings.MEDIA_ROOT = tmp_path
-    draw = annotators_pages.random_of
+    draw = annotators_pages.seeded_random
     if (
         REGISTRY[slug].labels == "item"
     ):  # drawn by the item's number in the database, which is another for the second twin
         monkeypatch.setattr(
-            annotators_pages, "random_of", lambda seed, what, *more: draw(seed, what, *(() if what == "item" else more))
+            annotators_pages,
+            "seeded_random",
+            lambda seed, what, *more: draw(seed, what, *(() if what == "item" else more)),
         )
     pages = []
     for salt in ("one", "two"):
@@ -293,7 +295,7 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path, slug):
 
     from django.db.models import Model
 
-    from annotators.pages.record import standing_of
+    from annotators.pages.record import page_state
     from annotators.pages.show import shown_page
 
     settings.MEDIA_ROOT = tmp_path
@@ -317,7 +319,7 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path, slug):
             for pair in value.items():
                 walk(pair, depth + 1)
 
-    for step in standing_of(assignment).steps.values():
+    for step in page_state(assignment).steps.values():
         walk(shown_page(assignment, step.page, step.protocol.asks(step.page)))
     assert len(seen) > 100 and leaks(" ".join(map(str, seen)).encode(), words) == []
 
@@ -337,7 +339,7 @@ def laid_for_many(study):
     plan, systems = plan_of(assignment), dict(Exposure.objects.values_list("pk", "output__system__name"))
     rng = random.Random(1)
     for person in range(PEOPLE):
-        for one in _way(plan, rng.getrandbits(60)).laid:
+        for one in _build_itinerary(plan, rng.getrandbits(60)).sections:
             for item in one.items:
                 for letter, exposure in item.exposures:
                     yield person, item.position, item.id, letter, systems[exposure]

@@ -20,7 +20,7 @@ def test_texts_of_known_origin_come_out_as_what_they_are(monkeypatch, same_order
     assert Output.objects.filter(system__study=study).count() == 24 * 5
     study = launched(study)
     origins.play(study, 8)
-    lifecycle.close(study, by=None), lifecycle.finish(study, by=None)
+    lifecycle.close(study, by=None), lifecycle.finish_closing(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
     assert not result["problems"], result["problems"]
     found = {machine: (paper, row) for machine, paper, row in origins.found_in(result)}

@@ -46,7 +46,7 @@ def report_after(quality, expected, margin=None, n=100):
     for number in range(n):
         assert Robot(address(study, f"w{number}", door), preferring(quality, system_of), number).play() == "Thank you"
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 199})
     rows = next(one for one in result["tables"] if one["name"] == "table1")["rows"]
     return result, rows

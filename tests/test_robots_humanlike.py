@@ -68,7 +68,7 @@ def report_after(truths, n=100, **options):
         robot.rng = random.Random(500 + number)
         assert robot.play() == "Thank you"
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     return study, build_report(Study.objects.get(pk=study.pk), {"resamples": 199})
 
 

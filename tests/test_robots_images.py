@@ -8,7 +8,7 @@ from PIL import Image
 
 from analysis.report.build import build_report
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.sequence import way_of
+from annotators.pages.sequence import get_itinerary
 from studies.models import Exposure, Study
 from studies.services import lifecycle
 from tests.builders import add_rating, exposures_draft, launched, panel
@@ -67,7 +67,7 @@ def played(settings, tmp_path, same_orders):
         assert sorted(robot.read) == list("ABCDEFGH")
         assert [len(robot.read[letter]) for letter in "ABCDEFGH"] == [1, 1, 2, 2, 4, 4, 8, 8]
         assert len({src for srcs in robot.read.values() for src in srcs}) == 30
-    lifecycle.close(study, by=None), lifecycle.finish(study, by=None)
+    lifecycle.close(study, by=None), lifecycle.finish_closing(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -110,7 +110,7 @@ def test_letters_go_on_behind_a_section_that_begins_with_a(settings, tmp_path):
     study = exposures_draft(tmp_path, levels=(1, 1, 2), target_n=1)
     study.sections.filter(position=3).update(position=4, m=1)
     add_rating(study, position=3)
-    laid = way_of(claimed(launched(study))).laid
+    laid = get_itinerary(claimed(launched(study))).sections
     letters = [sorted(label for label, _ in one.items[0].exposures) for one in laid]
     assert letters == [["A", "B"], ["C", "D"], ["A", "B"], ["E", "F"]]
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from analysis.report.build import build_report
-from analysis.report.watch import look_everywhere
+from analysis.report.watch import submit_stopping_checks
 from annotators.models import Assignment, Response
 from annotators.places.settle import settle_everywhere
 from studies.models import AuditEvent, Study
@@ -46,10 +46,10 @@ def played(quality, *, n=100, every=10, ties=0.0, **options):
         assert heading == "Thank you", heading
         came += 1
         if came % every == 0:
-            settle_everywhere(), look_everywhere(), jobs.run_waiting()
+            settle_everywhere(), submit_stopping_checks(), jobs.run_waiting()
     study = Study.objects.get(pk=study.pk)
     assert study.state == "closing", study.state
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     result = build_report(study, {"resamples": 199})
     assert not result["problems"], result["problems"]
     (row,) = next(one for one in result["tables"] if one["name"] == "choices")["rows"]

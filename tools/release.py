@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-class NotReady(Exception):
+class ReleaseNotReady(Exception):
     """The release cannot be made. The message says what to change."""
 
 
@@ -42,7 +42,7 @@ def release_notes(changelog: str, version: str) -> str:
     """The part of the changelog about one version, without its heading. Raises NotReady."""
     match = re.search(rf"^## \[{re.escape(version)}\].*?\n(.*?)(?=^## \[|\Z)", changelog, re.MULTILINE | re.DOTALL)
     if match is None or not match[1].strip():
-        raise NotReady(f"CHANGELOG.md has no heading ## [{version}] with entries below it. Add one.")
+        raise ReleaseNotReady(f"CHANGELOG.md has no heading ## [{version}] with entries below it. Add one.")
     return match[1].strip() + "\n"
 
 
@@ -51,9 +51,9 @@ def check_versions(root: Path, tag: str = "") -> str:
     version = package_version(root)
     for file, other in other_versions(root).items():
         if other != version:
-            raise NotReady(f"{file} names version {other}, pyproject.toml names {version}. Change one of them.")
+            raise ReleaseNotReady(f"{file} names version {other}, pyproject.toml names {version}. Change one of them.")
     if tag and tag != f"v{version}":
-        raise NotReady(f"The tag is {tag}, the version is {version}. Tag the release v{version}.")
+        raise ReleaseNotReady(f"The tag is {tag}, the version is {version}. Tag the release v{version}.")
     release_notes((root / "CHANGELOG.md").read_text(), version)
     return version
 
@@ -85,10 +85,12 @@ def check_wheel(root: Path, wheel: Path, version: str) -> None:
                 [programs / "heval", *arguments], cwd=folder, env=environment, capture_output=True, text=True
             )
             if run.returncode:
-                raise NotReady(f"heval {' '.join(arguments)} failed in a new environment:\n{run.stdout}{run.stderr}")
+                raise ReleaseNotReady(
+                    f"heval {' '.join(arguments)} failed in a new environment:\n{run.stdout}{run.stderr}"
+                )
             printed += run.stdout
         if version not in printed:
-            raise NotReady(f"heval --version of the installed wheel does not print {version}.")
+            raise ReleaseNotReady(f"heval --version of the installed wheel does not print {version}.")
 
 
 def main() -> None:
@@ -100,7 +102,7 @@ def main() -> None:
         version = check_versions(ROOT, options.tag)
         wheel = build_wheel(ROOT, options.out)
         check_wheel(ROOT, wheel, version)
-    except NotReady as problem:
+    except ReleaseNotReady as problem:
         sys.exit(str(problem))
     (options.out / "notes.md").write_text(release_notes((ROOT / "CHANGELOG.md").read_text(), version))
     print(f"{wheel.name} prepares a site in a new environment.")

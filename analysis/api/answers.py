@@ -9,34 +9,36 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from analysis.data import exports
-from analysis.data.codings import CODINGS, codings_of, keyed_rows
+from analysis.data.codings import CODING_COLUMNS, codings_of, keyed_coding_rows
 from analysis.data.export_requests import selection_for
-from analysis.data.flat.answers import problems_in
-from analysis.data.flat.selection import assignment_name
+from analysis.data.flat.answers import find_damaged_cells
+from analysis.data.flat.selection import assignment_pseudonym
 from annotators import models as answers
 from annotators.places.exclude import exclude, reverse_exclusion
 from studies.access import Action
 from studies.models import Study
 
 from . import serializers as shapes
-from .base import StudyView, documented, json_object, listed
-from .query import ORIGIN, WITHDRAWN, Parameter, page, paged, whole, words
+from .base import StudyView, document_operation, json_object, page_serializer
+from .query import ORIGIN, WITHDRAWN, Parameter, integer_parser, page_parameters, page_response, parse_line
 from .renderers import RowErrors, row_error
 
 
-class Assignments(StudyView):
+class AssignmentsView(StudyView):
     """Annotators with batches: where they stand and when. Names are pseudonyms of this study."""
 
     parameters = (
-        *paged(),
+        *page_parameters(),
         Parameter(
             "origin", ORIGIN.read, "Origins, by commas; all when absent.", tuple(answers.Assignment.Origin.values)
         ),
-        Parameter("arm", words, "Only assignments in this arm."),
-        Parameter("batch", whole(), "Only assignments with the batch of this number.", None, int),
+        Parameter("arm", parse_line, "Only assignments in this arm."),
+        Parameter("batch", integer_parser(), "Only assignments with the batch of this number.", None, int),
     )
 
-    @documented("Assignments", listed("Assignment", shapes.AssignmentSerializer), parameters=parameters, tag="answers")
+    @document_operation(
+        "Assignments", page_serializer("Assignment", shapes.AssignmentSerializer), parameters=parameters, tag="answers"
+    )
     def get(self, request, code):
         rows = answers.Assignment.objects.filter(study=self.study, origin__in=self.values["origin"])
         if self.values["arm"] is not None:
@@ -44,25 +46,25 @@ class Assignments(StudyView):
         if self.values["batch"] is not None:
             rows = rows.filter(batch__number=self.values["batch"])
         found = exports.page_of_assignments(rows, self.study, self.after()[0], self.values["page_size"] + 1)
-        return page(request, self.values, found)
+        return page_response(request, self.values, found)
 
 
-class Responses(StudyView):
+class ResponsesView(StudyView):
     """The flat rows of the exports, by pages. For all of a study's answers take an export: it sees one moment."""
 
-    reads = Action.EXPORT
+    read_action = Action.EXPORT
     parameters = (
-        *paged(2),
+        *page_parameters(2),
         ORIGIN,
         WITHDRAWN,
-        Parameter("section", whole(0, 32767), "Only answers in the section at this position.", None, int),
-        Parameter("question", words, "Only answers to the question with this key."),
-        Parameter("system", words, "Only answers about an output of this system."),
-        Parameter("prompt", words, "Only answers about items with this prompt."),
-        Parameter("arm", words, "Only answers in this arm."),
-        Parameter("batch", whole(), "Only answers in the batch of this number.", None, int),
+        Parameter("section", integer_parser(0, 32767), "Only answers in the section at this position.", None, int),
+        Parameter("question", parse_line, "Only answers to the question with this key."),
+        Parameter("system", parse_line, "Only answers about an output of this system."),
+        Parameter("prompt", parse_line, "Only answers about items with this prompt."),
+        Parameter("arm", parse_line, "Only answers in this arm."),
+        Parameter("batch", integer_parser(), "Only answers in the batch of this number.", None, int),
     )
-    paths = {
+    filter_paths = {
         "section": "question__section__position",
         "question": "question__key",
         "system": "exposure__output__system__name",
@@ -71,9 +73,9 @@ class Responses(StudyView):
         "batch": "assignment__batch__number",
     }
 
-    @documented(
+    @document_operation(
         "Answers, one flat row a judgement",
-        listed(
+        page_serializer(
             "Response",
             shapes.ResponseSerializer,
             n_problems=serializers.IntegerField(),
@@ -85,26 +87,29 @@ class Responses(StudyView):
     def get(self, request, code):
         chosen = self.values["origin"], self.values["withdrawn"]
         selection = selection_for("responses", self.study, *chosen, by=request.user)
-        wanted = {path: self.values[name] for name, path in self.paths.items() if self.values[name] is not None}
+        wanted = {path: self.values[name] for name, path in self.filter_paths.items() if self.values[name] is not None}
         rows = selection.responses.filter(**wanted)
         found = exports.page_of_responses(rows, self.study, self.after(), self.values["page_size"] + 1)
-        n, problems = problems_in(selection) if self.after() == (0, 0) else (0, [])
-        return page(request, self.values, found, n_problems=n, problems=problems)
+        n, problems = find_damaged_cells(selection) if self.after() == (0, 0) else (0, [])
+        return page_response(request, self.values, found, n_problems=n, problems=problems)
 
 
-class Codings(StudyView):
+class CodingsView(StudyView):
     """What coders said of explanations and of work, by pages, in the order in which it was stored. Coders are seats, not names."""
 
-    reads = Action.EXPORT
+    read_action = Action.EXPORT
     parameters = (
-        *paged(),
+        *page_parameters(),
         ORIGIN,
         WITHDRAWN,
-        Parameter("sample", whole(1), "Only codings of the sample of this number.", None, int),
+        Parameter("sample", integer_parser(1), "Only codings of the sample of this number.", None, int),
     )
 
-    @documented(
-        "Codings, one flat row each", listed("Coding", shapes.CodingSerializer), parameters=parameters, tag="answers"
+    @document_operation(
+        "Codings, one flat row each",
+        page_serializer("Coding", shapes.CodingSerializer),
+        parameters=parameters,
+        tag="answers",
     )
     def get(self, request, code):
         chosen = self.values["origin"], self.values["withdrawn"]
@@ -112,57 +117,64 @@ class Codings(StudyView):
         if self.values["sample"] is not None:
             rows = rows.filter(item__sample__number=self.values["sample"])
         rows = rows.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]
-        names = [column.name for column in CODINGS]
-        found = [(key, dict(zip(names, cells, strict=True))) for key, cells in keyed_rows(self.study, rows)]
-        return page(request, self.values, found)
+        names = [column.name for column in CODING_COLUMNS]
+        found = [(key, dict(zip(names, cells, strict=True))) for key, cells in keyed_coding_rows(self.study, rows)]
+        return page_response(request, self.values, found)
 
 
-class Exclusions(StudyView):
+class ExclusionsView(StudyView):
     """What people decided to leave out. Rules are part of the design; what they find is in the analyses."""
 
-    writes = Action.DECIDE
-    parameters = paged()
+    write_action = Action.MANAGE_ASSIGNMENTS
+    parameters = page_parameters()
 
-    @documented("Exclusions", listed("Exclusion", shapes.ExclusionSerializer), parameters=parameters, tag="answers")
+    @document_operation(
+        "Exclusions", page_serializer("Exclusion", shapes.ExclusionSerializer), parameters=parameters, tag="answers"
+    )
     def get(self, request, code):
-        return self.paged(_exclusions_of(self.study), _exclusion)
+        return self.list_response(_exclusions_of(self.study), _exclusion_row)
 
-    @documented(
+    @document_operation(
         "Leave assignments out, all of them or none",
-        shapes.ExcludedSerializer,
-        request=shapes.ExcludeSerializer,
+        shapes.ExclusionsCreatedSerializer,
+        request=shapes.ExclusionRequestSerializer,
         status=201,
         tag="answers",
     )
     def post(self, request, code):
-        serializer = shapes.ExcludeSerializer(data=json_object(request))
+        serializer = shapes.ExclusionRequestSerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)
         asked = serializer.validated_data
-        chosen = _named(self.study, asked["assignments"])
+        chosen = _assignments_by_name(self.study, asked["assignments"])
         made = exclude(chosen, asked["reason"], request.user, asked["note"], asked["reopen"])
         rows = [
-            _exclusion(row) for row in _exclusions_of(self.study).filter(pk__in=[one.pk for one in made]).order_by("pk")
+            _exclusion_row(row)
+            for row in _exclusions_of(self.study).filter(pk__in=[one.pk for one in made]).order_by("pk")
         ]
         return Response({"created": rows}, status=201 if rows else 200)
 
 
-class ReverseExclusion(StudyView):
+class ReverseExclusionView(StudyView):
     """An exclusion is taken back by another row; both stay on record."""
 
-    writes = Action.DECIDE
+    write_action = Action.MANAGE_ASSIGNMENTS
 
-    @documented(
-        "Take an exclusion back", shapes.ExcludedSerializer, request=shapes.ReverseSerializer, status=201, tag="answers"
+    @document_operation(
+        "Take an exclusion back",
+        shapes.ExclusionsCreatedSerializer,
+        request=shapes.ReverseExclusionSerializer,
+        status=201,
+        tag="answers",
     )
     def post(self, request, code, number):
-        serializer = shapes.ReverseSerializer(data=json_object(request))
+        serializer = shapes.ReverseExclusionSerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)
         rows = answers.Exclusion.objects.filter(assignment__study=self.study, pk=number)
         found = rows.select_related("assignment__study").first()
         if found is None:
             raise Http404
         made = reverse_exclusion(found, request.user, serializer.validated_data["note"])
-        return Response({"created": [_exclusion(_exclusions_of(self.study).get(pk=made.pk))]}, status=201)
+        return Response({"created": [_exclusion_row(_exclusions_of(self.study).get(pk=made.pk))]}, status=201)
 
 
 def _exclusions_of(study: Study) -> models.QuerySet:
@@ -170,10 +182,10 @@ def _exclusions_of(study: Study) -> models.QuerySet:
     return rows.annotate(reversal=F("reversed_by__pk"))
 
 
-def _named(study: Study, names: list[str]) -> list[answers.Assignment]:
+def _assignments_by_name(study: Study, names: list[str]) -> list[answers.Assignment]:
     """The assignments of these names. A name is made from the code and leads back to it only through all of them."""
     codes = answers.Assignment.objects.filter(study=study).values_list("code", flat=True)
-    by_name = {assignment_name(code): code for code in codes}
+    by_name = {assignment_pseudonym(code): code for code in codes}
     errors = [
         row_error(row, "assignments", f"The study has no assignment “{name}”.")
         for row, name in enumerate(names, 1)
@@ -184,10 +196,10 @@ def _named(study: Study, names: list[str]) -> list[answers.Assignment]:
     return list(answers.Assignment.objects.filter(code__in={by_name[name] for name in names}))
 
 
-def _exclusion(row: answers.Exclusion) -> dict[str, Any]:
+def _exclusion_row(row: answers.Exclusion) -> dict[str, Any]:
     return {
         "number": row.pk,
-        "assignment": assignment_name(row.assignment.code),
+        "assignment": assignment_pseudonym(row.assignment.code),
         "reason": row.reason,
         "note": row.note,
         "by": row.by.get_username(),

@@ -14,9 +14,9 @@ from studies.access import Action, get_study
 from studies.models import Study
 
 from . import serializers as shapes
-from .permissions import token_of
-from .query import Parameter, page, read_query
-from .renderers import PROBLEM
+from .permissions import get_api_token
+from .query import Parameter, page_response, read_query
+from .renderers import PROBLEM_MEDIA_TYPE
 
 ERRORS = {
     400: "A parameter, a field or the body is not as it should be.",
@@ -30,33 +30,34 @@ ERRORS = {
     429: "Too many requests, or other exports are running: Retry-After says when to try again.",
     503: "The database is not there at the moment.",
 }
-READING = (400, 401, 403, 404, 405, 429, 503)
-WRITING = tuple(ERRORS)
+READ_ERROR_CODES = (400, 401, 403, 404, 405, 429, 503)
+WRITE_ERROR_CODES = tuple(ERRORS)
 
 
-def documented(
-    summary: str, answer, *, request=None, parameters=(), status=200, media_type="application/json", tag="studies"
+def document_operation(
+    summary: str, response, *, request=None, parameters=(), status=200, media_type="application/json", tag="studies"
 ):
     """How a method is published: every way in which it may answer is declared."""
-    codes = READING if request is None and status == 200 else WRITING
+    codes = READ_ERROR_CODES if request is None and status == 200 else WRITE_ERROR_CODES
     responses: dict[Any, Any] = {
-        (code, PROBLEM): OpenApiResponse(shapes.ProblemSerializer, description=ERRORS[code]) for code in codes
+        (code, PROBLEM_MEDIA_TYPE): OpenApiResponse(shapes.ProblemSerializer, description=ERRORS[code])
+        for code in codes
     }
-    responses[status, media_type] = answer
+    responses[status, media_type] = response
     if status == 201:
-        responses[200, media_type] = answer  # sent again: nothing new was stored
-    page_of = type(answer).__name__.partition("Page")
+        responses[200, media_type] = response  # sent again: nothing new was stored
+    page_of = type(response).__name__.partition("Page")
     return extend_schema(
         operation_id=f"list_{page_of[0].lower()}" if page_of[1] else None,
         summary=summary,
         tags=[tag],
         request=request,
         responses=responses,
-        parameters=[p.described for p in parameters],
+        parameters=[p.openapi for p in parameters],
     )
 
 
-def listed(name: str, row, **more) -> serializers.Serializer:
+def page_serializer(name: str, row, **more) -> serializers.Serializer:
     """A page of a list."""
     fields = {"next": serializers.URLField(allow_null=True), "results": row(many=True)}
     return inline_serializer(f"{name}Page", {**fields, **more})
@@ -65,26 +66,26 @@ def listed(name: str, row, **more) -> serializers.Serializer:
 class StudyView(APIView):
     """A resource of one study: the study is found, and whether this may be done in it, before any method runs."""
 
-    reads = Action.LOOK
-    writes = Action.EDIT
+    read_action = Action.VIEW
+    write_action = Action.EDIT
     parameters: tuple[Parameter, ...] = ()
 
     def initial(self, request, *args, **kwargs):
         super().initial(request, *args, **kwargs)
-        action = self.reads if request.method in ("GET", "HEAD") else self.writes
-        self.study: Study = get_study(request.user, action, token=token_of(request), code=kwargs["code"])
+        action = self.read_action if request.method in ("GET", "HEAD") else self.write_action
+        self.study: Study = get_study(request.user, action, token=get_api_token(request), code=kwargs["code"])
         self.values = read_query(request, self.parameters if request.method in ("GET", "HEAD") else ())
 
     def after(self) -> tuple:
         return self.values["cursor"]
 
-    def paged(self, queryset: models.QuerySet, shape) -> Response:
+    def list_response(self, queryset: models.QuerySet, serializer) -> Response:
         """A page of rows in the order of their keys."""
         found = queryset.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]
-        return page(self.request, self.values, [(row.pk, _shaped(shape, row)) for row in found])
+        return page_response(self.request, self.values, [(row.pk, _serialize(serializer, row)) for row in found])
 
 
-def _shaped(shape, row) -> Any:
+def _serialize(shape, row) -> Any:
     return shape(row).data if isinstance(shape, type) else shape(row)
 
 

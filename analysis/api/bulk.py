@@ -6,30 +6,30 @@ from typing import Any
 
 from django.db import transaction
 
-from studies.access import Action, check
+from studies.access import Action, check_permission
 from studies.models import Output, Prompt, Study, System, audit
 from studies.models.guards import StudyFrozen
 from studies.stimuli.texts import name_key
 
 from .renderers import RowErrors, row_error
-from .serializers import AT_ONCE, OutputSerializer, PromptSerializer, SystemSerializer
+from .serializers import MAX_ROWS, OutputSerializer, PromptSerializer, SystemSerializer
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class BulkKind:
     """What is stored: its serializer, the fields that name a row, and how rows meet what is there."""
 
     noun: str
     serializer: type
     key: tuple[str, ...]
     prepare: Callable[[Study, Sequence[dict]], list[dict[str, Any]]]
-    stored: Callable[[Study, Sequence[dict]], Mapping[tuple, Any]]
+    find_stored: Callable[[Study, Sequence[dict]], Mapping[tuple, Any]]
     model: type
 
 
-def store(study: Study, kind: Kind, body: Any, by) -> tuple[int, int]:
+def store(study: Study, kind: BulkKind, body: Any, by) -> tuple[int, int]:
     """Store the rows of a request: (created, unchanged). Raises RowErrors, which names every bad row, or StudyFrozen."""
-    check(by, Action.EDIT, study)
+    check_permission(by, Action.EDIT, study)
     rows = _checked(kind, body)
     with transaction.atomic():
         locked = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
@@ -38,7 +38,7 @@ def store(study: Study, kind: Kind, body: Any, by) -> tuple[int, int]:
         keys = [tuple(_at(row, name) for name in kind.key) for row in rows]
         _refuse_repeats(kind, keys)
         prepared = kind.prepare(study, rows)
-        there = kind.stored(study, prepared)
+        there = kind.find_stored(study, prepared)
         _refuse_changes(kind, keys, prepared, there)
         _refuse_new_images(kind, keys, prepared, there)
         new = [kind.model(**columns) for key, columns in zip(keys, prepared, strict=True) if key not in there]
@@ -48,12 +48,12 @@ def store(study: Study, kind: Kind, body: Any, by) -> tuple[int, int]:
     return len(new), len(rows) - len(new)
 
 
-def _checked(kind: Kind, body: Any) -> list[dict]:
+def _checked(kind: BulkKind, body: Any) -> list[dict]:
     body = [body] if isinstance(body, dict) else body
     if not isinstance(body, list) or not body:
-        raise RowErrors([row_error(None, None, f"Send one object, or a list of 1 to {AT_ONCE:,} objects.")])
-    if len(body) > AT_ONCE:
-        raise RowErrors([row_error(None, None, f"{len(body):,} rows; at most {AT_ONCE:,} are taken at once.")])
+        raise RowErrors([row_error(None, None, f"Send one object, or a list of 1 to {MAX_ROWS:,} objects.")])
+    if len(body) > MAX_ROWS:
+        raise RowErrors([row_error(None, None, f"{len(body):,} rows; at most {MAX_ROWS:,} are taken at once.")])
     serializer = kind.serializer(data=body, many=True)
     serializer.is_valid(raise_exception=True)
     return serializer.validated_data
@@ -65,18 +65,18 @@ def _at(row: Mapping[str, Any], path: str) -> Any:
     return row
 
 
-def _refuse_repeats(kind: Kind, keys: Sequence[tuple]) -> None:
+def _refuse_repeats(kind: BulkKind, keys: Sequence[tuple]) -> None:
     seen: dict[tuple, int] = {}
     errors = []
     for number, key in enumerate(keys, 1):
         if key in seen:
-            errors.append(row_error(number, _field(kind), f"The same as in row {seen[key]}."))
+            errors.append(row_error(number, _key_field(kind), f"The same as in row {seen[key]}."))
         seen.setdefault(key, number)
     if errors:
         raise RowErrors(errors)
 
 
-def _refuse_changes(kind: Kind, keys, prepared, there: Mapping[tuple, Any]) -> None:
+def _refuse_changes(kind: BulkKind, keys, prepared, there: Mapping[tuple, Any]) -> None:
     errors = []
     for number, (key, columns) in enumerate(zip(keys, prepared, strict=True), 1):
         row = there.get(key)
@@ -87,12 +87,12 @@ def _refuse_changes(kind: Kind, keys, prepared, there: Mapping[tuple, Any]) -> N
             message = (
                 f"It is there already with another {', '.join(changed)}; rows are added, never changed, over REST."
             )
-            errors.append(row_error(number, _field(kind), message))
+            errors.append(row_error(number, _key_field(kind), message))
     if errors:
         raise RowErrors(errors, 409)
 
 
-def _refuse_new_images(kind: Kind, keys, prepared, there: Mapping[tuple, Any]) -> None:
+def _refuse_new_images(kind: BulkKind, keys, prepared, there: Mapping[tuple, Any]) -> None:
     errors = [
         row_error(number, "media", "An image is imported in a zip; over REST only one that is there is sent back.")
         for number, (key, columns) in enumerate(zip(keys, prepared, strict=True), 1)
@@ -102,7 +102,7 @@ def _refuse_new_images(kind: Kind, keys, prepared, there: Mapping[tuple, Any]) -
         raise RowErrors(errors)
 
 
-def _field(kind: Kind) -> str:
+def _key_field(kind: BulkKind) -> str:
     return kind.key[0].partition(".")[0]
 
 
@@ -157,7 +157,7 @@ def _stored_outputs(study: Study, prepared: Sequence[dict]) -> dict[tuple, Outpu
     return {(output.system.name, output.prompt.key, output.sample): output for output in found}
 
 
-SYSTEMS = Kind(
+SYSTEMS = BulkKind(
     "systems",
     SystemSerializer,
     ("name",),
@@ -165,7 +165,7 @@ SYSTEMS = Kind(
     lambda study, rows: {(s.name,): s for s in System.objects.filter(study=study).select_related("study")},
     System,
 )
-PROMPTS = Kind(
+PROMPTS = BulkKind(
     "prompts",
     PromptSerializer,
     ("key",),
@@ -176,6 +176,6 @@ PROMPTS = Kind(
     },
     Prompt,
 )
-OUTPUTS = Kind(
+OUTPUTS = BulkKind(
     "outputs", OutputSerializer, ("system.name", "prompt.key", "sample"), _prepared_outputs, _stored_outputs, Output
 )

@@ -5,21 +5,21 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
 from analysis.data import exports
-from analysis.data.data_dictionary import codebook_markdown, codebook_of
+from analysis.data.data_dictionary import build_export_codebook, export_codebook_markdown
 from analysis.data.export_requests import BadOrigins, request_export, selection_for
 from analysis.data.flat.selection import Selection
 from analysis.report.archive import archive_stream
 from studies.access import Action
 
 from . import serializers as shapes
-from .base import MEDIA_TYPES, StudyView, documented, download, json_object
+from .base import MEDIA_TYPES, StudyView, document_operation, download, json_object
 from .query import ORIGIN, RAW, WITHDRAWN, Parameter
 from .renderers import RowErrors, row_error
-from .runs import started, token_for
+from .runs import idempotency_token, job_response
 
 
 class ExportView(StudyView):
-    reads = Action.EXPORT
+    read_action = Action.EXPORT
     throttle_scope = "export"
     table = form = ""
 
@@ -27,12 +27,12 @@ class ExportView(StudyView):
         chosen = [self.values[name] for name in ("origin", "withdrawn") if name in self.values]
         return selection_for(self.table, self.study, *chosen, by=self.request.user)
 
-    def streamed(self) -> StreamingHttpResponse:
+    def stream_response(self) -> StreamingHttpResponse:
         blocks = exports.stream(self.table, self.form, self.selection(), raw=self.values.get("raw", False))
         if self.request.method == "HEAD":
             blocks.close()
         name = f"{self.table}-{str(self.study.code)[:8]}.{self.form}"
-        return download(blocks, name, MEDIA_TYPES[self.form], X_Heval_Rows=blocks.prepared)
+        return download(blocks, name, MEDIA_TYPES[self.form], X_Heval_Rows=blocks.n_rows)
 
 
 def export_views() -> dict[str, type[ExportView]]:
@@ -40,7 +40,7 @@ def export_views() -> dict[str, type[ExportView]]:
     views = {}
     for table in exports.TABLES:
         for form in MEDIA_TYPES:
-            about_people = (ORIGIN, WITHDRAWN) if table in exports.OF_PEOPLE else ()
+            about_people = (ORIGIN, WITHDRAWN) if table in exports.PERSON_TABLES else ()
             parameters = (*about_people, *((RAW,) if form == "csv" else ()))
             views[f"{table}.{form}"] = _export_view(table, form, parameters)
             views[f"{table}.{form}.sha256"] = _hash_view(table, form, parameters)
@@ -53,7 +53,7 @@ def _export_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[E
 
         table, form, parameters = name, kind, allowed
 
-        @documented(
+        @document_operation(
             f"All {name} as {kind.upper()}, one moment of the database",
             OpenApiTypes.STR,
             parameters=allowed,
@@ -61,7 +61,7 @@ def _export_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[E
             tag="exports",
         )
         def get(self, request, code):
-            return self.streamed()
+            return self.stream_response()
 
     return Export
 
@@ -72,25 +72,27 @@ def _hash_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[Exp
 
         table, form, parameters = name, kind, allowed
 
-        @documented(
+        @document_operation(
             f"The hash of that {kind.upper()} as of now, and its rows",
             shapes.ExportHashSerializer,
             parameters=allowed,
             tag="exports",
         )
         def get(self, request, code):
-            found, rows = exports.sha256_of(self.table, self.form, self.selection(), raw=self.values.get("raw", False))
+            found, rows = exports.hash_export(
+                self.table, self.form, self.selection(), raw=self.values.get("raw", False)
+            )
             return Response({"sha256": found, "rows": rows})
 
     return ExportHash
 
 
-class Exports(StudyView):
+class ExportsView(StudyView):
     """Exports that are made by a job."""
 
-    writes = Action.ANALYSE
+    write_action = Action.ANALYSE
 
-    @documented(
+    @document_operation(
         "Make a Parquet file; gives the job to be watched",
         shapes.JobSerializer,
         request=shapes.ExportRequestSerializer,
@@ -100,37 +102,37 @@ class Exports(StudyView):
     def post(self, request, code):
         serializer = shapes.ExportRequestSerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)
-        token = token_for(request, self.study, "export")
+        token = idempotency_token(request, self.study, "export")
         try:
             job = request_export(self.study, by=request.user, token=token, **serializer.validated_data)
         except BadOrigins as bad:
             raise RowErrors([row_error(None, "origins", str(bad))]) from None
-        return started(job)
+        return job_response(job)
 
 
-class Codebook(StudyView):
+class CodebookView(StudyView):
     """What every column means, with the questions, scales, systems and arms, as JSON."""
 
-    @documented("The codebook", OpenApiTypes.OBJECT, tag="exports")
+    @document_operation("The codebook", OpenApiTypes.OBJECT, tag="exports")
     def get(self, request, code):
-        return Response(codebook_of(self.study))
+        return Response(build_export_codebook(self.study))
 
 
-class CodebookPage(StudyView):
+class CodebookMarkdownView(StudyView):
     """The codebook in Markdown."""
 
-    @documented("The codebook in Markdown", OpenApiTypes.STR, media_type="text/markdown", tag="exports")
+    @document_operation("The codebook in Markdown", OpenApiTypes.STR, media_type="text/markdown", tag="exports")
     def get(self, request, code):
-        return HttpResponse(codebook_markdown(self.study), content_type="text/markdown; charset=utf-8")
+        return HttpResponse(export_codebook_markdown(self.study), content_type="text/markdown; charset=utf-8")
 
 
-class Archive(StudyView):
+class ArchiveView(StudyView):
     """Design, stimuli, answers, analyses, figures and codebook in one zip, with a hash of each file."""
 
-    reads = Action.EXPORT
+    read_action = Action.EXPORT
     throttle_scope = "export"
 
-    @documented(
+    @document_operation(
         "Design, data, results and codebook in one zip",
         OpenApiTypes.BINARY,
         media_type="application/zip",

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from analysis.data.flat.selection import assignment_name
+from analysis.data.flat.selection import assignment_pseudonym
 from annotators.models import Payment
-from annotators.pay.hourly import ArmPay, arms_of
-from annotators.pay.money import money_of
+from annotators.pay.hourly import ArmPay, pay_by_arm
+from annotators.pay.money import link_cost
 from studies.models import Study
 from studies.stimuli.spreadsheet import csv_text
 
@@ -28,7 +28,7 @@ def row_of(payment: Payment) -> dict[str, Any]:
     about = payment.assignment
     cells = (
         payment.pk,
-        assignment_name(about.code),
+        assignment_pseudonym(about.code),
         about.recruitment.key if about.recruitment else "",
         about.batch.arm.name if about.batch else "",
         payment.kind,
@@ -52,15 +52,15 @@ def _cell(value: Any) -> Any:
     return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value
 
 
-def report_of(study: Study) -> dict[str, Any]:
+def build_pay_report(study: Study) -> dict[str, Any]:
     """By arm the quarters of minutes and of pay an hour; by link what is paid, ordered, due, owed and not written down yet, and to come, with fees."""
     links = list(study.recruitments.order_by("pk"))
     for one in links:
         one.study = study
     return {
         "currency": study.currency,
-        "declared_per_hour": _money(study.wage_per_hour),
-        "arms": [_arm(one) for one in arms_of(study)],
+        "declared_per_hour": _format_money(study.wage_per_hour),
+        "arms": [_arm(one) for one in pay_by_arm(study)],
         "links": [_link(one) for one in links],
     }
 
@@ -74,18 +74,28 @@ def _arm(one: ArmPay) -> dict[str, Any]:
         "arm": one.name,
         "people": one.n,
         **quarters,
-        "below_declared": one.under,
-        "without_active_time": one.uncounted,
-        "in_another_currency": one.elsewhere,
+        "below_declared": one.below_wage,
+        "without_active_time": one.without_active_time,
+        "in_another_currency": one.in_another_currency,
     }
 
 
 def _link(recruitment) -> dict[str, Any]:
-    money = money_of(recruitment)
-    sums = {name: _money(getattr(money, name)) for name in ("paid", "ordered", "due", "unwritten", "to_come", "total")}
-    fees = [{"label": fee.label, "amount": _money(fee.amount), "source": fee.source} for fee in money.fees]
+    money = link_cost(recruitment)
+    sums = {
+        name: _format_money(amount)
+        for name, amount in (
+            ("paid", money.paid),
+            ("ordered", money.ordered),
+            ("due", money.due),
+            ("unwritten", money.unsettled),
+            ("to_come", money.to_come),
+            ("total", money.total),
+        )
+    }
+    fees = [{"label": fee.label, "amount": _format_money(fee.amount), "source": fee.source} for fee in money.fees]
     return {"link": recruitment.key, "currency": money.currency, **sums, "fees": fees}
 
 
-def _money(amount: Decimal | None) -> str | None:
+def _format_money(amount: Decimal | None) -> str | None:
     return None if amount is None else f"{amount:.2f}"

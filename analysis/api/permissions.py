@@ -8,7 +8,7 @@ from rest_framework.throttling import BaseThrottle
 
 from analysis.models import ApiToken
 from studies.access import check_scope
-from studies.services.limits import is_over
+from studies.services.limits import is_rate_limited
 
 
 class IsResearcher(BasePermission):
@@ -17,12 +17,12 @@ class IsResearcher(BasePermission):
     def has_permission(self, request, view):
         if not request.user or not request.user.is_authenticated:
             return False
-        if token := token_of(request):
+        if token := get_api_token(request):
             check_scope(token, changes=request.method not in SAFE_METHODS)
         return True
 
 
-def token_of(request) -> ApiToken | None:
+def get_api_token(request) -> ApiToken | None:
     """The token by which a program speaks; None in a browser's session."""
     return request.auth if isinstance(request.auth, ApiToken) else None
 
@@ -33,7 +33,7 @@ class TokenThrottle(BaseThrottle):
     def allow_request(self, request, view):
         scope = getattr(view, "throttle_scope", "api")
         who = f"t{request.auth.pk}" if isinstance(request.auth, ApiToken) else f"u{request.user.pk}"
-        return not is_over(f"api:{scope}:{who}", limit_of(scope))
+        return not is_rate_limited(f"api:{scope}:{who}", limit_of(scope))
 
     def wait(self):
         return 60 - time.time() % 60

@@ -12,18 +12,18 @@ from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 
-from analysis.data.flat.selection import COUNTED
+from analysis.data.flat.selection import COUNTED_ORIGINS
 from annotators.models import Assignment
 from studies.stimuli.texts import TextRefused, clean_text
 
-from .renderers import UNFIT, RowErrors, row_error
+from .renderers import INVALID_REQUEST, RowErrors, row_error
 
 PAGE_SIZE = 100
 MAX_PAGE_SIZE = 1000
-LARGEST = 2**31 - 1
+MAX_INTEGER = 2**31 - 1
 
 
-class BadParameter(ValueError):
+class BadQueryParameter(ValueError):
     """The message says what would be right."""
 
 
@@ -39,51 +39,51 @@ class Parameter:
     enum: tuple[str, ...] = ()
 
     @property
-    def described(self) -> OpenApiParameter:
+    def openapi(self) -> OpenApiParameter:
         return OpenApiParameter(self.name, self.type, description=self.help, enum=self.enum or None)
 
 
-def whole(minimum: int = 0, maximum: int = LARGEST) -> Callable[[str], int]:
+def integer_parser(minimum: int = 0, maximum: int = MAX_INTEGER) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) or not minimum <= int(text) <= maximum:
-            raise BadParameter(f"must be a whole number from {minimum} to {maximum}.")
+            raise BadQueryParameter(f"must be a whole number from {minimum} to {maximum}.")
         return int(text)
 
     return read
 
 
-def words(text: str) -> str:
+def parse_line(text: str) -> str:
     try:
         name = clean_text(text, is_required=True, max_length=200)
     except TextRefused as refused:
-        raise BadParameter(str(refused).partition(": ")[2]) from None
+        raise BadQueryParameter(str(refused).partition(": ")[2]) from None
     if "\n" in name:
-        raise BadParameter("must be one line.")
+        raise BadQueryParameter("must be one line.")
     return name
 
 
-def one_of(*allowed: str) -> Callable[[str], str]:
+def choice_parser(*allowed: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in allowed:
-            raise BadParameter(f"must be one of {', '.join(allowed)}.")
+            raise BadQueryParameter(f"must be one of {', '.join(allowed)}.")
         return text
 
     return read
 
 
-def yes(text: str) -> bool:
-    return one_of("0", "1")(text) == "1"
+def parse_flag(text: str) -> bool:
+    return choice_parser("0", "1")(text) == "1"
 
 
-def origins(text: str) -> tuple[str, ...]:
+def parse_origins(text: str) -> tuple[str, ...]:
     """Origins by commas, in the order of the model, each once."""
     given = set(text.split(","))
     if not given <= set(Assignment.Origin.values):
-        raise BadParameter(f"must be some of {', '.join(Assignment.Origin.values)}, by commas.")
+        raise BadQueryParameter(f"must be some of {', '.join(Assignment.Origin.values)}, by commas.")
     return tuple(origin for origin in Assignment.Origin.values if origin in given)
 
 
-def cursor(parts: int) -> Callable[[str], tuple[int, ...]]:
+def cursor_parser(parts: int) -> Callable[[str], tuple[int, ...]]:
     def read(text: str) -> tuple[int, ...]:
         try:
             key = (
@@ -94,34 +94,43 @@ def cursor(parts: int) -> Callable[[str], tuple[int, ...]]:
         except (ValueError, RecursionError):
             key = None
         if not (isinstance(key, list) and len(key) == parts and all(type(n) is int and 0 <= n < 2**63 for n in key)):
-            raise BadParameter("is none that this list gave: follow “next” as it is.")
+            raise BadQueryParameter("is none that this list gave: follow “next” as it is.")
         return tuple(key)
 
     return read
 
 
-def cursor_of(key: Sequence[int]) -> str:
+def encode_cursor(key: Sequence[int]) -> str:
     return base64.urlsafe_b64encode(json.dumps(list(key)).encode()).decode()
 
 
-def paged(parts: int = 1) -> tuple[Parameter, ...]:
+def page_parameters(parts: int = 1) -> tuple[Parameter, ...]:
     return (
-        Parameter("cursor", cursor(parts), "Where the page begins: from “next” of the page before.", (0,) * parts),
-        Parameter("page_size", whole(1, MAX_PAGE_SIZE), f"Rows a page, at most {MAX_PAGE_SIZE}.", PAGE_SIZE, int),
+        Parameter(
+            "cursor", cursor_parser(parts), "Where the page begins: from “next” of the page before.", (0,) * parts
+        ),
+        Parameter(
+            "page_size", integer_parser(1, MAX_PAGE_SIZE), f"Rows a page, at most {MAX_PAGE_SIZE}.", PAGE_SIZE, int
+        ),
     )
 
 
 ORIGIN = Parameter(
     "origin",
-    origins,
-    f"Origins of the answers, by commas; {' and '.join(COUNTED)} when absent.",
-    COUNTED,
+    parse_origins,
+    f"Origins of the answers, by commas; {' and '.join(COUNTED_ORIGINS)} when absent.",
+    COUNTED_ORIGINS,
 )
 WITHDRAWN = Parameter(
-    "withdrawn", yes, "1: with the rows of people who withdrew, which no analysis uses.", False, str, ("0", "1")
+    "withdrawn", parse_flag, "1: with the rows of people who withdrew, which no analysis uses.", False, str, ("0", "1")
 )
 RAW = Parameter(
-    "raw", yes, "1: texts exactly as stored, also those that a spreadsheet runs as formulas.", False, str, ("0", "1")
+    "raw",
+    parse_flag,
+    "1: texts exactly as stored, also those that a spreadsheet runs as formulas.",
+    False,
+    str,
+    ("0", "1"),
 )
 
 
@@ -133,18 +142,18 @@ def read_query(request, parameters: Sequence[Parameter]) -> dict[str, Any]:
     for name, given in request.query_params.lists():
         try:
             if name not in known:
-                raise BadParameter(f"There is no such parameter; there are: {', '.join(sorted(known)) or 'none'}.")
+                raise BadQueryParameter(f"There is no such parameter; there are: {', '.join(sorted(known)) or 'none'}.")
             if len(given) > 1:
-                raise BadParameter("is given more than once.")
+                raise BadQueryParameter("is given more than once.")
             values[name] = known[name].read(given[0])
-        except BadParameter as bad:
+        except BadQueryParameter as bad:
             errors.append(row_error(None, name.encode("utf-8", "replace").decode()[:80], str(bad)))
     if errors:
-        raise RowErrors(errors, words=UNFIT)
+        raise RowErrors(errors, detail=INVALID_REQUEST)
     return values
 
 
-def page(request, values: Mapping[str, Any], rows: Sequence[tuple[Any, Any]], **more: Any) -> Response:
+def page_response(request, values: Mapping[str, Any], rows: Sequence[tuple[Any, Any]], **more: Any) -> Response:
     """A page of a list: at most ``page_size`` of the (key, row) pairs, and the address of the next one, if there is any.
 
     ``rows`` must hold one more than the page where there is one.
@@ -154,6 +163,6 @@ def page(request, values: Mapping[str, Any], rows: Sequence[tuple[Any, Any]], **
     if len(rows) > size:
         key = rows[size - 1][0]
         query = {name: text for name, text in request.query_params.items() if name != "cursor"}
-        query["cursor"] = cursor_of(key if isinstance(key, tuple) else (key,))
+        query["cursor"] = encode_cursor(key if isinstance(key, tuple) else (key,))
         following = f"{settings.SITE_URL}{request.path}?{urlencode(query)}"
     return Response({"next": following, "results": [row for _, row in rows[:size]], **more})

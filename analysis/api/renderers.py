@@ -14,17 +14,17 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer as RestJSONRenderer
 from rest_framework.response import Response
 
-from analysis.data.exports import TooMany
-from analysis.data.snapshot import Busy
-from studies.models.guards import AppendOnly, StudyFrozen
-from studies.services.lifecycle import NotNow, NotReady
+from analysis.data.exports import TooManyExports
+from analysis.data.snapshot import TooManySnapshots
+from studies.models.guards import AppendOnlyViolation, StudyFrozen
+from studies.services.lifecycle import ActionRefused, NotReady
 from studies.stimuli import strict_json
 
-PROBLEM = "application/problem+json"
+PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_ERRORS = 100
-UNFIT = "The request is not as it should be: see errors."
+INVALID_REQUEST = "The request is not as it should be: see errors."
 # One answer to whatever is wrong with a token, so that it tells nothing about tokens.
-UNKNOWN = "Send a valid token in the header: Authorization: Token <token>."
+INVALID_TOKEN = "Send a valid token in the header: Authorization: Token <token>."  # noqa: S105 - a message
 
 
 class BodyTooLarge(exceptions.APIException):
@@ -46,10 +46,10 @@ class RowErrors(exceptions.APIException):
         self,
         errors: list[dict[str, Any]],
         code: int = status.HTTP_400_BAD_REQUEST,
-        words: str = "Nothing was stored: see errors.",
+        detail: str = "Nothing was stored: see errors.",
     ):
         self.errors, self.status_code = errors, code
-        super().__init__(words)
+        super().__init__(detail)
 
 
 class StrictJSONParser(BaseParser):
@@ -96,7 +96,7 @@ def _finite(value: Any) -> Any:
     return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-class JSONOnly(BaseContentNegotiation):
+class JSONOnlyNegotiation(BaseContentNegotiation):
     """There is one form of answer, whatever Accept says: a client that asks for another gets it with its true type."""
 
     def select_parser(self, request, parsers):
@@ -107,7 +107,7 @@ class JSONOnly(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-def problem(code: int, detail: str, errors: list[dict[str, Any]] | None = None, headers=None) -> Response:
+def build_problem(code: int, detail: str, errors: list[dict[str, Any]] | None = None, headers=None) -> Response:
     """An answer that says what went wrong: for the whole request, or for rows and fields of it."""
     title = {413: "Body too large", 429: "Too many requests"}.get(code) or HttpResponse(status=code).reason_phrase
     body = {
@@ -117,10 +117,10 @@ def problem(code: int, detail: str, errors: list[dict[str, Any]] | None = None, 
         "detail": detail,
         "errors": (errors or [])[:MAX_ERRORS],
     }
-    return Response(body, status=code, content_type=PROBLEM, headers=headers)
+    return Response(body, status=code, content_type=PROBLEM_MEDIA_TYPE, headers=headers)
 
 
-def problem_response(error: Exception, context) -> Response | None:
+def exception_handler(error: Exception, context) -> Response | None:
     """REST framework's hook: every expected exception as a problem. None where it is a fault of ours."""
     # The framework's views read the settings when they are loaded, and those name classes of this module.
     from rest_framework.views import set_rollback
@@ -133,33 +133,37 @@ def problem_response(error: Exception, context) -> Response | None:
 
 def _answer(error: Exception) -> Response | None:
     if isinstance(error, RowErrors):
-        return problem(error.status_code, str(error.detail), error.errors)
+        return build_problem(error.status_code, str(error.detail), error.errors)
     if isinstance(error, exceptions.ValidationError):
-        return problem(400, UNFIT, field_errors(error.detail))
+        return build_problem(400, INVALID_REQUEST, field_errors(error.detail))
     if isinstance(error, DjangoValidationError):
-        return problem(400, UNFIT, field_errors(_detail(error)))
+        return build_problem(400, INVALID_REQUEST, field_errors(_detail(error)))
     if isinstance(error, exceptions.AuthenticationFailed | exceptions.NotAuthenticated):
-        return problem(error.status_code, UNKNOWN, headers=_headers(error))
+        return build_problem(error.status_code, INVALID_TOKEN, headers=_headers(error))
     if isinstance(error, exceptions.APIException):
-        return problem(error.status_code, str(error.detail), headers=_headers(error))
+        return build_problem(error.status_code, str(error.detail), headers=_headers(error))
     if isinstance(error, Http404):
-        return problem(404, "There is no such thing, or you may not see it.")
+        return build_problem(404, "There is no such thing, or you may not see it.")
     if isinstance(error, PermissionDenied):
-        return problem(403, str(error) or "You may not do this.")
+        return build_problem(403, str(error) or "You may not do this.")
     if isinstance(error, NotReady):
-        return problem(409, "The study is not ready.", [row_error(None, p.field, p.text) for p in error.problems])
-    if isinstance(error, NotNow):
-        return problem(409, str(error))
+        return build_problem(409, "The study is not ready.", [row_error(None, p.field, p.text) for p in error.problems])
+    if isinstance(error, ActionRefused):
+        return build_problem(409, str(error))
     if isinstance(error, StudyFrozen):
-        return problem(409, "The design of a launched study does not change: clone it, or amend what may be amended.")
-    if isinstance(error, AppendOnly):
-        return problem(409, "This is part of the record: it is never changed.")
+        return build_problem(
+            409, "The design of a launched study does not change: clone it, or amend what may be amended."
+        )
+    if isinstance(error, AppendOnlyViolation):
+        return build_problem(409, "This is part of the record: it is never changed.")
     if isinstance(error, IntegrityError):
-        return problem(409, "Somebody else stored the same thing at the same moment. Send it again.")
-    if isinstance(error, TooMany | Busy):
-        return problem(429, "Other exports are running. Try again in half a minute.", headers={"Retry-After": "30"})
+        return build_problem(409, "Somebody else stored the same thing at the same moment. Send it again.")
+    if isinstance(error, TooManyExports | TooManySnapshots):
+        return build_problem(
+            429, "Other exports are running. Try again in half a minute.", headers={"Retry-After": "30"}
+        )
     if isinstance(error, OperationalError | InterfaceError) and not transaction.get_connection().in_atomic_block:
-        return problem(503, "The database is not there at the moment. Try again.", headers={"Retry-After": "5"})
+        return build_problem(503, "The database is not there at the moment. Try again.", headers={"Retry-After": "5"})
     return None
 
 

@@ -8,8 +8,8 @@ from django.http import FileResponse, Http404
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
-from analysis.data.blinding import check_outcomes
-from analysis.data.flat.selection import COUNTED
+from analysis.data.blinding import check_outcomes_visible
+from analysis.data.flat.selection import COUNTED_ORIGINS
 from analysis.report.parameters import BadParameters
 from analysis.report.runs import request_analysis
 from studies.access import Action
@@ -17,28 +17,30 @@ from studies.models import Job, Study
 
 from ..models import AnalysisRun, Figure
 from . import serializers as shapes
-from .base import StudyView, documented, json_object, listed
-from .query import paged
+from .base import StudyView, document_operation, json_object, page_serializer
+from .query import page_parameters
 from .renderers import RowErrors, row_error
 
 
-class Analyses(StudyView):
+class AnalysesView(StudyView):
     """Numbered analyses; a POST starts another."""
 
-    writes = Action.ANALYSE
-    parameters = paged()
+    write_action = Action.ANALYSE
+    parameters = page_parameters()
 
-    @documented("Analyses", listed("Analysis", shapes.AnalysisSerializer), parameters=parameters, tag="analyses")
+    @document_operation(
+        "Analyses", page_serializer("Analysis", shapes.AnalysisSerializer), parameters=parameters, tag="analyses"
+    )
     def get(self, request, code):
         rows = (
             AnalysisRun.objects.filter(study=self.study)
             .defer("result")
             .select_related("by")
-            .prefetch_related(_figure_names())
+            .prefetch_related(_figures_prefetch())
         )
-        return self.paged(rows, _analysis(shapes.AnalysisSerializer))
+        return self.list_response(rows, _analysis_serializer(shapes.AnalysisSerializer))
 
-    @documented(
+    @document_operation(
         "Start an analysis; gives the job to be watched",
         shapes.JobSerializer,
         request=shapes.AnalysisRequestSerializer,
@@ -48,19 +50,19 @@ class Analyses(StudyView):
     def post(self, request, code):
         try:
             job = request_analysis(
-                self.study, request.user, json_object(request), token_for(request, self.study, "analyse")
+                self.study, request.user, json_object(request), idempotency_token(request, self.study, "analyse")
             )
         except BadParameters as bad:
             field, _, message = str(bad).partition(": ")
             raise RowErrors([row_error(None, field, message)]) from None
-        return started(job)
+        return job_response(job)
 
 
-def _figure_names():
+def _figures_prefetch():
     return models.Prefetch("figures", Figure.objects.defer("svg", "pdf").order_by("name"))
 
 
-def _analysis(shape):
+def _analysis_serializer(shape):
     def shaped(run: AnalysisRun) -> dict[str, Any]:
         run.figure_names = [figure.name for figure in run.figures.all()]
         return shape(run).data
@@ -68,49 +70,49 @@ def _analysis(shape):
     return shaped
 
 
-def token_for(request, study: Study, kind: str) -> str | None:
+def idempotency_token(request, study: Study, kind: str) -> str | None:
     """The name of a request that is sent again: a job for each Idempotency-Key."""
     key = request.headers.get("Idempotency-Key", "")
     return sha256(f"{study.pk} {request.user.pk} {kind} {key}".encode("utf-8", "replace")).hexdigest() if key else None
 
 
-def started(job: Job) -> Response:
+def job_response(job: Job) -> Response:
     return Response(shapes.JobSerializer(Job.objects.get(pk=job.pk)).data, status=202)
 
 
-class AnalysisDetail(StudyView):
+class AnalysisDetailView(StudyView):
     """One analysis with its result."""
 
-    @documented("An analysis with its result", shapes.AnalysisResultSerializer, tag="analyses")
+    @document_operation("An analysis with its result", shapes.AnalysisResultSerializer, tag="analyses")
     def get(self, request, code, number):
         rows = (
             AnalysisRun.objects.filter(study=self.study, number=number)
             .select_related("by")
-            .prefetch_related(_figure_names())
+            .prefetch_related(_figures_prefetch())
         )
         run = rows.first()
         if run is None:
             raise Http404
         # A report made while the study collects leaves the outcomes out by itself, and says so.
         if not run.result.get("outcomes", {}).get("is_hidden"):
-            check_outcomes(self.study, run.parameters.get("origins") or COUNTED)
-        return Response(_analysis(shapes.AnalysisResultSerializer)(run))
+            check_outcomes_visible(self.study, run.parameters.get("origins") or COUNTED_ORIGINS)
+        return Response(_analysis_serializer(shapes.AnalysisResultSerializer)(run))
 
 
-class Jobs(StudyView):
+class JobsView(StudyView):
     """Long work of this study."""
 
-    parameters = paged()
+    parameters = page_parameters()
 
-    @documented("Jobs", listed("Job", shapes.JobSerializer), parameters=parameters, tag="analyses")
+    @document_operation("Jobs", page_serializer("Job", shapes.JobSerializer), parameters=parameters, tag="analyses")
     def get(self, request, code):
-        return self.paged(Job.objects.filter(study=self.study), shapes.JobSerializer)
+        return self.list_response(Job.objects.filter(study=self.study), shapes.JobSerializer)
 
 
-class JobDetail(StudyView):
+class JobDetailView(StudyView):
     """How far a job is, and what came of it."""
 
-    @documented("A job: how far it is, and what came of it", shapes.JobSerializer, tag="analyses")
+    @document_operation("A job: how far it is, and what came of it", shapes.JobSerializer, tag="analyses")
     def get(self, request, code, job):
         found = Job.objects.filter(study=self.study, code=job).first()
         if found is None:
@@ -118,13 +120,13 @@ class JobDetail(StudyView):
         return Response(shapes.JobSerializer(found).data)
 
 
-class JobFile(StudyView):
+class JobFileView(StudyView):
     """The file that an export job made. It is kept for a week."""
 
-    reads = Action.EXPORT
+    read_action = Action.EXPORT
     throttle_scope = "export"
 
-    @documented(
+    @document_operation(
         "The file that an export job made",
         OpenApiTypes.BINARY,
         media_type="application/vnd.apache.parquet",
@@ -137,7 +139,7 @@ class JobFile(StudyView):
         path = found and file_of(found)
         if path is None:
             raise Http404
-        check_outcomes(self.study, found.arguments["origins"])
+        check_outcomes_visible(self.study, found.arguments["origins"])
         name = f"{found.arguments['table']}.parquet"
         return FileResponse(
             path.open("rb"), as_attachment=True, filename=name, content_type="application/vnd.apache.parquet"

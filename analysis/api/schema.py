@@ -7,10 +7,10 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularJSONAPIView
 from rest_framework.views import APIView
 
-from .renderers import problem
+from .renderers import build_problem
 
 
-class Schema(SpectacularJSONAPIView):
+class SchemaView(SpectacularJSONAPIView):
     """The OpenAPI description."""
 
     permission_classes = ()
@@ -18,7 +18,7 @@ class Schema(SpectacularJSONAPIView):
     throttle_classes = ()
 
 
-class Docs(APIView):
+class DocsView(APIView):
     """A page that lists what there is."""
 
     permission_classes = ()
@@ -47,7 +47,7 @@ def _docs_page(rows: SafeString) -> str:
     )
 
 
-class NotThere(APIView):
+class NotFoundView(APIView):
     """Any other address below the interface, answered like the rest of it."""
 
     permission_classes = ()
@@ -58,7 +58,7 @@ class NotThere(APIView):
     def dispatch(self, request, *args, **kwargs):
         self.headers = {}
         request = self.initialize_request(request, *args, **kwargs)
-        answer = problem(
+        answer = build_problem(
             404, "There is no such resource; every address ends in a slash or a file name. See /api/v1/docs/."
         )
         return self.finalize_response(request, answer, *args, **kwargs)

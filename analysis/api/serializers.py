@@ -5,19 +5,19 @@ from typing import Any
 from django.db import models
 from rest_framework import serializers
 
-from analysis.data.codings import CODINGS
-from analysis.data.flat.columns import ASSIGNMENTS, RESPONSES, Column
+from analysis.data.codings import CODING_COLUMNS
+from analysis.data.flat.columns import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column
 from analysis.models import AnalysisRun
-from annotators.places.exclude import REASONS
+from annotators.places.exclude import EXCLUSION_REASONS
 from studies.design.definition import STUDY_FIELDS
 from studies.models import Output, Prompt, Study, System
 from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
 
 MAX_TEXT = 1_000_000
-AT_ONCE = 1000
+MAX_ROWS = 1000
 
 
-class Words(serializers.CharField):
+class CleanTextField(serializers.CharField):
     """A text as the rest of the application takes texts; only a JSON string, nothing else becomes one."""
 
     def __init__(self, **options):
@@ -29,11 +29,11 @@ class Words(serializers.CharField):
         try:
             text = clean_text(data, is_required=not self.allow_blank, max_length=self.max_length or MAX_TEXT)
         except TextRefused as refused:
-            raise serializers.ValidationError(_reason(refused)) from None
+            raise serializers.ValidationError(_refusal_message(refused)) from None
         return text if text == "" and self.allow_blank else super().run_validation(text)
 
 
-class Name(serializers.CharField):
+class NameField(serializers.CharField):
     """A name or key: one visible line."""
 
     def run_validation(self, data=serializers.empty):
@@ -42,15 +42,15 @@ class Name(serializers.CharField):
         try:
             return super().run_validation(clean_name(data, max_length=self.max_length or 200))
         except TextRefused as refused:
-            raise serializers.ValidationError(_reason(refused)) from None
+            raise serializers.ValidationError(_refusal_message(refused)) from None
 
 
-def _reason(refused: TextRefused) -> str:
+def _refusal_message(refused: TextRefused) -> str:
     """The message without the field's name, which stands beside it."""
     return str(refused).partition(": ")[2] or str(refused)
 
 
-class Whole(serializers.IntegerField):
+class StrictIntegerField(serializers.IntegerField):
     """A JSON number that is whole; '3', 3.0, true and other digits are not."""
 
     def to_internal_value(self, data):
@@ -59,7 +59,7 @@ class Whole(serializers.IntegerField):
         return super().to_internal_value(data)
 
 
-class Amount(serializers.DecimalField):
+class StrictDecimalField(serializers.DecimalField):
     """A decimal number; '' is none, and says nothing of null either."""
 
     def validate_empty_values(self, data):
@@ -68,23 +68,23 @@ class Amount(serializers.DecimalField):
         return super().validate_empty_values(data)
 
 
-class YesNo(serializers.BooleanField):
+class StrictBooleanField(serializers.BooleanField):
     def to_internal_value(self, data):
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data
 
 
-class _Strict:
+class _StrictMixin:
     serializer_field_mapping = serializers.ModelSerializer.serializer_field_mapping | {
-        models.CharField: Words,
-        models.TextField: Words,
-        models.IntegerField: Whole,
-        models.PositiveIntegerField: Whole,
-        models.PositiveSmallIntegerField: Whole,
-        models.PositiveBigIntegerField: Whole,
-        models.BooleanField: YesNo,
-        models.DecimalField: Amount,
+        models.CharField: CleanTextField,
+        models.TextField: CleanTextField,
+        models.IntegerField: StrictIntegerField,
+        models.PositiveIntegerField: StrictIntegerField,
+        models.PositiveSmallIntegerField: StrictIntegerField,
+        models.PositiveBigIntegerField: StrictIntegerField,
+        models.BooleanField: StrictBooleanField,
+        models.DecimalField: StrictDecimalField,
     }
 
     def to_internal_value(self, data):
@@ -96,16 +96,16 @@ class _Strict:
 READ_ONLY = ("state", "open_to", "created_at", "launched_at", "closing_at", "closed_at", "archived_at", "unblinded_at")
 
 
-class StudySerializer(_Strict, serializers.ModelSerializer):
+class StudySerializer(_StrictMixin, serializers.ModelSerializer):
     """A study. What annotators read and what was planned; sections, questions and contrasts stand in its design."""
 
     code = serializers.UUIDField(
         required=False, help_text="May be chosen when a study is created, so that a repeated request is seen."
     )
-    title = Name(max_length=200)
+    title = NameField(max_length=200)
     owner = serializers.CharField(source="owner.username", read_only=True, default=None, allow_null=True)
     clone_of = serializers.UUIDField(source="clone_of.code", read_only=True, default=None, allow_null=True)
-    version = Whole(
+    version = StrictIntegerField(
         required=False, min_value=0, help_text="Of the last reading: a change on top of another's is refused."
     )
 
@@ -115,16 +115,16 @@ class StudySerializer(_Strict, serializers.ModelSerializer):
         read_only_fields = READ_ONLY
 
 
-class SystemSerializer(_Strict, serializers.ModelSerializer):
-    name = Name(max_length=100)
+class SystemSerializer(_StrictMixin, serializers.ModelSerializer):
+    name = NameField(max_length=100)
 
     class Meta:
         model = System
         fields = ("name", "is_human", "reference")
 
 
-class PromptSerializer(_Strict, serializers.ModelSerializer):
-    key = Name(max_length=100)
+class PromptSerializer(_StrictMixin, serializers.ModelSerializer):
+    key = NameField(max_length=100)
     attributes = serializers.DictField(required=False)
 
     class Meta:
@@ -133,12 +133,12 @@ class PromptSerializer(_Strict, serializers.ModelSerializer):
         read_only_fields = ("media",)
 
 
-class OutputSerializer(_Strict, serializers.ModelSerializer):
+class OutputSerializer(_StrictMixin, serializers.ModelSerializer):
     """An output. New ones are text, or empty; images come by the import of a zip. An image that is there may be sent back as it was read."""
 
-    system = Name(source="system.name", max_length=100)
-    prompt = Name(source="prompt.key", max_length=100)
-    sample = Whole(required=False, default=0, min_value=0, max_value=32767)
+    system = NameField(source="system.name", max_length=100)
+    prompt = NameField(source="prompt.key", max_length=100)
+    sample = StrictIntegerField(required=False, default=0, min_value=0, max_value=32767)
 
     class Meta:
         model = Output
@@ -195,9 +195,9 @@ def flat_serializer(name: str, columns: tuple[Column, ...]) -> type[serializers.
     return type(f"{name}Serializer", (serializers.Serializer,), fields)
 
 
-ResponseSerializer = flat_serializer("Response", RESPONSES)
-AssignmentSerializer = flat_serializer("Assignment", ASSIGNMENTS)
-CodingSerializer = flat_serializer("Coding", CODINGS)
+ResponseSerializer = flat_serializer("Response", RESPONSE_COLUMNS)
+AssignmentSerializer = flat_serializer("Assignment", ASSIGNMENT_COLUMNS)
+CodingSerializer = flat_serializer("Coding", CODING_COLUMNS)
 
 
 class PaymentSerializer(serializers.Serializer):
@@ -234,22 +234,22 @@ class ExclusionSerializer(serializers.Serializer):
     is_standing = serializers.BooleanField()
 
 
-class ExcludeSerializer(_Strict, serializers.Serializer):
+class ExclusionRequestSerializer(_StrictMixin, serializers.Serializer):
     """Leave submitted assignments out of every later analysis. Those that are left out already are passed over."""
 
-    assignments = serializers.ListField(child=Name(max_length=16), min_length=1, max_length=AT_ONCE)
-    reason = serializers.ChoiceField(list(REASONS))
-    note = Words(required=False, default="", allow_blank=True, max_length=2000)
-    reopen = YesNo(default=False, help_text="Open their places for somebody else.")
+    assignments = serializers.ListField(child=NameField(max_length=16), min_length=1, max_length=MAX_ROWS)
+    reason = serializers.ChoiceField(list(EXCLUSION_REASONS))
+    note = CleanTextField(required=False, default="", allow_blank=True, max_length=2000)
+    reopen = StrictBooleanField(default=False, help_text="Open their places for somebody else.")
 
 
-class ReverseSerializer(_Strict, serializers.Serializer):
+class ReverseExclusionSerializer(_StrictMixin, serializers.Serializer):
     """Take an exclusion back."""
 
-    note = Words(required=False, default="", allow_blank=True, max_length=2000)
+    note = CleanTextField(required=False, default="", allow_blank=True, max_length=2000)
 
 
-class ExcludedSerializer(serializers.Serializer):
+class ExclusionsCreatedSerializer(serializers.Serializer):
     created = ExclusionSerializer(many=True)
 
 
@@ -283,13 +283,13 @@ class AnalysisRequestSerializer(serializers.Serializer):
     star_scheme = serializers.CharField(required=False)
 
 
-class ExportRequestSerializer(_Strict, serializers.Serializer):
+class ExportRequestSerializer(_StrictMixin, serializers.Serializer):
     """An export made by a job."""
 
     table = serializers.ChoiceField(["responses", "assignments", "codings", "items"], default="responses")
     format = serializers.ChoiceField(["parquet"], default="parquet")
     origins = serializers.ListField(child=serializers.CharField(max_length=10), required=False, max_length=4)
-    withdrawn = YesNo(default=False)
+    withdrawn = StrictBooleanField(default=False)
 
 
 class JobSerializer(serializers.Serializer):
@@ -351,7 +351,7 @@ class SampleColumnSerializer(serializers.Serializer):
     most = serializers.FloatField(allow_null=True)
 
 
-class StoredSerializer(serializers.Serializer):
+class BulkResultSerializer(serializers.Serializer):
     created = serializers.IntegerField()
     unchanged = serializers.IntegerField(help_text="Rows that were there already, the same in every field.")
 

@@ -8,79 +8,93 @@ from studies.models import Batch, Output, Prompt, System
 
 from . import bulk
 from . import serializers as shapes
-from .base import StudyView, documented, listed
-from .query import Parameter, paged, words
+from .base import StudyView, document_operation, page_serializer
+from .query import Parameter, page_parameters, parse_line
 
 
 class BulkView(StudyView):
     """A list that editors may add to while the study is a draft, up to a thousand rows a request, all or none."""
 
-    kind: bulk.Kind
+    kind: bulk.BulkKind
 
     def post(self, request, code):
         created, unchanged = bulk.store(self.study, self.kind, request.data, request.user)
         return Response({"created": created, "unchanged": unchanged}, status=201 if created else 200)
 
 
-class Systems(BulkView):
+class SystemsView(BulkView):
     """What is compared."""
 
     kind = bulk.SYSTEMS
-    parameters = paged()
+    parameters = page_parameters()
 
-    @documented("Systems", listed("System", shapes.SystemSerializer), parameters=parameters, tag="stimuli")
+    @document_operation(
+        "Systems", page_serializer("System", shapes.SystemSerializer), parameters=parameters, tag="stimuli"
+    )
     def get(self, request, code):
-        return self.paged(System.objects.filter(study=self.study), shapes.SystemSerializer)
+        return self.list_response(System.objects.filter(study=self.study), shapes.SystemSerializer)
 
-    @documented(
-        "Add systems", shapes.StoredSerializer, request=shapes.SystemSerializer(many=True), status=201, tag="stimuli"
+    @document_operation(
+        "Add systems",
+        shapes.BulkResultSerializer,
+        request=shapes.SystemSerializer(many=True),
+        status=201,
+        tag="stimuli",
     )
     def post(self, request, code):
         return super().post(request, code)
 
 
-class Prompts(BulkView):
+class PromptsView(BulkView):
     """What the systems were given."""
 
     kind = bulk.PROMPTS
-    parameters = (*paged(), Parameter("domain", words, "Only prompts of this domain."))
+    parameters = (*page_parameters(), Parameter("domain", parse_line, "Only prompts of this domain."))
 
-    @documented("Prompts", listed("Prompt", shapes.PromptSerializer), parameters=parameters, tag="stimuli")
+    @document_operation(
+        "Prompts", page_serializer("Prompt", shapes.PromptSerializer), parameters=parameters, tag="stimuli"
+    )
     def get(self, request, code):
         prompts = Prompt.objects.filter(study=self.study)
         if self.values["domain"] is not None:
             prompts = prompts.filter(domain=self.values["domain"])
-        return self.paged(prompts, shapes.PromptSerializer)
+        return self.list_response(prompts, shapes.PromptSerializer)
 
-    @documented(
-        "Add prompts", shapes.StoredSerializer, request=shapes.PromptSerializer(many=True), status=201, tag="stimuli"
+    @document_operation(
+        "Add prompts",
+        shapes.BulkResultSerializer,
+        request=shapes.PromptSerializer(many=True),
+        status=201,
+        tag="stimuli",
     )
     def post(self, request, code):
         return super().post(request, code)
 
 
-class Outputs(BulkView):
+class OutputsView(BulkView):
     """What the systems made of the prompts."""
 
     kind = bulk.OUTPUTS
     parameters = (
-        *paged(),
-        Parameter("system", words, "Only outputs of the system of this name."),
-        Parameter("prompt", words, "Only outputs for the prompt with this key."),
+        *page_parameters(),
+        Parameter("system", parse_line, "Only outputs of the system of this name."),
+        Parameter("prompt", parse_line, "Only outputs for the prompt with this key."),
     )
 
-    @documented("Outputs", listed("Output", shapes.OutputSerializer), parameters=parameters, tag="stimuli")
+    @document_operation(
+        "Outputs", page_serializer("Output", shapes.OutputSerializer), parameters=parameters, tag="stimuli"
+    )
     def get(self, request, code):
         outputs = Output.objects.filter(system__study=self.study).select_related("system", "prompt")
         if self.values["system"] is not None:
             outputs = outputs.filter(system__name=self.values["system"])
         if self.values["prompt"] is not None:
             outputs = outputs.filter(prompt__key=self.values["prompt"])
-        return self.paged(outputs, shapes.OutputSerializer)
+        return self.list_response(outputs, shapes.OutputSerializer)
 
-    @documented(
+    @document_operation(
         "Add outputs, all of them or none",
-        shapes.StoredSerializer,
+        shapes.BulkResultSerializer,
         request=shapes.OutputSerializer(many=True),
         status=201,
         tag="stimuli",
@@ -89,19 +103,24 @@ class Outputs(BulkView):
         return super().post(request, code)
 
 
-class Batches(StudyView):
+class BatchesView(StudyView):
     """What annotators are given, with the items in order."""
 
-    parameters = (*paged(), Parameter("arm", words, "Only batches of this arm."))
+    parameters = (*page_parameters(), Parameter("arm", parse_line, "Only batches of this arm."))
 
-    @documented(
-        "Batches with their items", listed("Batch", shapes.BatchSerializer), parameters=parameters, tag="answers"
+    @document_operation(
+        "Batches with their items",
+        page_serializer("Batch", shapes.BatchSerializer),
+        parameters=parameters,
+        tag="answers",
     )
     def get(self, request, code):
         batches = Batch.objects.filter(study=self.study).select_related("arm", "copy_of")
         if self.values["arm"] is not None:
             batches = batches.filter(arm__name=self.values["arm"])
-        return self.paged(batches.prefetch_related("placements__item__section", "placements__item__prompt"), _batch)
+        return self.list_response(
+            batches.prefetch_related("placements__item__section", "placements__item__prompt"), _batch
+        )
 
 
 def _batch(batch: Batch) -> dict[str, Any]:

@@ -13,57 +13,63 @@ from annotators.places import monitor
 from annotators.recruitment import sample
 from studies import access
 from studies.access import Action
-from studies.design.definition import canonical, design_of, sha256_of
+from studies.design.definition import canonical_json, serialize_design, sha256_of
 from studies.models import Design, Study
 from studies.services import drafts
 
 from . import serializers as shapes
-from .base import StudyView, documented, json_object, listed
-from .permissions import token_of
-from .query import Parameter, page, paged, read_query, whole, words
+from .base import StudyView, document_operation, json_object, page_serializer
+from .permissions import get_api_token
+from .query import Parameter, integer_parser, page_parameters, page_response, parse_line, read_query
 from .renderers import RowErrors, row_error
 
 
-class Studies(APIView):
+class StudiesView(APIView):
     """Studies of which you are a member, and new drafts."""
 
     parameters = (
-        *paged(),
-        Parameter("state", words, "Only studies in this state.", None, str, tuple(Study.State.values)),
+        *page_parameters(),
+        Parameter("state", parse_line, "Only studies in this state.", None, str, tuple(Study.State.values)),
     )
 
-    @documented("Studies that you have a role in", listed("Study", shapes.StudySerializer), parameters=parameters)
+    @document_operation(
+        "Studies that you have a role in", page_serializer("Study", shapes.StudySerializer), parameters=parameters
+    )
     def get(self, request):
         values = read_query(request, self.parameters)
-        known = access.visible(request.user, Study.objects.all(), Action.KNOW, token=token_of(request))
+        known = access.filter_allowed(
+            request.user, Study.objects.all(), Action.VIEW_BASICS, token=get_api_token(request)
+        )
         studies = known.select_related("owner", "clone_of").filter(pk__gt=values["cursor"][0]).order_by("pk")
         if values["state"] is not None:
             studies = studies.filter(state=values["state"])
         roles = access.roles_of(request.user)
-        rows = [(study.pk, _study(study, request.user, roles)) for study in studies[: values["page_size"] + 1]]
-        return page(request, values, rows)
+        rows = [(study.pk, _study_json(study, request.user, roles)) for study in studies[: values["page_size"] + 1]]
+        return page_response(request, values, rows)
 
-    @documented("Create a draft", shapes.StudySerializer, request=shapes.StudySerializer, status=201)
+    @document_operation("Create a draft", shapes.StudySerializer, request=shapes.StudySerializer, status=201)
     def post(self, request):
         read_query(request, ())
-        access.check(request.user, Action.CREATE, token=token_of(request))
+        access.check_permission(request.user, Action.CREATE, token=get_api_token(request))
         serializer = shapes.StudySerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)
         serializer.validated_data.pop("version", None)
         study = drafts.create(Study(**serializer.validated_data), request.user)
-        return Response(shapes.StudySerializer(_fresh(study)).data, status=201)
+        return Response(shapes.StudySerializer(_reload_study(study)).data, status=201)
 
 
-class StudyDetail(StudyView):
+class StudyDetailView(StudyView):
     """One study: what annotators read, what was planned, where it stands."""
 
-    reads = Action.KNOW
+    read_action = Action.VIEW_BASICS
 
-    @documented("A study", shapes.StudySerializer)
+    @document_operation("A study", shapes.StudySerializer)
     def get(self, request, code):
-        return Response(_study(_fresh(self.study), request.user))
+        return Response(_study_json(_reload_study(self.study), request.user))
 
-    @documented("Change fields of a draft", shapes.StudySerializer, request=shapes.StudySerializer(partial=True))
+    @document_operation(
+        "Change fields of a draft", shapes.StudySerializer, request=shapes.StudySerializer(partial=True)
+    )
     def patch(self, request, code):
         serializer = shapes.StudySerializer(self.study, data=json_object(request), partial=True)
         serializer.is_valid(raise_exception=True)
@@ -72,27 +78,27 @@ class StudyDetail(StudyView):
         if changes.pop("code", self.study.code) != self.study.code:
             raise RowErrors([row_error(None, "code", "The code of a study never changes.")])
         study = drafts.change(self.study, request.user, changes, version)
-        return Response(shapes.StudySerializer(_fresh(study)).data)
+        return Response(shapes.StudySerializer(_reload_study(study)).data)
 
 
-def _study(study: Study, user, roles: dict[int, str] | None = None) -> dict[str, Any]:
+def _study_json(study: Study, user, roles: dict[int, str] | None = None) -> dict[str, Any]:
     """All of it; to whoever codes blind what annotators read, because a study's own title tells its hypotheses."""
     found = shapes.StudySerializer(study).data
-    if access.allowed(user, Action.LOOK, study, roles):
+    if access.is_allowed(user, Action.VIEW, study, roles):
         return found
     return found | {"title": study.public_title, "exclusion_group": "", "preparation": {}}
 
 
-def _fresh(study: Study) -> Study:
+def _reload_study(study: Study) -> Study:
     return Study.objects.select_related("owner", "clone_of").get(pk=study.pk)
 
 
-class StudyDesign(StudyView):
+class StudyDesignView(StudyView):
     """A version of the frozen design, as JSON text with its hash; of a draft, the design as it would be."""
 
-    parameters = (Parameter("version", whole(1, 32767), "A version; the newest when absent.", None, int),)
+    parameters = (Parameter("version", integer_parser(1, 32767), "A version; the newest when absent.", None, int),)
 
-    @documented("The design, as it is hashed", shapes.DesignSerializer, parameters=parameters)
+    @document_operation("The design, as it is hashed", shapes.DesignSerializer, parameters=parameters)
     def get(self, request, code):
         designs = Design.objects.filter(study=self.study).order_by("-version")
         if self.values["version"] is not None:
@@ -101,15 +107,15 @@ class StudyDesign(StudyView):
         if design is None and (self.values["version"] is not None or not self.study.is_draft):
             raise Http404
         if design is None:
-            text = canonical(design_of(self.study))
+            text = canonical_json(serialize_design(self.study))
             design = Design(version=None, canonical=text, sha256=sha256_of(text), at=None)
         return Response(shapes.DesignSerializer(design).data)
 
 
-class Progress(StudyView):
+class ProgressView(StudyView):
     """How many places there are, and how many people took, left and finished them."""
 
-    @documented("Counts of places and assignments", shapes.ProgressSerializer)
+    @document_operation("Counts of places and assignments", shapes.ProgressSerializer)
     def get(self, request, code):
         mine = answers.Assignment.objects.filter(study=self.study, origin="live")
         kept = Q(released_at=None)
@@ -120,7 +126,7 @@ class Progress(StudyView):
             released=models.Count("pk", filter=~kept),
             withdrawn=models.Count("pk", filter=Q(withdrawn_at__isnull=False)),
         )
-        total, _ = monitor.places(self.study)
+        total, _ = monitor.count_places_by_arm(self.study)
         progress = monitor.progress_of([self.study.pk]).get(self.study.pk)
         there = {"counted": progress.submitted if progress else 0, "places": total.wanted, "free": total.free}
         return Response(
@@ -128,9 +134,9 @@ class Progress(StudyView):
         )
 
 
-class Sample(StudyView):
+class SampleView(StudyView):
     """Who took part, as counts: the declared columns of a panel's demographic file. No person's values leave this site."""
 
-    @documented("The table of the sample", shapes.SampleColumnSerializer(many=True))
+    @document_operation("The table of the sample", shapes.SampleColumnSerializer(many=True))
     def get(self, request, code):
-        return Response(shapes.SampleColumnSerializer(sample.table(self.study), many=True).data)
+        return Response(shapes.SampleColumnSerializer(sample.sample_table(self.study), many=True).data)

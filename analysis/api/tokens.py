@@ -15,13 +15,13 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 
 from analysis.models import ApiToken
-from studies.access import Action, check, check_own
+from studies.access import Action, check_owner_or_admin, check_permission
 from studies.models import Study, audit
 
 # By this word scanners of leaked secrets know a token; 256 random bits follow.
 PREFIX = "heval_"
 _FORM = re.compile(PREFIX.encode() + rb"[A-Za-z0-9_-]{43}")
-USE_WRITTEN_EVERY = timedelta(minutes=1)
+USED_AT_INTERVAL = timedelta(minutes=1)
 
 
 @transaction.atomic
@@ -30,7 +30,7 @@ def create_token(
 ) -> tuple[ApiToken, str]:
     """A new token: the row, and the text that is shown this once."""
     if study is not None:
-        check(user, Action.BIND, study)
+        check_permission(user, Action.CREATE_TOKEN, study)
     raw = PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
         user=user, name=name, hash=_hash(raw.encode()), scope=scope, study=study, expires_at=expires_at
@@ -42,7 +42,7 @@ def create_token(
 @transaction.atomic
 def revoke_token(token: ApiToken, by) -> bool:
     """End a token, at once and for good. Whether it was valid until now."""
-    check_own(by, token.user_id)
+    check_owner_or_admin(by, token.user_id)
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=Now()):
         audit.record("revoke token", study=token.study, by=by, token=token.pk, name=token.name)
         return True
@@ -60,7 +60,7 @@ class TokenAuthentication(BaseAuthentication):
         header = get_authorization_header(request)
         if not header:
             return None
-        token = _token_of(header)
+        token = _find_valid_token(header)
         if token is None:
             raise AuthenticationFailed
         _note_use(token)
@@ -70,7 +70,7 @@ class TokenAuthentication(BaseAuthentication):
         return "Token"
 
 
-def _token_of(header: bytes) -> ApiToken | None:
+def _find_valid_token(header: bytes) -> ApiToken | None:
     scheme, _, raw = header.partition(b" ")
     if scheme.lower() != b"token" or not _FORM.fullmatch(raw):
         return None
@@ -84,8 +84,8 @@ def _token_of(header: bytes) -> ApiToken | None:
 
 def _note_use(token: ApiToken) -> None:
     now = timezone.now()
-    if token.used_at is None or now - token.used_at >= USE_WRITTEN_EVERY:
-        stale = Q(used_at=None) | Q(used_at__lte=now - USE_WRITTEN_EVERY)
+    if token.used_at is None or now - token.used_at >= USED_AT_INTERVAL:
+        stale = Q(used_at=None) | Q(used_at__lte=now - USED_AT_INTERVAL)
         ApiToken.objects.filter(stale, pk=token.pk).update(used_at=Now())
 
 

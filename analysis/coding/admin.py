@@ -9,24 +9,27 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 
 from annotators.models import Assignment
-from studies.access import Action, get_study, is_researcher, people_who_may, visible
+from studies.access import Action, allowed_users, filter_allowed, get_study, is_researcher
 from studies.admin import study_page
-from studies.admin.access import OfferedFilters, row_id
-from studies.admin.forms.fields import Lines, RowChoice
+from studies.admin.access import RestrictedLookupAdmin, row_id
+from studies.admin.forms.fields import LinesField, RowChoiceField
 from studies.admin.forms.words import CleanWords
 from studies.models import Study
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
 from . import record
-from .codebook import EXPLANATIONS, REJECTIONS, Codebook, CodebookRefused, read_lines
+from .codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK, Codebook, CodebookRefused, parse_codebook
 from .models import CodingSample, CodingSeat
 from .sampling import draw_sample
-from .shown import shown_of
+from .shown import shown_explanations
 
-TEMPLATES = {CodingSample.Kind.EXPLANATIONS.value: EXPLANATIONS, CodingSample.Kind.REJECTIONS.value: REJECTIONS}
+STARTING_CODEBOOKS = {
+    CodingSample.Kind.EXPLANATIONS.value: EXPLANATIONS_CODEBOOK,
+    CodingSample.Kind.REJECTIONS.value: REJECTIONS_CODEBOOK,
+}
 
 
-class DrawForm(CleanWords, forms.Form):
+class DrawSampleForm(CleanWords, forms.Form):
     """What is sampled, by whom it is coded, with which codebook, and how two codings become one."""
 
     kind = forms.ChoiceField(choices=CodingSample.Kind.choices, label="what is coded")
@@ -46,7 +49,7 @@ class DrawForm(CleanWords, forms.Form):
         label="when two differ",
         help_text="Declared before anybody codes; the report names it. Agreement is computed before it.",
     )
-    codebook = Lines(
+    codebook = LinesField(
         rows=14,
         label="codebook",
         help_text="One label a line: category | key | label | what it means | example. The last two may be left out.",
@@ -61,7 +64,7 @@ class DrawForm(CleanWords, forms.Form):
 
     def __init__(self, study, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        people = {person.pk: person for person in people_who_may(Action.CODE, study)}
+        people = {person.pk: person for person in allowed_users(Action.CODE, study)}
         names = (
             ("first", "first coder", "choose"),
             ("second", "second coder", "choose"),
@@ -69,7 +72,9 @@ class DrawForm(CleanWords, forms.Form):
         )
         for name, label, empty in names:
             words = "Decides where the two differ; needed for that rule alone." if name == "third" else ""
-            self.fields[name] = RowChoice(people, empty=empty, required=name != "third", label=label, help_text=words)
+            self.fields[name] = RowChoiceField(
+                people, empty=empty, required=name != "third", label=label, help_text=words
+            )
         self.order_fields(["kind", "per_arm", "origin", "first", "second", "rule", "third", "codebook", "left_out"])
 
     def clean(self):
@@ -77,7 +82,7 @@ class DrawForm(CleanWords, forms.Form):
         if "codebook" in cleaned and "left_out" in cleaned:
             left_out = [part.strip() for part in cleaned["left_out"].split(",") if part.strip()]
             try:
-                cleaned["codebook"] = read_lines(cleaned["codebook"], left_out)
+                cleaned["codebook"] = parse_codebook(cleaned["codebook"], left_out)
             except CodebookRefused as refused:
                 self.add_error("codebook", str(refused))
         if (cleaned.get("rule") == CodingSample.Rule.THIRD) != bool(cleaned.get("third")):
@@ -90,10 +95,10 @@ class DrawForm(CleanWords, forms.Form):
 
 
 @admin.register(CodingSample)
-class CodingSampleAdmin(OfferedFilters):
+class CodingSampleAdmin(RestrictedLookupAdmin):
     """Samples that a researcher looks at or a coder codes. Nobody changes one."""
 
-    list_display = ("__str__", "about", "kind", "at", "go_on")
+    list_display = ("__str__", "about", "kind", "at", "code_link")
     list_display_links = ("__str__",)
     list_per_page = 50
     actions = None
@@ -119,7 +124,7 @@ class CodingSampleAdmin(OfferedFilters):
         samples = super().get_queryset(request).select_related("study")
         seats = CodingSeat.objects.filter(sample=OuterRef("pk"), user=request.user)
         mine = Study.objects.filter(pk=OuterRef("study"))
-        looks, codes = (Exists(visible(request.user, mine, action)) for action in (Action.LOOK, Action.CODE))
+        looks, codes = (Exists(filter_allowed(request.user, mine, action)) for action in (Action.VIEW, Action.CODE))
         samples = samples.annotate(is_looked_at=looks, has_seat=Exists(seats))
         return samples.filter(looks | (codes & Q(has_seat=True)))
 
@@ -134,7 +139,7 @@ class CodingSampleAdmin(OfferedFilters):
         return sample.study.title if sample.is_looked_at else sample.study.public_title
 
     @admin.display(description="")
-    def go_on(self, sample):
+    def code_link(self, sample):
         if not sample.has_seat:
             return ""
         url = reverse("admin:analysis_codingsample_code", args=[sample.pk])
@@ -155,9 +160,9 @@ class CodingSampleAdmin(OfferedFilters):
     def draw(self, request, pk):
         study = get_study(request.user, Action.SAMPLE, pk=pk)
         kind = request.GET.get("kind", CodingSample.Kind.EXPLANATIONS.value)
-        template = TEMPLATES.get(kind, EXPLANATIONS)
+        template = STARTING_CODEBOOKS.get(kind, EXPLANATIONS_CODEBOOK)
         initial = {"kind": kind, "codebook": template.as_lines(), "left_out": ", ".join(template.left_out)}
-        form = DrawForm(study, request.POST if request.method == "POST" else None, initial=initial)
+        form = DrawSampleForm(study, request.POST if request.method == "POST" else None, initial=initial)
         if request.method == "POST" and form.is_valid():
             words = form.cleaned_data
             try:
@@ -171,7 +176,7 @@ class CodingSampleAdmin(OfferedFilters):
                     by=request.user,
                     origin=words["origin"],
                 )
-            except NotNow as refused:
+            except ActionRefused as refused:
                 form.add_error(None, str(refused))
             else:
                 messages.success(
@@ -183,9 +188,9 @@ class CodingSampleAdmin(OfferedFilters):
         return study_page.render(request, self.admin_site, "admin/analysis/coding_draw.html", study, context, status)
 
     def change_view(self, request, object_id, form_url="", extra_context=None):
-        sample = self._sample(request, row_id(object_id))
+        sample = self._get_sample(request, row_id(object_id))
         is_looking = sample.is_looked_at
-        said = record.given(sample)
+        said = record.current_codings(sample)
         seats = list(sample.seats.select_related("user"))
         progress = []
         for seat in seats:
@@ -208,13 +213,13 @@ class CodingSampleAdmin(OfferedFilters):
 
     # For coders
 
-    def _sample(self, request, pk) -> CodingSample:
+    def _get_sample(self, request, pk) -> CodingSample:
         sample = self.get_queryset(request).filter(pk=pk).first() if pk else None
         if sample is None:
             raise Http404("There is no such sample.")
         return sample
 
-    def _seat(self, request, sample) -> int:
+    def _get_seat(self, request, sample) -> int:
         seat = record.seat_of(sample, request.user)
         if seat is None:
             raise Http404("You have no seat in this sample.")
@@ -222,9 +227,9 @@ class CodingSampleAdmin(OfferedFilters):
 
     def code(self, request, pk):
         """To the first item that this coder has not coded, or to the sample's page when there is none."""
-        sample = self._sample(request, pk)
-        seat = self._seat(request, sample)
-        said = record.given(sample)
+        sample = self._get_sample(request, pk)
+        seat = self._get_seat(request, sample)
+        said = record.current_codings(sample)
         items = record.items_for(sample, seat, said)
         place = next((n for n, item in enumerate(items, 1) if seat not in said.get(item.pk, {})), None)
         if place is None:
@@ -235,9 +240,9 @@ class CodingSampleAdmin(OfferedFilters):
         )
 
     def code_item(self, request, pk, number):
-        sample = self._sample(request, pk)
-        seat = self._seat(request, sample)
-        said = record.given(sample)
+        sample = self._get_sample(request, pk)
+        seat = self._get_seat(request, sample)
+        said = record.current_codings(sample)
         items = record.items_for(sample, seat, said)
         item = next((one for one in items if one.number == number), None)
         if item is None:
@@ -249,7 +254,7 @@ class CodingSampleAdmin(OfferedFilters):
             seen = request.POST.get("seen", "")
             item.sample = sample
             try:
-                record.code(
+                record.store_coding(
                     item,
                     request.user,
                     labels,
@@ -260,7 +265,7 @@ class CodingSampleAdmin(OfferedFilters):
             except record.CodingConflict:
                 error = "This item was coded again in another window. Below is what you just chose; send it once more if it holds."
                 chosen = frozenset(labels)
-            except NotNow as refused:
+            except ActionRefused as refused:
                 error, chosen = str(refused), frozenset(labels)
         return self._item_page(request, sample, seat, said, items, item, chosen, is_none, error)
 
@@ -271,7 +276,7 @@ class CodingSampleAdmin(OfferedFilters):
         names = {label.key: label.name for label in codebook.labels}
         mine = said.get(item.pk, {}).get(seat)
         others = []
-        if seat == record.ADJUDICATOR:
+        if seat == record.ADJUDICATOR_SEAT:
             # Whose is whose is not told.
             sets = sorted((sorted(said[item.pk][n].labels) for n in (1, 2)), key=str)
             others = [", ".join(names.get(key, key) for key in labels) or "no label applies" for labels in sets]
@@ -280,7 +285,7 @@ class CodingSampleAdmin(OfferedFilters):
             **self.admin_site.each_context(request),
             "title": f"Item {place + 1} of {len(items)}",
             "sample": sample,
-            "works": shown_of(sample, item),
+            "works": shown_explanations(sample, item),
             "is_review": sample.kind == CodingSample.Kind.REJECTIONS,
             "categories": codebook.categories.items(),
             "chosen": chosen,

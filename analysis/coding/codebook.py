@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-KEY = re.compile(r"[a-z][a-z0-9_]{0,39}")
+KEY_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,39}")
 MAX_LABELS = 60
 
 
@@ -62,7 +62,7 @@ class Codebook:
         ]
 
 
-def read_lines(lines: list[str], left_out: list[str]) -> Codebook:
+def parse_codebook(lines: list[str], excluded_categories: list[str]) -> Codebook:
     """The codebook of lines "category | key | label | what it means | example". Raises CodebookRefused."""
     labels: list[Label] = []
     for number, line in enumerate(lines, 1):
@@ -72,7 +72,7 @@ def read_lines(lines: list[str], left_out: list[str]) -> Codebook:
                 f"Line {number}: write category | key | label, and if you like | what it means | example."
             )
         category, key, name, *words = parts
-        if not KEY.fullmatch(key):
+        if not KEY_PATTERN.fullmatch(key):
             raise CodebookRefused(
                 f"Line {number}: the key “{key[:40]}” must be small letters, digits and _, beginning with a letter."
             )
@@ -84,15 +84,15 @@ def read_lines(lines: list[str], left_out: list[str]) -> Codebook:
     if len(labels) > MAX_LABELS:
         raise CodebookRefused(f"A codebook has at most {MAX_LABELS} labels; these are {len(labels)}.")
     categories = {label.category for label in labels}
-    if strange := sorted(set(left_out) - categories):
+    if strange := sorted(set(excluded_categories) - categories):
         raise CodebookRefused(f"No label is in the category “{strange[0]}” that is to be left out.")
-    if categories <= set(left_out):
+    if categories <= set(excluded_categories):
         raise CodebookRefused("Some category must count.")
-    return Codebook(tuple(labels), tuple(left_out))
+    return Codebook(tuple(labels), tuple(excluded_categories))
 
 
 # The labels and categories of the paper's Table 4; what they mean is said in our own words.
-EXPLANATIONS = Codebook(
+EXPLANATIONS_CODEBOOK = Codebook(
     (
         Label("grammar", "Grammar", "Form", "Spelling, grammar, punctuation, formatting.", "Two commas are missing."),
         Label(
@@ -152,7 +152,7 @@ EXPLANATIONS = Codebook(
 )
 
 # What the paper rejected work for (section 2.3).
-REJECTIONS = Codebook(
+REJECTIONS_CODEBOOK = Codebook(
     (
         Label("copied", "Copied", "Reject", "The explanation is copied from the text."),
         Label("mismatch", "Mismatch", "Reject", "The explanation does not fit the answer given."),

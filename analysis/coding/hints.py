@@ -7,24 +7,24 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..exclusions.rules.copied_text import COPIED_SHARE, COPIED_TOKENS, longest_common_run, tokens_of
+from ..exclusions.rules.copied_text import COPIED_SHARE, COPIED_TOKENS, longest_common_run, tokenize
 
 COPIED, SHORT, DUPLICATE, NEAR = "copied", "short", "duplicate", "near_duplicate"
-WORDS = {
+HINT_LABELS = {
     COPIED: "words of the text stand in it",
     SHORT: "hardly a word",
     DUPLICATE: "others wrote the same",
     NEAR: "another wrote nearly the same",
 }
 FEWEST_TOKENS = 3
-DUPLICATES = 2
+MIN_DUPLICATES = 2
 # Nearly the same: more than this share of an explanation's runs of five words stand in one explanation of somebody else.
-GRAM, NEAR_SHARE = 5, 0.5
+GRAM_LENGTH, NEAR_SHARE = 5, 0.5
 FEWEST_GRAMS = 4
 # With so many writers of one run the first of them stand for all: whoever copied it shares as much with these.
 MOST_WRITERS = 50
 # Answers that fill a box and say nothing.
-EMPTY = frozenset(
+EMPTY_ANSWERS = frozenset(
     [
         "a",
         "bad",
@@ -51,15 +51,15 @@ EMPTY = frozenset(
 )
 
 
-def normalised(text: str) -> str:
+def normalise_text(text: str) -> str:
     """Words alone, in small letters: what differs in punctuation and blanks is the same."""
-    return " ".join(tokens_of(text))
+    return " ".join(tokenize(text))
 
 
-def grams_of(text: str) -> frozenset[tuple[str, ...]]:
+def five_grams(text: str) -> frozenset[tuple[str, ...]]:
     """The runs of five words of an explanation."""
-    said = tokens_of(text[:20_000])
-    return frozenset(tuple(said[n : n + GRAM]) for n in range(len(said) - GRAM + 1))
+    said = tokenize(text[:20_000])
+    return frozenset(tuple(said[n : n + GRAM_LENGTH]) for n in range(len(said) - GRAM_LENGTH + 1))
 
 
 def near_duplicates(rows: Sequence[tuple[int, str]]) -> list[bool]:
@@ -68,14 +68,14 @@ def near_duplicates(rows: Sequence[tuple[int, str]]) -> list[bool]:
     Explanations with fewer than ``FEWEST_GRAMS`` runs are never: short ones are alike by chance. What is the same word for word
     is another flag's.
     """
-    grams = [grams_of(text) for _, text in rows]
+    grams = [five_grams(text) for _, text in rows]
     writers: dict[tuple[str, ...], list[int]] = {}
     for row, mine in enumerate(grams):
         for gram in mine:
             found = writers.setdefault(gram, [])
             if len(found) < MOST_WRITERS:
                 found.append(row)
-    same = [normalised(text) for _, text in rows]
+    same = [normalise_text(text) for _, text in rows]
     made = []
     for row, (annotator, _) in enumerate(rows):
         shared: Counter[int] = Counter(other for gram in grams[row] for other in writers[gram])
@@ -86,33 +86,37 @@ def near_duplicates(rows: Sequence[tuple[int, str]]) -> list[bool]:
     return made
 
 
-def hints_of(text: str, shown: Iterable[str], others: Mapping[str, int]) -> tuple[str, ...]:
+def hints_of(text: str, shown_texts: Iterable[str], other_writers: Mapping[str, int]) -> tuple[str, ...]:
     """The flags of one explanation. ``shown``: the texts that its annotator read; ``others``: how many other annotators wrote each
     normalised explanation."""
-    said = tokens_of(text[:20_000])
+    said = tokenize(text[:20_000])
     found = []
     longest = (
-        max((longest_common_run(said, tokens_of(one)) for one in shown), default=0) if len(said) >= COPIED_TOKENS else 0
+        max((longest_common_run(said, tokenize(one)) for one in shown_texts), default=0)
+        if len(said) >= COPIED_TOKENS
+        else 0
     )
     if longest >= COPIED_TOKENS and longest >= COPIED_SHARE * len(said):
         found.append(COPIED)
-    if len(said) < FEWEST_TOKENS or re.sub(r"\W+", "_", text.strip().casefold()).strip("_") in EMPTY:
+    if len(said) < FEWEST_TOKENS or re.sub(r"\W+", "_", text.strip().casefold()).strip("_") in EMPTY_ANSWERS:
         found.append(SHORT)
-    if said and others.get(" ".join(said), 0) >= DUPLICATES:
+    if said and other_writers.get(" ".join(said), 0) >= MIN_DUPLICATES:
         found.append(DUPLICATE)
     return tuple(found)
 
 
-def hints_by_row(rows: Sequence[tuple[int, str, str]], shown: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
+def hints_by_row(
+    rows: Sequence[tuple[int, str, str]], shown_texts: Mapping[str, Sequence[str]]
+) -> list[tuple[str, ...]]:
     """Flags of (annotator, batch or other key of what was shown, text) rows, in their order."""
     writers: dict[str, set[int]] = {}
     for annotator, _, text in rows:
-        writers.setdefault(normalised(text), set()).add(annotator)
+        writers.setdefault(normalise_text(text), set()).add(annotator)
     near = near_duplicates([(annotator, text) for annotator, _, text in rows])
     found = []
     for (annotator, key, text), is_near in zip(rows, near, strict=True):
-        same = normalised(text)
+        same = normalise_text(text)
         others = {same: len(writers[same] - {annotator})}
-        flags = hints_of(text, shown.get(key, ()), others)
+        flags = hints_of(text, shown_texts.get(key, ()), others)
         found.append((*flags, NEAR) if is_near else flags)
     return found

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from annotators.models import Assignment, Response
 from studies.models import Study
-from studies.models.fields import link, optional_link
+from studies.models.fields import optional_foreign_key, protected_foreign_key
 from studies.models.guards import AppendOnlyModel
 
 
@@ -24,7 +24,7 @@ class CodingSample(AppendOnlyModel):
         BOTH_COUNTED = "both_counted", "both codings count, each label once for every coder who gave it"
         THIRD = "third", "where the two differ a third coder decides; what is not decided does not count"
 
-    study = link(Study, "coding_samples")
+    study = protected_foreign_key(Study, "coding_samples")
     number = models.PositiveIntegerField()
     kind = models.CharField(max_length=12, choices=Kind)
     rule = models.CharField(max_length=12, choices=Rule)
@@ -32,7 +32,7 @@ class CodingSample(AppendOnlyModel):
     per_arm = models.PositiveIntegerField()
     origin = models.CharField(max_length=8, choices=Assignment.Origin)
     at = models.DateTimeField(db_default=Now())
-    by = optional_link(settings.AUTH_USER_MODEL)
+    by = optional_foreign_key(settings.AUTH_USER_MODEL)
 
     class Meta:
         ordering = ["-pk"]
@@ -56,9 +56,9 @@ class CodingSample(AppendOnlyModel):
 class CodingSeat(AppendOnlyModel):
     """Who codes a sample: two coders, and a third where the rule wants one."""
 
-    sample = link(CodingSample, "seats")
+    sample = protected_foreign_key(CodingSample, "seats")
     number = models.PositiveSmallIntegerField()
-    user = link(settings.AUTH_USER_MODEL, "coding_seats")
+    user = protected_foreign_key(settings.AUTH_USER_MODEL, "coding_seats")
 
     class Meta:
         ordering = ["number"]
@@ -73,10 +73,10 @@ class CodingSeat(AppendOnlyModel):
 class CodingItem(AppendOnlyModel):
     """What is coded: one explanation, or (``response`` empty) all that one annotator explained. One an annotator."""
 
-    sample = link(CodingSample, "items")
+    sample = protected_foreign_key(CodingSample, "items")
     number = models.PositiveIntegerField()
-    assignment = link(Assignment, "+")
-    response = optional_link(Response)
+    assignment = protected_foreign_key(Assignment, "+")
+    response = optional_foreign_key(Response)
 
     class Meta:
         ordering = ["number"]
@@ -93,8 +93,8 @@ class Coding(AppendOnlyModel):
     A coder who thinks again adds a row with a higher revision; the highest counts.
     """
 
-    item = link(CodingItem, "codings")
-    coder = link(settings.AUTH_USER_MODEL, "codings")
+    item = protected_foreign_key(CodingItem, "codings")
+    coder = protected_foreign_key(settings.AUTH_USER_MODEL, "codings")
     revision = models.PositiveSmallIntegerField(default=1)
     labels = models.TextField(blank=True, help_text="Keys of the codebook, with blanks between.")
     is_none = models.BooleanField(default=False)

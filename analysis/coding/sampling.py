@@ -6,16 +6,16 @@ from django.db import transaction
 from django.db.models import Max
 
 from annotators.models import Response
-from studies.access import Action, check, people_who_may
-from studies.design.draw import random_of
+from studies.access import Action, allowed_users, check_permission
+from studies.design.draw import seeded_random
 from studies.models import Study, audit
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
 from .codebook import Codebook
 from .models import CodingItem, CodingSample, CodingSeat
 
 
-def explanations(study: Study, origin: str):
+def explanation_responses(study: Study, origin: str):
     """What annotators wrote about texts that count, of those who submitted and did not withdraw."""
     return Response.objects.filter(
         assignment__study=study,
@@ -41,26 +41,26 @@ def draw_sample(
     origin: str = "live",
 ) -> CodingSample:
     """A new sample with its items in random order, all arms mixed. Raises NotNow with what is missing."""
-    check(by, Action.SAMPLE, study)
+    check_permission(by, Action.SAMPLE, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state == Study.State.DRAFT:
-        raise NotNow("Nobody has answered a draft.")
+        raise ActionRefused("Nobody has answered a draft.")
     wanted = 3 if rule == CodingSample.Rule.THIRD else 2
     if len(coders) != wanted or len({coder.pk for coder in coders}) != wanted:
-        raise NotNow(f"This rule needs {'three' if wanted == 3 else 'two'} different coders.")
-    members = set(people_who_may(Action.CODE, study).values_list("pk", flat=True))
+        raise ActionRefused(f"This rule needs {'three' if wanted == 3 else 'two'} different coders.")
+    members = set(allowed_users(Action.CODE, study).values_list("pk", flat=True))
     if strangers := [coder for coder in coders if coder.pk not in members]:
-        raise NotNow(f"{strangers[0]} is no coder, editor or owner of this study.")
+        raise ActionRefused(f"{strangers[0]} is no coder, editor or owner of this study.")
     written: dict[str, dict[tuple[str, int], list[int]]] = {}
-    rows = explanations(study, origin).values_list(
+    rows = explanation_responses(study, origin).values_list(
         "assignment__batch__arm__name", "assignment__code", "assignment_id", "pk"
     )
     for arm, code, assignment, response in rows:
         written.setdefault(arm, {}).setdefault((code, assignment), []).append(response)
     if not written:
-        raise NotNow("Nobody who submitted has written an explanation.")
+        raise ActionRefused("Nobody who submitted has written an explanation.")
     number = (study.coding_samples.aggregate(last=Max("number"))["last"] or 0) + 1
-    rng = random_of(study.seed, "coding", number)
+    rng = seeded_random(study.seed, "coding", number)
     chosen: list[tuple[int, int | None]] = []
     for arm in sorted(written):
         people = sorted(written[arm])
@@ -87,7 +87,7 @@ def draw_sample(
     return sample
 
 
-def standing_items(sample: CodingSample):
+def remaining_items(sample: CodingSample):
     """The items of those who have not withdrawn, and whose words are still there."""
     items = sample.items.filter(assignment__withdrawn_at=None)
     return items.exclude(response__erased_at__isnull=False)

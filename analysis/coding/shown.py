@@ -10,13 +10,13 @@ from annotators.models import Response
 from studies.models import Exposure
 from studies.protocols.base.scales import read_scale
 
-from .hints import WORDS, hints_by_row
+from .hints import HINT_LABELS, hints_by_row
 from .models import CodingItem, CodingSample
-from .sampling import explanations
+from .sampling import explanation_responses
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ShownExplanation:
     """One explanation with the text that it is about and the answers given beside it."""
 
     asked: str
@@ -26,26 +26,26 @@ class Work:
     hints: tuple[str, ...] = ()
 
 
-def shown_of(sample: CodingSample, item: CodingItem) -> tuple[Work, ...]:
+def shown_explanations(sample: CodingSample, item: CodingItem) -> tuple[ShownExplanation, ...]:
     """The words of one item."""
     if sample.kind == CodingSample.Kind.EXPLANATIONS:
-        return (Work("", item.response.text),)
+        return (ShownExplanation("", item.response.text),)
     mine = list(
         Response.objects.filter(assignment=item.assignment, question__section__purpose="live", item__isnull=False)
         .select_related("question", "exposure__output")
         .order_by("item__number", "question__position", "pk")
     )
     written = [answer for answer in mine if answer.text and answer.erased_at is None]
-    flags = hints_of_work(sample, [answer.pk for answer in written])
+    flags = hints_by_response(sample, [answer.pk for answer in written])
     return tuple(
-        Work(
+        ShownExplanation(
             answer.question.text,
             answer.text,
             answer.exposure.output.text if answer.exposure else "",
             tuple(
                 _answer(other) for other in mine if other.value is not None and other.exposure_id == answer.exposure_id
             ),
-            tuple(WORDS[flag] for flag in flags[answer.pk]),
+            tuple(HINT_LABELS[flag] for flag in flags[answer.pk]),
         )
         for answer in written
     )
@@ -61,10 +61,10 @@ def _answer(response: Response) -> str:
     return words.get(value) or value
 
 
-def hints_of_work(sample: CodingSample, wanted: list[int]) -> dict[int, tuple[str, ...]]:
+def hints_by_response(sample: CodingSample, response_ids: list[int]) -> dict[int, tuple[str, ...]]:
     """The flags of these explanations (ids), seen among all explanations of the study."""
-    found = _all_hints(sample, set(wanted))
-    return {pk: flags for pk, _, flags in found if pk in set(wanted)}
+    found = _all_hints(sample, set(response_ids))
+    return {pk: flags for pk, _, flags in found if pk in set(response_ids)}
 
 
 def hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[str]]:
@@ -78,7 +78,7 @@ def hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[str]]:
 def _all_hints(sample: CodingSample, wanted: set[int] | None = None) -> list[tuple[int, int, tuple[str, ...]]]:
     """(explanation, assignment, flags). Texts are read, and copied words looked for, of the wanted ones or of all."""
     rows = list(
-        explanations(sample.study, sample.origin)
+        explanation_responses(sample.study, sample.origin)
         .order_by("pk")
         .values_list("pk", "assignment_id", "assignment__annotator", "exposure", "text")
     )

@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 from annotators.models import Assignment, Response
 from studies.models import Batch, Exposure, Item, Placement, Question, Study
 
-from .flat.selection import pseudonym
+from .flat.selection import annotator_pseudonym
 from .frames import checked_origins
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def number_claims(study: Study) -> int:
+def assign_queue_numbers(study: Study) -> int:
     """Give newly seen claims the next numbers of the queue, in the order in which they were made. The study is locked.
 
     A number is never changed. Third labels stand outside the queue.
@@ -41,18 +41,18 @@ def number_claims(study: Study) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Claims:
-    """``rows``: a row a planned label, see ``claims_of``. ``items``: (section, number, names of the systems) of all live items,
+class PlannedLabels:
+    """``rows``: a row a planned label, see ``read_planned_labels``. ``items``: (section, number, names of the systems) of all live items,
     claimed or not, but those that were retired before anybody answered."""
 
     rows: "DataFrame"
     items: tuple[tuple[int, int, str], ...]
 
 
-def claims_of(study: Study, origins: Iterable[str] = ("live",)) -> Claims:
+def read_planned_labels(study: Study, origins: Iterable[str] = ("live",)) -> PlannedLabels:
     """Every label planned in a batch that was claimed, given or not: a row an assignment, item and question.
 
-    ``claim`` counts claims in their order. ``is_settled``: submitted in time, or released. A released assignment counts with what
+    ``claim`` counts claims in their order. ``is_approved_at_panel``: submitted in time, or released. A released assignment counts with what
     it had answered by then, and is left out where that is nothing; a withdrawn one with nothing that it said. An item that an
     amendment retired is planned for those whose version of the design still asked it: what was said of it counts as it did at the
     looks before, and nobody after them owes it an answer.
@@ -92,7 +92,7 @@ def claims_of(study: Study, origins: Iterable[str] = ("live",)) -> Claims:
         for item, (position, number, pair, _) in items.items()
         if item not in retired or item in answered
     )
-    return Claims(pd.DataFrame(made, columns=list(COLUMNS)), tuple(live))
+    return PlannedLabels(pd.DataFrame(made, columns=list(COLUMNS)), tuple(live))
 
 
 def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
@@ -108,7 +108,7 @@ def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     names: dict[Any, str] = {}
     for number, (pk, batch, origin, code, released, submitted, is_late, withdrawn, version) in enumerate(rows, 1):
-        name = names.setdefault(code, pseudonym(study, code))
+        name = names.setdefault(code, annotator_pseudonym(study, code))
         found[pk] = {
             "claim": number,
             "batch": batch,

@@ -8,11 +8,11 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from analysis.coding.models import Coding, CodingSample, CodingSeat
 from studies.models import Arm, Study
 
-from .flat.cells import written
+from .flat.cells import format_time
 from .flat.columns import Column
-from .flat.selection import Selection, assignment_name, pseudonym
+from .flat.selection import Selection, annotator_pseudonym, assignment_pseudonym
 
-CODINGS = (
+CODING_COLUMNS = (
     Column("sample", "integer", "The number of the sample in the study."),
     Column("kind", "text", "What is coded.", levels=tuple(CodingSample.Kind.values)),
     Column(
@@ -60,14 +60,16 @@ def codings_of(selection: Selection) -> QuerySet[Coding]:
 
 def coding_rows(selection: Selection, rows: QuerySet[Coding] | None = None) -> Iterator[tuple[Any, ...]]:
     """Cells in the order of CODINGS: by sample, item, coder and revision, or in the order of the rows that are given."""
-    for _, cells in keyed_rows(selection.study, codings_of(selection).order_by(*ORDER) if rows is None else rows):
+    for _, cells in keyed_coding_rows(
+        selection.study, codings_of(selection).order_by(*ORDER) if rows is None else rows
+    ):
         yield cells
 
 
 ORDER = ("item__sample__number", "item__number", "coder_id", "revision")
 
 
-def keyed_rows(study: Study, rows: QuerySet[Coding]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+def keyed_coding_rows(study: Study, rows: QuerySet[Coding]) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """(key, cells) of these codings, in their order. Two queries."""
     seats = {
         (sample, user): number
@@ -95,12 +97,12 @@ def keyed_rows(study: Study, rows: QuerySet[Coding]) -> Iterator[tuple[int, tupl
             is_none,
             at,
         ) = cells
-        name = None if withdrawn else pseudonym(study, annotator)
+        name = None if withdrawn else annotator_pseudonym(study, annotator)
         yield (
             pk,
             (
                 *head,
-                assignment_name(code),
+                assignment_pseudonym(code),
                 name,
                 arm,
                 condition,
@@ -112,27 +114,27 @@ def keyed_rows(study: Study, rows: QuerySet[Coding]) -> Iterator[tuple[int, tupl
                 not is_later,
                 ";".join(labels.split()) or None,
                 is_none,
-                written(at),
+                format_time(at),
             ),
         )
 
 
-def codings_sha256(selection: Selection) -> tuple[str, int]:
+def codings_digest(selection: Selection) -> tuple[str, int]:
     """The hash of all codings of a selection, and their number."""
     from analysis.stats.seeds import rows_sha256
 
     cells = list(coding_rows(selection))
     return rows_sha256(
-        [[column.name for column in CODINGS], *(["" if c is None else c for c in row] for row in cells)]
+        [[column.name for column in CODING_COLUMNS], *(["" if c is None else c for c in row] for row in cells)]
     ), len(cells)
 
 
-def samples_of(study: Study) -> list[dict[str, Any]]:
+def describe_coding_samples(study: Study) -> list[dict[str, Any]]:
     """The samples with what was declared of each before anybody coded: for the codebook."""
     return [
         {
             "sample": one.number, "kind": one.kind, "rule": one.rule, "rule_words": one.get_rule_display(), "per_arm": one.per_arm,
-            "origin": one.origin, "at": written(one.at), "codebook": one.codebook,
+            "origin": one.origin, "at": format_time(one.at), "codebook": one.codebook,
         }
         for one in study.coding_samples.order_by("number")
     ]  # fmt: skip

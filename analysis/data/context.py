@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     import numpy as np
     from pandas import DataFrame
 
-    from .claims import Claims
+    from .claims import PlannedLabels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class AnalysisContext:
     """The live answers of those who submitted, and how they are analysed.
 
     ``rows``: an answer each (``analysis.data.frames``), on 0 to 1. ``is_kept`` marks the annotators of the recommended estimates, whom the
@@ -30,10 +30,10 @@ class Context:
     star_scheme: str = "10/5/1"
     tau: float = 1.1
     is_after_tau: bool = False
-    claims: "Claims | None" = None
+    claims: "PlannedLabels | None" = None
 
-    def rng(self, *what: Any) -> "np.random.Generator":
+    def rng(self, *parts: Any) -> "np.random.Generator":
         """Random numbers of this protocol's own, the same for the same words."""
         from analysis.stats.seeds import generator
 
-        return generator(self.seed, self.protocol, *what)
+        return generator(self.seed, self.protocol, *parts)

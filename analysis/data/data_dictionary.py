@@ -10,14 +10,14 @@ from annotators.models import Assignment
 from studies.models import Arm, Question, Study, System
 from studies.protocols.base.scales import read_scale
 
-from .codings import samples_of
+from .codings import describe_coding_samples
 from .exports import TABLES
 from .flat.columns import Column
 
 SCHEMA = "heval.codebook/1"
 
 
-def codebook_of(study: Study) -> dict[str, Any]:
+def build_export_codebook(study: Study) -> dict[str, Any]:
     """Everything that a reader of the exports needs to know, as plain JSON values."""
     return {
         "schema": SCHEMA,
@@ -32,7 +32,7 @@ def codebook_of(study: Study) -> dict[str, Any]:
         "tables": {name: [_column(column) for column in columns] for name, columns in TABLES.items()},
         "origins": {value: str(label) for value, label in Assignment.Origin.choices},
         "questions": _questions(study),
-        "samples": samples_of(study),
+        "samples": describe_coding_samples(study),
         "systems": list(study.systems.order_by("name").values("name", "is_human", "reference")),
         "arms": [
             {
@@ -77,17 +77,17 @@ def _scale(stored: str) -> dict[str, Any]:
         scale = read_scale(json.loads(stored))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         return {"problem": f"cannot be read: {error}"[:200]}
-    described = {"stored_in": scale.stores, **scale.as_json()}
-    if scale.stores == "value" and scale.kind not in ("multiple", "acknowledgement"):
+    described = {"stored_in": scale.answer_column, **scale.as_json()}
+    if scale.answer_column == "value" and scale.kind not in ("multiple", "acknowledgement"):
         described |= {"minimum": scale.minimum, "maximum": scale.maximum}
     if scale.kind == "likert":
         described["points"] = {point.key: point.label for point in scale.points}
     return described
 
 
-def codebook_markdown(study: Study) -> str:
+def export_codebook_markdown(study: Study) -> str:
     """The codebook for people."""
-    book = codebook_of(study)
+    book = build_export_codebook(study)
     lines = [f"# Codebook: {_inline(book['study']['title'])}", "", book["missing"], ""]
     for name, columns in book["tables"].items():
         lines += [

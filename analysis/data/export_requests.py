@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from studies.access import Action, check
+from studies.access import Action, check_permission
 from studies.models import Job, Study
 from studies.services import jobs
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
 from . import parquet
-from .blinding import check_outcomes
-from .exports import OUTCOMES
-from .flat.selection import COUNTED, Selection
+from .blinding import check_outcomes_visible
+from .exports import OUTCOME_TABLES
+from .flat.selection import COUNTED_ORIGINS, Selection
 from .frames import ORIGINS
 
 
@@ -19,13 +19,13 @@ class BadOrigins(ValueError):
 
 
 def selection_for(
-    table: str, study: Study, origins: Sequence[str] = COUNTED, withdrawn: bool = False, *, by
+    table: str, study: Study, origins: Sequence[str] = COUNTED_ORIGINS, include_withdrawn: bool = False, *, by
 ) -> Selection:
     """The rows of a table. Raises PermissionDenied where they would tell of outcomes that are hidden."""
-    check(by, Action.EXPORT, study)
-    if table in OUTCOMES:
-        check_outcomes(study, origins)
-    return Selection(study, tuple(origins), withdrawn)
+    check_permission(by, Action.EXPORT, study)
+    if table in OUTCOME_TABLES:
+        check_outcomes_visible(study, origins)
+    return Selection(study, tuple(origins), include_withdrawn)
 
 
 def request_export(
@@ -39,12 +39,12 @@ def request_export(
     token: str | None = None,
 ) -> Job:
     """The job that makes a file of a table. The same ``token`` asks once. Raises BadOrigins, PermissionDenied and NotNow."""
-    check(by, Action.ANALYSE, study)
+    check_permission(by, Action.ANALYSE, study)
     if unknown := sorted(set(origins) - set(ORIGINS)):
         raise BadOrigins(f"{unknown[0][:20]!r} is none of {', '.join(ORIGINS)}.")
-    chosen = selection_for(table, study, origins or COUNTED, withdrawn, by=by)
+    chosen = selection_for(table, study, origins or COUNTED_ORIGINS, withdrawn, by=by)
     if not parquet.is_installed():
-        raise NotNow(parquet.NOT_INSTALLED)
+        raise ActionRefused(parquet.NOT_INSTALLED)
     return jobs.submit(
         "export",
         study=study,

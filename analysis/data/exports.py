@@ -18,31 +18,31 @@ from django.db.models import Q, QuerySet
 
 from annotators.models import Assignment, Response
 
-from .codings import CODINGS, coding_rows, codings_of
-from .flat.answers import answers, answers_of, problems_in
-from .flat.cells import compiled, moment, raw_rows
-from .flat.columns import ASSIGNMENTS, PAGE, RESPONSES, WHO, Column
-from .flat.seats import Seat, seats, seats_of
+from .codings import CODING_COLUMNS, coding_rows, codings_of
+from .flat.answers import answer_cells, chunk_responses, find_damaged_cells
+from .flat.cells import compile_sql, parse_time, raw_rows
+from .flat.columns import ASSIGNMENT_COLUMNS, IDENTITY_COLUMNS, PAGE_COLUMNS, RESPONSE_COLUMNS, Column
+from .flat.seats import AssignmentRow, assignment_row_chunks, read_assignment_rows
 from .flat.selection import Selection
-from .formats import ANSWER_NAMES, CSV, JSONL, RAW_CSV, Format, as_json
-from .shown_outputs import ITEMS, item_rows, items_of
-from .snapshot import AT_ONCE, snapshot
+from .formats import ANSWER_NAMES, CSV, JSONL, RAW_CSV, RowFormat, as_json
+from .shown_outputs import ITEM_COLUMNS, item_exposures, item_rows
+from .snapshot import MAX_SNAPSHOTS, snapshot
 
 TABLES: dict[str, tuple[Column, ...]] = {
-    "responses": RESPONSES,
-    "assignments": ASSIGNMENTS,
-    "codings": CODINGS,
-    "items": ITEMS,
+    "responses": RESPONSE_COLUMNS,
+    "assignments": ASSIGNMENT_COLUMNS,
+    "codings": CODING_COLUMNS,
+    "items": ITEM_COLUMNS,
 }
 # Which people are asked for: an item is the same whoever answered it.
-OF_PEOPLE = frozenset({"responses", "assignments", "codings"})
+PERSON_TABLES = frozenset({"responses", "assignments", "codings"})
 # What tells of outcomes, and is hidden while a study collects.
-OUTCOMES = frozenset({"responses", "codings"})
+OUTCOME_TABLES = frozenset({"responses", "codings"})
 LINES_AT_ONCE = 256  # in a block: some tens of kilobytes
 
 
-def _copied_lines(form: Format, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
-    sql, params = compiled(answers(responses, guarded=form.is_guarded, as_numbers=not form.is_json))
+def _copied_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
+    sql, params = compile_sql(answer_cells(responses, guarded=form.is_guarded, as_numbers=not form.is_json))
     names = ", ".join(["assignment_id", "received_at", *(f'"{name}"' for name in ANSWER_NAMES)])
     # The driver's own cursor: only that takes parameters for COPY.
     with connection.cursor() as cursor, cursor.cursor.copy(form.copy.format(sql=sql, names=names), params) as copy:
@@ -50,53 +50,53 @@ def _copied_lines(form: Format, connection, responses: QuerySet) -> Iterator[tup
             yield bytes(line).split(b",", 2)
 
 
-def _fetched_lines(form: Format, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
-    sql, params = compiled(answers(responses, guarded=form.is_guarded))
+def _fetched_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
+    sql, params = compile_sql(answer_cells(responses, guarded=form.is_guarded))
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         while rows := cursor.fetchmany(5000):
-            for row, line in zip(rows, form.rest(row[2:] for row in rows), strict=True):
+            for row, line in zip(rows, form.encode_answers(row[2:] for row in rows), strict=True):
                 yield row[0], row[1], line
 
 
-def _answer_lines(form: Format, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
+def _answer_lines(form: RowFormat, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
     """(assignment, time, the rest of the row) of each answer in stable order; ``_key`` and ``_time`` read the first two."""
     connection = connections["default"]
     lines = _copied_lines if connection.vendor == "postgresql" else _fetched_lines
     return lines(form, connection, responses)
 
 
-def _key(cell: Any, form: Format) -> int:
+def _key(cell: Any, form: RowFormat) -> int:
     """The assignment of a row, as the database gave it: a number, or bytes of COPY (in JSON with the name before it)."""
     return cell if isinstance(cell, int) else int(cell.partition(b":")[2] if form.is_json else cell)
 
 
-def _time(cell: Any, form: Format) -> Any:
+def _time(cell: Any, form: RowFormat) -> Any:
     if not isinstance(cell, bytes):
-        return moment(cell)
-    return moment((cell.partition(b":")[2].strip(b'"') if form.is_json else cell).decode())
+        return parse_time(cell)
+    return parse_time((cell.partition(b":")[2].strip(b'"') if form.is_json else cell).decode())
 
 
-def response_lines(form: Format, selection: Selection) -> Iterator[bytes]:
+def response_lines(row_format: RowFormat, selection: Selection) -> Iterator[bytes]:
     """Every answer of the selection as a line."""
-    opening = b"{" if form.is_json else b""
-    for some in seats(selection):
-        by_pk: dict[int, Seat] = {seat.pk: seat for seat in some}
+    opening = b"{" if row_format.is_json else b""
+    for some in assignment_row_chunks(selection):
+        by_pk: dict[int, AssignmentRow] = {seat.pk: seat for seat in some}
         now = time = None
         who = page = b""
-        for assignment, received, rest in _answer_lines(form, answers_of(selection, some)):
+        for assignment, received, rest in _answer_lines(row_format, chunk_responses(selection, some)):
             if assignment != now:
-                now, page, seat = assignment, b"", by_pk[_key(assignment, form)]
-                who = opening + form.cells(WHO, seat.who) + b","
+                now, page, seat = assignment, b"", by_pk[_key(assignment, row_format)]
+                who = opening + row_format.cells(IDENTITY_COLUMNS, seat.who) + b","
             if received != time or not page:
                 time = received
-                page = who + form.cells(PAGE, seat.page_at(_time(received, form))) + b","
+                page = who + row_format.cells(PAGE_COLUMNS, seat.page_cells_at(_time(received, row_format))) + b","
             yield page + rest
 
 
 def assignment_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
     """Every assignment of the selection: cells in the order of ASSIGNMENTS."""
-    for some in seats(selection):
+    for some in assignment_row_chunks(selection):
         for seat in some:
             yield (*seat.who, *seat.times)
 
@@ -104,7 +104,7 @@ def assignment_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
 def _lines_of(columns: Sequence[Column], rows_of: Callable[[Selection], Iterable[Sequence[Any]]]):
     """How a table whose rows are made in Python becomes lines."""
 
-    def lines(form: Format, selection: Selection) -> Iterator[bytes]:
+    def lines(form: RowFormat, selection: Selection) -> Iterator[bytes]:
         opening, end = (b"{", b"}\n") if form.is_json else (b"", b"\n")
         for cells in rows_of(selection):
             yield opening + form.cells(columns, cells) + end
@@ -112,27 +112,27 @@ def _lines_of(columns: Sequence[Column], rows_of: Callable[[Selection], Iterable
     return lines
 
 
-LINES = {
+LINE_ENCODERS = {
     "responses": response_lines,
-    "assignments": _lines_of(ASSIGNMENTS, assignment_rows),
-    "codings": _lines_of(CODINGS, coding_rows),
-    "items": _lines_of(ITEMS, item_rows),
+    "assignments": _lines_of(ASSIGNMENT_COLUMNS, assignment_rows),
+    "codings": _lines_of(CODING_COLUMNS, coding_rows),
+    "items": _lines_of(ITEM_COLUMNS, item_rows),
 }
 
 
-def count_of(name: str, selection: Selection) -> int:
+def count_of(table: str, selection: Selection) -> int:
     """How many rows an export has."""
     rows = {
         "responses": selection.responses,
         "assignments": selection.assignments,
         "codings": codings_of(selection),
-        "items": items_of(selection),
+        "items": item_exposures(selection),
     }
-    return rows[name].count()
+    return rows[table].count()
 
 
 @dataclass(slots=True)
-class Tally:
+class ExportDigest:
     """What went out so far: rows, bytes, and their hash."""
 
     rows: int = 0
@@ -144,7 +144,7 @@ class Tally:
     def sha256(self) -> str:
         return self.digest.hexdigest()
 
-    def blocks(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+    def join_blocks(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """The lines in blocks, counted and hashed."""
         lines = iter(lines)
         while some := list(islice(lines, LINES_AT_ONCE)):
@@ -158,36 +158,38 @@ class Tally:
         return block
 
 
-def csv_blocks(name: str, selection: Selection, *, raw: bool = False, tally: Tally | None = None) -> Iterator[bytes]:
+def csv_blocks(
+    table: str, selection: Selection, *, raw: bool = False, tally: ExportDigest | None = None
+) -> Iterator[bytes]:
     """A table as CSV: UTF-8, a header, \\n at the end of lines, empty for what is not there."""
-    tally = tally or Tally(is_hashed=False)
-    yield tally.take((",".join(column.name for column in TABLES[name]) + "\n").encode())
-    yield from tally.blocks(LINES[name](RAW_CSV if raw else CSV, selection))
+    tally = tally or ExportDigest(is_hashed=False)
+    yield tally.take((",".join(column.name for column in TABLES[table]) + "\n").encode())
+    yield from tally.join_blocks(LINE_ENCODERS[table](RAW_CSV if raw else CSV, selection))
 
 
-def jsonl_blocks(name: str, selection: Selection, *, tally: Tally | None = None) -> Iterator[bytes]:
+def jsonl_blocks(table: str, selection: Selection, *, tally: ExportDigest | None = None) -> Iterator[bytes]:
     """A table as JSON lines. The last line tells that it is the end: rows, the hash of all bytes before, damaged cells."""
-    tally = tally or Tally()
-    yield from tally.blocks(LINES[name](JSONL, selection))
-    n, problems = problems_in(selection) if name == "responses" else (0, [])
+    tally = tally or ExportDigest()
+    yield from tally.join_blocks(LINE_ENCODERS[table](JSONL, selection))
+    n, problems = find_damaged_cells(selection) if table == "responses" else (0, [])
     end = {"_end": True, "rows": tally.rows, "sha256": tally.sha256, "n_problems": n, "problems": problems}
     yield tally.take((as_json(end) + "\n").encode())
 
 
-BLOCKS = {"csv": csv_blocks, "jsonl": jsonl_blocks}
+BLOCK_MAKERS = {"csv": csv_blocks, "jsonl": jsonl_blocks}
 
 
 # Streaming
 
 
-class TooMany(Exception):
+class TooManyExports(Exception):
     """Other exports are running in this process."""
 
 
-_places = threading.BoundedSemaphore(AT_ONCE)
+_export_slots = threading.BoundedSemaphore(MAX_SNAPSHOTS)
 
 
-class Stream:
+class ExportStream:
     """Blocks made within a snapshot that lasts as long as the stream.
 
     Between two blocks the thread's connection is the usual one: what runs there (a session being saved, another request of the
@@ -195,16 +197,16 @@ class Stream:
     annotators need. ``prepare`` is called within the snapshot and its result kept in ``prepared``.
     """
 
-    def __init__(self, blocks: Callable[[], Iterator[bytes]], prepare: Callable[[], Any] = lambda: None):
-        if not _places.acquire(blocking=False):
-            raise TooMany
+    def __init__(self, blocks: Callable[[], Iterator[bytes]], count: Callable[[], Any] = lambda: None):
+        if not _export_slots.acquire(blocking=False):
+            raise TooManyExports
         self._stack = ExitStack()
-        self._stack.callback(_places.release)
+        self._stack.callback(_export_slots.release)
         usual = connections["default"]
         try:
             self._stack.enter_context(snapshot())
             self._reader = connections["default"]
-            self.prepared = prepare()
+            self.n_rows = count()
             self._blocks = blocks()
         except BaseException:
             self._stack.close()
@@ -245,17 +247,19 @@ class Stream:
             self.close()
 
 
-def stream(name: str, form: str, selection: Selection, *, raw: bool = False) -> Stream:
+def stream(table: str, file_format: str, selection: Selection, *, raw: bool = False) -> ExportStream:
     """A table as a stream; ``prepared`` is its number of rows."""
-    options = {"raw": raw} if form == "csv" else {}
-    return Stream(lambda: BLOCKS[form](name, selection, **options), lambda: count_of(name, selection))
+    options = {"raw": raw} if file_format == "csv" else {}
+    return ExportStream(
+        lambda: BLOCK_MAKERS[file_format](table, selection, **options), lambda: count_of(table, selection)
+    )
 
 
-def sha256_of(name: str, form: str, selection: Selection, *, raw: bool = False) -> tuple[str, int]:
+def hash_export(table: str, file_format: str, selection: Selection, *, raw: bool = False) -> tuple[str, int]:
     """The hash of the whole export and its number of rows, as of now."""
-    tally = Tally()
-    options = {"raw": raw} if form == "csv" else {}
-    for _ in Stream(lambda: BLOCKS[form](name, selection, tally=tally, **options)):
+    tally = ExportDigest()
+    options = {"raw": raw} if file_format == "csv" else {}
+    for _ in ExportStream(lambda: BLOCK_MAKERS[file_format](table, selection, tally=tally, **options)):
         pass
     return tally.sha256, tally.rows
 
@@ -266,8 +270,8 @@ def sha256_of(name: str, form: str, selection: Selection, *, raw: bool = False) 
 def page_of_assignments(assignments: QuerySet, study, after: int, size: int) -> list[tuple[int, dict[str, Any]]]:
     """The next assignments after this key: (key, row)."""
     ids = list(assignments.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:size])
-    names = [column.name for column in ASSIGNMENTS]
-    found = seats_of(study, assignments.model.objects.filter(pk__in=ids))
+    names = [column.name for column in ASSIGNMENT_COLUMNS]
+    found = read_assignment_rows(study, assignments.model.objects.filter(pk__in=ids))
     return [(seat.pk, dict(zip(names, (*seat.who, *seat.times), strict=True))) for seat in found]
 
 
@@ -276,13 +280,13 @@ def page_of_responses(
 ) -> list[tuple[tuple[int, int], dict]]:
     """The next answers after this key, in the order of the exports: (key, row)."""
     keys = list(_after(responses, *after).order_by("assignment_id", "pk").values_list("assignment_id", "pk")[:size])
-    rows = raw_rows(answers(Response.objects.filter(pk__in=[pk for _, pk in keys]), guarded=False))
-    seats_here = {seat.pk: seat for seat in seats_of(study, _assignments(keys))}
-    names = [column.name for column in RESPONSES]
+    rows = raw_rows(answer_cells(Response.objects.filter(pk__in=[pk for _, pk in keys]), guarded=False))
+    seats_here = {seat.pk: seat for seat in read_assignment_rows(study, _assignments(keys))}
+    names = [column.name for column in RESPONSE_COLUMNS]
     page = []
     for key, (assignment, received, *rest) in zip(keys, rows, strict=True):
         seat = seats_here[assignment]
-        cells = (*seat.who, *seat.page_at(moment(received)), *map(plain, rest[:-1]), bool(rest[-1]))
+        cells = (*seat.who, *seat.page_cells_at(parse_time(received)), *map(json_cell, rest[:-1]), bool(rest[-1]))
         page.append((key, dict(zip(names, cells, strict=True))))
     return page
 
@@ -298,7 +302,7 @@ def _assignments(keys: Sequence[tuple[int, int]]) -> QuerySet:
     return Assignment.objects.filter(pk__in={assignment for assignment, _ in keys})
 
 
-def plain(cell: Any) -> Any:
+def json_cell(cell: Any) -> Any:
     """A cell as JSON has it: PostgreSQL gives decimals."""
     if cell is None or isinstance(cell, str | int):
         return cell

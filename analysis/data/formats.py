@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from studies.stimuli.spreadsheet import guarded
+from studies.stimuli.spreadsheet import escape_formula
 
-from .flat.columns import ANSWER, Column
+from .flat.columns import ANSWER_COLUMNS, Column
 
 # Between the marks that CSV needs and JSON never holds, a JSON text leaves COPY as it is.
 _AS_JSON = (
@@ -19,14 +19,14 @@ _AS_CSV = "COPY ({sql}) TO STDOUT (FORMAT csv)"
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class RowFormat:
     """How cells become bytes. ``cells`` writes what the assignment or the page gives, without the marks around a row;
     ``copy`` is PostgreSQL's statement for the rest of the row, ``rest`` writes it in Python."""
 
     is_json: bool
     is_guarded: bool
     cells: Callable[[Sequence[Column], Sequence[Any]], bytes]
-    rest: Callable[[Iterable[tuple]], list[bytes]]
+    encode_answers: Callable[[Iterable[tuple]], list[bytes]]
     copy: str
 
 
@@ -41,7 +41,7 @@ def _csv_cell(cell: Any, is_guarded: bool) -> str:
     if not isinstance(cell, str):
         return str(cell)
     if is_guarded:
-        cell = guarded(cell)
+        cell = escape_formula(cell)
     return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
 
 
@@ -73,7 +73,7 @@ def _json_cells(columns: Sequence[Column], cells: Sequence[Any]) -> bytes:
     return as_json(dict(zip([c.name for c in columns], cells, strict=True)))[1:-1].encode()
 
 
-ANSWER_NAMES = [column.name for column in ANSWER]
+ANSWER_NAMES = [column.name for column in ANSWER_COLUMNS]
 
 
 def _json_rest(rows: Iterable[tuple]) -> list[bytes]:
@@ -82,6 +82,6 @@ def _json_rest(rows: Iterable[tuple]) -> list[bytes]:
     ]
 
 
-JSONL = Format(True, False, _json_cells, _json_rest, _AS_JSON)
-CSV = Format(False, True, _csv_cells(True), _csv_rest, _AS_CSV)
-RAW_CSV = Format(False, False, _csv_cells(False), _csv_rest, _AS_CSV)
+JSONL = RowFormat(True, False, _json_cells, _json_rest, _AS_JSON)
+CSV = RowFormat(False, True, _csv_cells(True), _csv_rest, _AS_CSV)
+RAW_CSV = RowFormat(False, False, _csv_cells(False), _csv_rest, _AS_CSV)

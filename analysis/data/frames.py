@@ -19,16 +19,16 @@ from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.models import Question, Study
 from studies.protocols.base.scales import ScaleSpec, read_scale
 
-from .flat.selection import pseudonym
+from .flat.selection import annotator_pseudonym
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 ORIGINS = tuple(Assignment.Origin.values)
 # Kinds of scale whose answers lie between two ends; of the others 0 and 1 are stored as they are.
-RANGED = frozenset({"percent", "likert", "continuous", "number"})
+RANGED_SCALE_KINDS = frozenset({"percent", "likert", "continuous", "number"})
 # column of the frame: path from Response
-RESPONSE_COLUMNS = {
+RESPONSE_PATHS = {
     "assignment": "assignment_id",
     "annotator": "assignment__annotator__code",
     "ordinal": "assignment__ordinal",
@@ -70,7 +70,7 @@ RESPONSE_COLUMNS = {
     "id": "pk",
 }
 ORDER = ["annotator", "section", "prompt", "item", "system", "x", "y", "question", "slot", "id"]
-ASSIGNMENT_COLUMNS = {
+ASSIGNMENT_PATHS = {
     "assignment": "pk",
     "annotator": "annotator__code",
     "batch": "batch__number",
@@ -97,7 +97,7 @@ MAX_PROBLEMS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class FrameResult:
     """What was read: rows, the first of the problems that were met, and how many there were. ``n_withdrawn``: assignments left out
     because the annotator withdrew."""
 
@@ -109,7 +109,7 @@ class Frame:
 
 def responses_frame(
     study: Study, origins: Iterable[str] = ("live",), purposes: Iterable[str] = ("live", "training", "screening")
-) -> Frame:
+) -> FrameResult:
     """Every answer as a row: what it is about, what was said, on 0..1, and when. Sorted the same way on every database.
 
     ``asked_first`` says of a directed question whether it came before its reverse. The problems are rows that hold what no page could
@@ -134,16 +134,16 @@ def responses_frame(
             submitted_text=Cast("assignment__submitted_at", TextField()),
         )
     )
-    paths = ["submitted_text" if name == "is_submitted" else path for name, path in RESPONSE_COLUMNS.items()]
-    frame = pd.DataFrame.from_records(list(rows.values_list(*paths)), columns=list(RESPONSE_COLUMNS))
+    paths = ["submitted_text" if name == "is_submitted" else path for name, path in RESPONSE_PATHS.items()]
+    frame = pd.DataFrame.from_records(list(rows.values_list(*paths)), columns=list(RESPONSE_PATHS))
     problems: list[dict[str, Any]] = []
-    names = {code: pseudonym(study, code) for code in frame["annotator"].unique()}
+    names = {code: annotator_pseudonym(study, code) for code in frame["annotator"].unique()}
     frame["annotator"] = frame["annotator"].map(names).astype("object")
     frame["is_submitted"] = frame["is_submitted"].notna()
     frame["is_erased"] = frame["is_erased"].notna()
     frame["is_late"] = frame["is_late"].astype(bool)
     frame["value"] = _values(frame, scales_of(study, problems), problems)
-    frame["received_at"] = _times(frame["received_at"], "received_at", frame["id"], problems)
+    frame["received_at"] = _parse_times(frame["received_at"], "received_at", frame["id"], problems)
     frame["item"] = [
         None if number is None or number != number else f"s{int(section)}.{int(number)}"
         for section, number in zip(frame["item_section"], frame["item"], strict=True)
@@ -152,10 +152,10 @@ def responses_frame(
     frame = frame.sort_values(ORDER, kind="stable", na_position="first", ignore_index=True)
     frame["asked_first"] = _asked_first(frame)
     problems += _strays(study, origins)
-    return Frame(frame, problems[:MAX_PROBLEMS], len(problems))
+    return FrameResult(frame, problems[:MAX_PROBLEMS], len(problems))
 
 
-def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame:
+def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> FrameResult:
     """Every assignment as a row: where it stands, its times, its seconds, why it was released, what it was asked first.
 
     ``seconds`` is from start to submission (missing where answers were imported: nobody saw the work), ``active_seconds`` what the pages' script counted (a hint). Withdrawn ones are left
@@ -177,13 +177,13 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
         first_asked=Subquery(first.values("question__key")[:1]),
     )
     frame = pd.DataFrame.from_records(
-        list(rows.values_list(*ASSIGNMENT_COLUMNS.values())), columns=list(ASSIGNMENT_COLUMNS)
+        list(rows.values_list(*ASSIGNMENT_PATHS.values())), columns=list(ASSIGNMENT_PATHS)
     )
     problems: list[dict[str, Any]] = []
-    names = {code: pseudonym(study, code) for code in frame["annotator"].unique()}
+    names = {code: annotator_pseudonym(study, code) for code in frame["annotator"].unique()}
     frame["annotator"] = frame["annotator"].map(names).astype("object")
     for name in ("claimed_at", "started_at", "submitted_at", "released_at"):
-        frame[name] = _times(frame[name], name, frame["assignment"], problems)
+        frame[name] = _parse_times(frame[name], name, frame["assignment"], problems)
     frame["seconds"] = (frame["submitted_at"] - frame["started_at"]).dt.total_seconds()
     frame.loc[frame["origin"] == Assignment.Origin.IMPORTED, "seconds"] = math.nan
     frame["is_submitted"] = frame["submitted_at"].notna()
@@ -192,7 +192,7 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
     frame["is_identified"] = ~frame["channel"].isin(open_links)
     frame = frame.sort_values(["annotator", "batch", "assignment"], kind="stable", ignore_index=True)
     n_withdrawn = mine.filter(withdrawn_at__isnull=False).count()
-    return Frame(frame, problems[:MAX_PROBLEMS], len(problems), n_withdrawn)
+    return FrameResult(frame, problems[:MAX_PROBLEMS], len(problems), n_withdrawn)
 
 
 def data_sha256(frame: "DataFrame") -> str:
@@ -230,7 +230,7 @@ def scales_of(study: Study, problems: list[dict[str, Any]] | None = None) -> dic
 def _values(frame: "DataFrame", scales: dict[int, ScaleSpec], problems: list[dict[str, Any]]) -> list[float]:
     """The stored values on 0..1, NaN where there is none or where it could not have been given on its scale."""
     ends = {
-        pk: (float(scale.minimum), float(scale.maximum)) if scale.kind in RANGED else (0.0, 1.0)
+        pk: (float(scale.minimum), float(scale.maximum)) if scale.kind in RANGED_SCALE_KINDS else (0.0, 1.0)
         for pk, scale in scales.items()
     }
     values = []
@@ -252,7 +252,7 @@ def _values(frame: "DataFrame", scales: dict[int, ScaleSpec], problems: list[dic
     return values
 
 
-def _times(column: Sequence[Any], name: str, rows: Sequence[Any], problems: list[dict[str, Any]]) -> Any:
+def _parse_times(column: Sequence[Any], name: str, rows: Sequence[Any], problems: list[dict[str, Any]]) -> Any:
     import pandas as pd
 
     parsed: list[datetime | None] = []

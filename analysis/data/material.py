@@ -3,41 +3,41 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from analysis.coding.samples import read_samples, refused_work, reviewed
-from analysis.exclusions import Material
+from analysis.coding.samples import read_samples, refusal_reasons, reviewed_assignment_ids
+from analysis.exclusions import RuleInput
 from annotators.models import Assignment
-from annotators.places.exclude import standing_exclusions
-from studies.design.burden import burdens
+from annotators.places.exclude import active_exclusions
+from studies.design.burden import batch_workloads
 from studies.models import Batch, Exposure, Item, Placement, Study
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def material_of(study: Study, responses: "DataFrame", assignments: "DataFrame") -> Material:
+def build_rule_input(study: Study, responses: "DataFrame", assignments: "DataFrame") -> RuleInput:
     """The frames with people's decisions beside them; words and texts are read when a rule asks for them."""
-    return Material(
+    return RuleInput(
         responses,
         assignments,
         decisions=_decisions(study),
         allowed=study.batches_per_annotator,
-        words=lambda: {int(burden.batch): burden.words for burden in burdens(study)},
+        words=lambda: {int(burden.batch): burden.words for burden in batch_workloads(study)},
         shown=lambda: _shown(study),
-        reviews=lambda: _reviews(study),
+        review_reasons=lambda: _reviews(study),
         asked=lambda: _asked(study),
     )
 
 
 def _decisions(study: Study) -> dict[int, str]:
     """Exclusions entered by people and not taken back: assignment to reason."""
-    standing = standing_exclusions(Assignment.objects.filter(study=study)).order_by("pk")
+    standing = active_exclusions(Assignment.objects.filter(study=study)).order_by("pk")
     return dict(standing.values_list("assignment_id", "reason"))
 
 
 def _reviews(study: Study) -> dict[int, str]:
     """What reviewers decided: assignment to their reasons, '' for work that they let pass."""
     samples = read_samples(study, Assignment.Origin.values)
-    return dict.fromkeys(reviewed(samples), "") | refused_work(samples)
+    return dict.fromkeys(reviewed_assignment_ids(samples), "") | refusal_reasons(samples)
 
 
 def _shown(study: Study) -> dict[int, list[str]]:

@@ -17,19 +17,19 @@ from studies.services import jobs
 
 from .codings import coding_rows
 from .exports import TABLES, assignment_rows, count_of
-from .flat.answers import answers, answers_of
-from .flat.cells import compiled, moment
-from .flat.seats import seats
+from .flat.answers import answer_cells, chunk_responses
+from .flat.cells import compile_sql, parse_time
+from .flat.seats import assignment_row_chunks
 from .flat.selection import Selection
 from .shown_outputs import item_rows
 from .snapshot import snapshot
 
 NOT_INSTALLED = "Parquet needs an optional package. Install it where heval is, with: pip install 'pyarrow>=22'"
 ROWS_AT_ONCE = 20_000
-KEPT_SECONDS = 7 * 24 * 3600
+FILE_LIFETIME_SECONDS = 7 * 24 * 3600
 
 
-class NotInstalled(Exception):
+class ParquetNotInstalled(Exception):
     """The extra is not there; the message says how to get it."""
 
 
@@ -40,7 +40,7 @@ def is_installed() -> bool:
 def write_parquet(name: str, selection: Selection, path, progress=lambda done, total, doing="": None) -> int:
     """Write a table into a file; gives its number of rows. Must be called within a snapshot."""
     if not is_installed():
-        raise NotInstalled(NOT_INSTALLED)
+        raise ParquetNotInstalled(NOT_INSTALLED)
     import pyarrow as pa
     from pyarrow import parquet as pq
 
@@ -72,16 +72,16 @@ def write_parquet(name: str, selection: Selection, path, progress=lambda done, t
 
 def _cells(kind: str, values: tuple) -> list[Any]:
     if kind == "time":
-        return [moment(value) for value in values]
+        return [parse_time(value) for value in values]
     if kind == "number":
         return [None if value is None else float(value) for value in values]
     return [bool(value) for value in values] if kind == "boolean" else list(values)
 
 
 def _responses(selection: Selection) -> Iterator[tuple]:
-    for some in seats(selection):
+    for some in assignment_row_chunks(selection):
         by_pk = {seat.pk: seat for seat in some}
-        sql, params = compiled(answers(answers_of(selection, some), guarded=False))
+        sql, params = compile_sql(answer_cells(chunk_responses(selection, some), guarded=False))
         now: tuple = ()
         start: tuple = ()
         with connections["default"].cursor() as cursor:
@@ -90,7 +90,7 @@ def _responses(selection: Selection) -> Iterator[tuple]:
                 for assignment, received, *rest in fetched:
                     if (assignment, received) != now:
                         now, seat = (assignment, received), by_pk[assignment]
-                        start = (*seat.who, *seat.page_at(moment(received)))
+                        start = (*seat.who, *seat.page_cells_at(parse_time(received)))
                     yield (*start, *rest)
 
 
@@ -109,7 +109,7 @@ def file_of(job: Job) -> Path | None:
     return path if path.is_file() else None
 
 
-def make_file(job: Job, progress: jobs.Progress) -> dict[str, Any]:
+def make_file(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
     """Make the file, then put it in its place in one step: a job that is run again finds nothing half done."""
     _clear_old()
     arguments = job.arguments
@@ -127,7 +127,7 @@ def make_file(job: Job, progress: jobs.Progress) -> dict[str, Any]:
 
 
 def _clear_old() -> None:
-    oldest = time.time() - KEPT_SECONDS
+    oldest = time.time() - FILE_LIFETIME_SECONDS
     for path in folder().iterdir():
         if path.stat().st_mtime < oldest:
             path.unlink(missing_ok=True)

@@ -1,15 +1,15 @@
 """Whoever leaves the count is replaced: their place is opened again, once, up to the study's cap."""
 
-from analysis.exclusions.applied import apply_rules, kept
+from analysis.exclusions.applied import apply_rules, kept_assignment_ids
 from annotators.models import Assignment
 from annotators.places import exclude
 from studies.models import Study
 
 from .frames import assignments_frame, responses_frame
-from .material import material_of
+from .material import build_rule_input
 
 
-def left_out(study: Study) -> set[int]:
+def uncounted_assignment_ids(study: Study) -> set[int]:
     """Submitted assignments that hold a place and do not count towards the study's target.
 
     Where the target counts people kept: those that a rule of the design finds which does not look at outcomes, those left out by
@@ -18,17 +18,17 @@ def left_out(study: Study) -> set[int]:
     holding = Assignment.objects.filter(
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None
     )
-    out = set(exclude.standing_exclusions(holding).values_list("assignment_id", flat=True))
+    out = set(exclude.active_exclusions(holding).values_list("assignment_id", flat=True))
     if study.target_kind == Study.Target.KEPT:
         out |= set(holding.filter(withdrawn_at__isnull=False).values_list("pk", flat=True))
         assignments = assignments_frame(study).rows
-        material = material_of(study, responses_frame(study).rows, assignments)
-        stay = set(kept(apply_rules(study, material), material.submitted))
+        material = build_rule_input(study, responses_frame(study).rows, assignments)
+        stay = set(kept_assignment_ids(apply_rules(study, material), material.submitted))
         out |= set(holding.values_list("pk", flat=True)) & set(material.submitted) - stay
     return out
 
 
-def replace(study: Study) -> int:
+def open_replacements(study: Study) -> int:
     """Open a place for everyone who left and has no replacement yet, as far as the cap allows. Gives their number.
 
     Nobody is replaced twice: not when this runs twice at once, and not when a rule that compares people changes its mind.
@@ -36,11 +36,11 @@ def replace(study: Study) -> int:
     waiting = Assignment.objects.filter(study=study, replaced_at=None, submitted_at__isnull=False)
     if not waiting.exists():
         return 0
-    return exclude.replace(study, sorted(left_out(study)))
+    return exclude.reopen_places_up_to_cap(study, sorted(uncounted_assignment_ids(study)))
 
 
-def replace_everywhere() -> int:
+def open_all_replacements() -> int:
     """The same for all studies that want it and are open."""
     wanting = Study.objects.filter(state=Study.State.LAUNCHED)
     counting = wanting.filter(target_kind=Study.Target.KEPT) | wanting.filter(replaces_excluded=True)
-    return sum(replace(study) for study in counting)
+    return sum(open_replacements(study) for study in counting)

@@ -10,7 +10,7 @@ from studies.models import Exposure, Item
 from .flat.columns import Column
 from .flat.selection import Selection
 
-ITEMS = (
+ITEM_COLUMNS = (
     Column("item", "text", "The item, s<section>.<number>, as in the rows of answers."),
     Column("section", "integer", "The position of the section in the design."),
     Column("item_kind", "text", "What the item is for.", levels=tuple(Item.Kind.values)),
@@ -27,14 +27,14 @@ _PATHS = (
 )  # fmt: skip
 
 
-def items_of(selection: Selection) -> QuerySet[Exposure]:
+def item_exposures(selection: Selection) -> QuerySet[Exposure]:
     """The outputs of all items of the study, whoever answered them."""
     return Exposure.objects.filter(item__study=selection.study)
 
 
 def item_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
     """Cells in the order of ITEMS: by section, item and system. One query."""
-    rows = items_of(selection).order_by(
+    rows = item_exposures(selection).order_by(
         "item__section__position", "item__number", "output__system__name", "output__sample"
     )
     for section, number, kind, prompt, domain, *rest in rows.values_list(*_PATHS).iterator(2000):

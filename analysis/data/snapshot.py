@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from django.db import connections, transaction
 from django.db.utils import DEFAULT_DB_ALIAS
 
-AT_ONCE = 2
+MAX_SNAPSHOTS = 2
 WAIT_SECONDS = 60
-_places = threading.BoundedSemaphore(AT_ONCE)
+_snapshot_slots = threading.BoundedSemaphore(MAX_SNAPSHOTS)
 
 
-class Busy(Exception):
+class TooManySnapshots(Exception):
     """Too many long reads are running in this process; try again."""
 
 
@@ -27,25 +27,25 @@ def snapshot() -> Iterator[None]:
     """
     caller = connections[DEFAULT_DB_ALIAS]
     if caller.in_atomic_block:
-        with forgiving(caller):
+        with lenient_text_decoding(caller):
             yield
         return
-    if not _places.acquire(timeout=WAIT_SECONDS):
-        raise Busy("Other reports are being read at the moment. Please try again in a minute.")
+    if not _snapshot_slots.acquire(timeout=WAIT_SECONDS):
+        raise TooManySnapshots("Other reports are being read at the moment. Please try again in a minute.")
     try:
         reader = caller.copy(DEFAULT_DB_ALIAS)
         _configure(reader)
         reader.inc_thread_sharing()  # whichever thread drops a stream that nobody closed closes it
         connections[DEFAULT_DB_ALIAS] = reader
         try:
-            with transaction.atomic(), forgiving(reader):
+            with transaction.atomic(), lenient_text_decoding(reader):
                 _begin(reader)
                 yield
         finally:
             connections[DEFAULT_DB_ALIAS] = caller
             reader.close()
     finally:
-        _places.release()
+        _snapshot_slots.release()
 
 
 def _configure(reader) -> None:
@@ -67,7 +67,7 @@ def _begin(reader) -> None:
 
 
 @contextmanager
-def forgiving(reader) -> Iterator[None]:
+def lenient_text_decoding(reader) -> Iterator[None]:
     """SQLite hands over whatever bytes a text column holds; one wrong byte would else raise for the whole query."""
     if reader.vendor != "sqlite":
         yield

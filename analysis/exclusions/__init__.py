@@ -20,7 +20,7 @@ PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class RuleInput:
     """What rules may look at: the frames of submitted assignments, decisions of people, and texts read on demand.
 
     ``words``: the words shown in each batch; ``shown``: the texts shown in each batch, by batch number; ``reviews``: what reviewers
@@ -34,7 +34,7 @@ class Material:
     allowed: int = 1
     words: Callable[[], Mapping[int, int]] = dict
     shown: Callable[[], Mapping[int, list[str]]] = dict
-    reviews: Callable[[], Mapping[int, str]] = dict
+    review_reasons: Callable[[], Mapping[int, str]] = dict
     asked: Callable[[], Mapping[int, tuple[tuple[int, int], ...]]] = dict
 
     @property
@@ -55,7 +55,7 @@ class Flags:
             self.evidence[assignment] = evidence
 
 
-def load() -> None:
+def load_rules() -> None:
     """Import every rule, which registers it. Called once, when the application is ready: rules must not import pandas at the top."""
     for module in iter_modules(rules.__path__):
         import_module(f"{rules.__name__}.{module.name}")

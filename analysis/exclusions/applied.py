@@ -7,14 +7,14 @@ from typing import Any
 
 from studies.models.rules import REGISTRY
 
-from . import FAIL, UNKNOWN, Flags, Material
+from . import FAIL, UNKNOWN, Flags, RuleInput
 
 # Applied to every study, declared or not: people's decisions, and answers that came after the place was given away.
-ALWAYS = ("manual", "late")
+MANDATORY_RULES = ("manual", "late")
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedRule:
     """A rule with its settings and what it found. ``role``: primary, sensitivity, or always."""
 
     slug: str
@@ -34,24 +34,24 @@ class Applied:
         return self.role in ("primary", "always")
 
 
-def apply_rules(study, material: Material) -> list[Applied]:
+def apply_rules(study, rule_input: RuleInput) -> list[AppliedRule]:
     """Every rule of the study's design, in its order, after those that always hold. A rule that cannot run excludes nobody."""
     declared = [
         (rule.rule, rule.settings or {}, rule.role) for rule in study.exclusion_rules.order_by("position", "rule")
     ]
     names = {slug for slug, _, _ in declared}
-    wanted = [(slug, {}, "always") for slug in ALWAYS if slug not in names] + declared
-    return [_applied(slug, settings, role, material) for slug, settings, role in wanted]
+    wanted = [(slug, {}, "always") for slug in MANDATORY_RULES if slug not in names] + declared
+    return [_applied(slug, settings, role, rule_input) for slug, settings, role in wanted]
 
 
-def _applied(slug: str, settings: Mapping[str, Any], role: str, material: Material) -> Applied:
+def _applied(slug: str, settings: Mapping[str, Any], role: str, material: RuleInput) -> AppliedRule:
     rule = REGISTRY.get(slug)
     nobody = Flags(dict.fromkeys(material.submitted, UNKNOWN))
     if rule is None:
-        return Applied(slug, slug, role, settings, True, nobody, f"The rule {slug!r} is not installed.")
-    make = partial(Applied, slug, rule.label, role)
+        return AppliedRule(slug, slug, role, settings, True, nobody, f"The rule {slug!r} is not installed.")
+    make = partial(AppliedRule, slug, rule.label, role)
     cleaned: dict[str, Any] = {}
-    if (form := rule.bound(settings)) is not None:
+    if (form := rule.bound_form(settings)) is not None:
         if not form.is_valid():
             found = "; ".join(f"{name}: {' '.join(errors)}" for name, errors in form.errors.items())
             return make(dict(settings), rule.is_outcome_blind, nobody, f"Its settings cannot be used: {found}")
@@ -59,8 +59,8 @@ def _applied(slug: str, settings: Mapping[str, Any], role: str, material: Materi
     return make(cleaned, rule.is_outcome_blind, rule.flag(material, **cleaned))
 
 
-def kept(applied: list[Applied], submitted: list[int], *, is_paper: bool = False) -> list[int]:
+def kept_assignment_ids(applied_rules: list[AppliedRule], submitted: list[int], *, is_paper: bool = False) -> list[int]:
     """Who stays: those whom no excluding rule finds. The recommended set passes over rules that look at outcomes."""
-    rules = [rule for rule in applied if rule.excludes and (is_paper or rule.is_outcome_blind)]
+    rules = [rule for rule in applied_rules if rule.excludes and (is_paper or rule.is_outcome_blind)]
     out = set().union(*(rule.failed for rule in rules))
     return [assignment for assignment in submitted if assignment not in out]

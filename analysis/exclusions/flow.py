@@ -4,13 +4,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from . import UNKNOWN
-from .applied import Applied
+from .applied import AppliedRule
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def flow_of(applied: list[Applied], assignments: "DataFrame") -> dict[str, Any]:
+def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -> dict[str, Any]:
     """Who left by which rule: stages, each rule's marginal and sequential counts (also by arm), overlaps, and the people.
 
     Sequential counts follow the order of the rules; for each, n_in - n_excluded = n_out. Whoever began was released, is unfinished or
@@ -22,7 +22,7 @@ def flow_of(applied: list[Applied], assignments: "DataFrame") -> dict[str, Any]:
     left = list(arm_of)
     found: dict[int, list[str]] = {}
     steps, people = [], []
-    for rule in applied:
+    for rule in applied_rules:
         for assignment in rule.failed & arm_of.keys():
             if rule.excludes:
                 found.setdefault(assignment, []).append(rule.slug)

@@ -9,8 +9,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from analysis.data.claims import Claims
-from analysis.data.context import Context
+from analysis.data.claims import PlannedLabels
+from analysis.data.context import AnalysisContext
 
 from .blocks import Block, Overview
 
@@ -18,7 +18,7 @@ REGISTRY: dict[str, "ProtocolAnalysis"] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StoppingStatus:
     """What a stopping rule says of one comparison so far. ``evidence`` after each unit, on one scale with ``threshold``, tells no
     side. ``verdict`` and ``estimate`` do: nobody sees them while the study is blind. ``remaining``: labels still to be expected.
     """
@@ -41,16 +41,16 @@ class ProtocolAnalysis:
 
     slug = ""
     # Whether ``analyse`` takes every planned label, given or not, in ``Context.claims`` (``analysis.data.claims``).
-    reads_claims = False
+    needs_planned_labels = False
     # What puts the blocks of several protocols beside each other, from all blocks and the star scheme. Where protocols share one,
     # it is called once.
-    overview: Callable[[Sequence[Block], str], Overview] | None = None
+    build_overview: Callable[[Sequence[Block], str], Overview] | None = None
 
-    def analyse(self, context: Context) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> list[Block]:
         """All live sections of this protocol: blocks, each ``paper`` or ``recommended``."""
         raise NotImplementedError
 
-    def looks(self, claims: Claims, section: Any, seed: str = "") -> list[Look]:
+    def looks(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
         """What the section's stopping rule says of the planned labels so far (``analysis.data.claims``), a Look a comparison."""
         return []
 
@@ -63,7 +63,7 @@ def register(cls):
     return cls
 
 
-def load() -> None:
+def load_analyses() -> None:
     """Import every module of this package. Called once, when the application is ready."""
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.context import Context
-from studies.protocols.base.contrasts import of_systems
+from analysis.data.context import AnalysisContext
+from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
 from . import ProtocolAnalysis, register
-from .blocks import Block, Wording, concluded
-from .blocks.cells import contrast_of, ends, pvalue, role, sides_of, verdict
-from .blocks.comparisons import Comparison, comparison, judged
-from .blocks.figures import Figure, figure, point
-from .blocks.tables import Table, table
+from .blocks import Block, ConclusionPhrases, build_conclusions
+from .blocks.cells import comparison_words, contrast_of, interval_bounds, reported_pvalue, role_label, verdict_text
+from .blocks.comparisons import Comparison, adjust_within_families, comparison_from_contrast
+from .blocks.figures import Figure, build_figure, figure_row
+from .blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class BestWorstAnswers:
     """The complete answers of one section: ``rows`` has a row an answer, with ``sets`` the places of the systems shown."""
 
     section: Any
@@ -49,7 +49,7 @@ class Answers:
     def kept(self, column: str) -> "DataFrame":
         return self.rows[self.rows[column].astype(bool)]
 
-    def arrays(self, rows: "DataFrame") -> tuple["np.ndarray", ...]:
+    def as_arrays(self, rows: "DataFrame") -> tuple["np.ndarray", ...]:
         """Sets (padded with -1), best, worst, annotators and prompts, as the statistics take them."""
         import numpy as np
 
@@ -64,22 +64,22 @@ class Answers:
 @register
 class BestWorstAnalysis(ProtocolAnalysis):
     slug = "best_worst"
-    reads_claims = True
+    needs_planned_labels = True
 
-    def analyse(self, context: Context) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> list[Block]:
         """Blocks for all best-worst sections of a study; the families of tests run over all of them."""
         if context.claims is None:
             return []
         shown = {f"s{position}.{number}": names.split("\x1f") for position, number, names in context.claims.items}
-        asked = [_answers(context.rows, section, shown) for section in context.sections]
+        asked = [_read_answers(context.rows, section, shown) for section in context.sections]
         asked = [one for one in asked if len(one.rows)]
-        fits = [_fit(one, context.level) for one in asked]
+        fits = [_fit_logit(one, context.level) for one in asked]
         differences = [
-            (compared, _difference(one, fit, compared))
+            (compared, _strength_difference(one, fit, compared))
             for one, fit in zip(asked, fits, strict=True)
             for compared in _comparisons(one)
         ]
-        estimates = judged(differences, "best_worst.strength", context.star_scheme)
+        estimates = adjust_within_families(differences, "best_worst.strength", context.star_scheme)
         several = len(asked) > 1
         blocks = [
             Block(
@@ -87,29 +87,29 @@ class BestWorstAnalysis(ProtocolAnalysis):
                 "Difference of strengths",
                 "recommended",
                 estimates=estimates,
-                conclusions=concluded(estimates, _wording, 0.0),
+                conclusions=build_conclusions(estimates, _phrases, 0.0),
                 tables=[_pairs_table(estimates, several)],
                 figures=[_pairs_figure(estimates, several)],
                 note="Log-odds that x is chosen over y: a sequential best-worst logit of all answers. Annotators are clusters.",
             ),
         ]
         for one, fit in zip(asked, fits, strict=True):
-            blocks += _about(one, fit, context)
+            blocks += _section_blocks(one, fit, context)
         return [block for block in blocks if block.estimates]
 
 
-def _answers(frame: "DataFrame", section: Any, shown: Mapping[str, Sequence[str]]) -> Answers:
+def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str, Sequence[str]]) -> BestWorstAnswers:
     """The answers that hold both choices, each of another output, both among those that the item showed."""
     rows = frame[
         (frame["section"] == section.position) & frame["chosen_system"].notna() & frame["question"].isin((BEST, WORST))
     ]
     criteria = [question.criterion for question in section.questions.all() if question.key == BEST]
     if rows.empty:
-        return Answers(section, "".join(criteria), (), rows)
+        return BestWorstAnswers(section, "".join(criteria), (), rows)
     about = ["assignment", "annotator", "item", "prompt", "is_kept", "is_kept_paper"]
     wide = rows.pivot_table(index=about, columns="question", values="chosen_system", aggfunc="first", dropna=True)
     wide = wide.reindex(columns=[BEST, WORST]).dropna().reset_index()
-    sets = [sorted(shown.get(item, ())) for item in wide["item"]]
+    sets = [sorted(systems_by_item.get(item, ())) for item in wide["item"]]
     is_whole = [
         best != worst and {best, worst} <= set(there)
         for best, worst, there in zip(wide[BEST], wide[WORST], sets, strict=True)
@@ -121,52 +121,58 @@ def _answers(frame: "DataFrame", section: Any, shown: Mapping[str, Sequence[str]
         sets=[tuple(place[name] for name in there) for there in sets],
         **{name: wide[name].map(place) for name in (BEST, WORST)},
     )
-    return Answers(section, "".join(criteria), systems, wide)
+    return BestWorstAnswers(section, "".join(criteria), systems, wide)
 
 
-def _comparisons(one: Answers) -> tuple[Comparison, ...]:
+def _comparisons(section_answers: BestWorstAnswers) -> tuple[Comparison, ...]:
     """What was planned, then every other pair of systems that was shown."""
-    contrasts = list(one.section.study.contrasts.select_related("x", "y", "section"))
+    contrasts = list(section_answers.section.study.contrasts.select_related("x", "y", "section"))
     planned = [
-        comparison(contrast, one.section, one.criterion)
-        for contrast in of_systems(contrasts, one.section, STRENGTH, STRENGTH)
-        if contrast.criterion in ("", one.criterion)
+        comparison_from_contrast(contrast, section_answers.section, section_answers.criterion)
+        for contrast in system_contrasts_for_section(contrasts, section_answers.section, STRENGTH, STRENGTH)
+        if contrast.criterion in ("", section_answers.criterion)
     ]
     known = {frozenset((mine.x, mine.y)) for mine in planned}
     others = [
-        Comparison(one.section.position, x, y, one.criterion)
-        for x, y in combinations(one.systems, 2)
+        Comparison(section_answers.section.position, x, y, section_answers.criterion)
+        for x, y in combinations(section_answers.systems, 2)
         if frozenset((x, y)) not in known
     ]
     return (*planned, *others)
 
 
-def _fit(one: Answers, level: float) -> "BestWorstLogit":
+def _fit_logit(section_answers: BestWorstAnswers, level: float) -> "BestWorstLogit":
     from analysis.stats.best_worst import best_worst_logit
 
-    arrays = one.arrays(one.kept("is_kept"))
-    return best_worst_logit(*arrays, n_systems=len(one.systems), level=level, analysis="best_worst.strength")
+    arrays = section_answers.as_arrays(section_answers.kept("is_kept"))
+    return best_worst_logit(
+        *arrays, n_systems=len(section_answers.systems), level=level, analysis="best_worst.strength"
+    )
 
 
-def _difference(one: Answers, fit: "BestWorstLogit", compared: Comparison) -> "Estimate":
+def _strength_difference(
+    section_answers: BestWorstAnswers, fit: "BestWorstLogit", comparison: Comparison
+) -> "Estimate":
     from analysis.stats.results import Estimate
 
-    if not {compared.x, compared.y} <= set(one.systems):
+    if not {comparison.x, comparison.y} <= set(section_answers.systems):
         estimate = Estimate(
             analysis="best_worst.strength", status="no_data", reason="one of the two was never shown", unit="annotator"
         )
     else:
-        estimate = fit.difference(one.systems.index(compared.x), one.systems.index(compared.y))
-    words = f"log-odds that {compared.x} is chosen over {compared.y}"
-    named = compared.named(replace(estimate, estimand=words), STRENGTH, null=0.0)
-    return replace(named, sensitivity=(*named.sensitivity, *compared.equivalence(named, null=0.0)))
+        estimate = fit.difference(
+            section_answers.systems.index(comparison.x), section_answers.systems.index(comparison.y)
+        )
+    words = f"log-odds that {comparison.x} is chosen over {comparison.y}"
+    named = comparison.named(replace(estimate, estimand=words), STRENGTH, null=0.0)
+    return replace(named, sensitivity=(*named.sensitivity, *comparison.equivalence_tests(named, null=0.0)))
 
 
-def _wording(one: "Estimate") -> Wording:
-    x, y, about = sides_of(one)
-    return Wording(
-        more=f"{x} was judged better than {y}{about}.",
-        less=f"{y} was judged better than {x}{about}.",
+def _phrases(estimate: "Estimate") -> ConclusionPhrases:
+    x, y, about = comparison_words(estimate)
+    return ConclusionPhrases(
+        above_claim=f"{x} was judged better than {y}{about}.",
+        below_claim=f"{y} was judged better than {x}{about}.",
         same=f"{x} and {y} were judged alike{about}",
         open=f"It remains open whether {x} or {y} was judged better{about}.",
         before=f"The strength of {x} minus that of {y}, in log-odds, is",
@@ -174,12 +180,12 @@ def _wording(one: "Estimate") -> Wording:
     )
 
 
-def _about(one: Answers, fit: "BestWorstLogit", context: Context) -> list[Block]:
+def _section_blocks(section_answers: BestWorstAnswers, fit: "BestWorstLogit", context: AnalysisContext) -> list[Block]:
     """The systems by themselves: strengths with the ranks that they may have, the papers' counts, and the first letter."""
     from analysis.stats.best_worst import maxdiff_counts, maxdiff_rows
     from analysis.stats.ranks import rank_sets_of_rows
 
-    level, where = context.level, {"section": one.section.position, "criterion": one.criterion}
+    level, where = context.level, {"section": section_answers.section.position, "criterion": section_answers.criterion}
     strengths = [
         replace(
             found,
@@ -187,19 +193,27 @@ def _about(one: Answers, fit: "BestWorstLogit", context: Context) -> list[Block]
             settings={**found.settings, "system": system, **where},
             detail={**found.detail, "system": system},
         )
-        for system, found in zip(one.systems, fit.strengths, strict=True)
+        for system, found in zip(section_answers.systems, fit.strengths, strict=True)
     ]
     together = replace(
         fit.omnibus, estimand="whether the strengths differ at all", settings={**fit.omnibus.settings, **where}
     )
-    kept = one.arrays(one.kept("is_kept"))
-    answers, systems, values = maxdiff_rows(*kept[:3], n_systems=len(one.systems))
-    names = [one.systems[place] for place in systems]
+    kept = section_answers.as_arrays(section_answers.kept("is_kept"))
+    answers, systems, values = maxdiff_rows(*kept[:3], n_systems=len(section_answers.systems))
+    names = [section_answers.systems[place] for place in systems]
     ranks = rank_sets_of_rows(
-        values, kept[3][answers], names, level=level, resamples=context.resamples, rng=context.rng("ranks", one.title)
+        values,
+        kept[3][answers],
+        names,
+        level=level,
+        resamples=context.resamples,
+        rng=context.rng("ranks", section_answers.title),
     )
     counts = maxdiff_counts(
-        *one.arrays(one.kept("is_kept_paper")), n_systems=len(one.systems), level=level, analysis="best_worst.counts"
+        *section_answers.as_arrays(section_answers.kept("is_kept_paper")),
+        n_systems=len(section_answers.systems),
+        level=level,
+        analysis="best_worst.counts",
     )
     scores = [
         replace(
@@ -208,18 +222,18 @@ def _about(one: Answers, fit: "BestWorstLogit", context: Context) -> list[Block]
             settings={**found.settings, "system": system, **where},
             detail={**found.detail, "system": system},
         )
-        for system, found in zip(one.systems, counts.scores, strict=True)
+        for system, found in zip(section_answers.systems, counts.scores, strict=True)
     ]
     return [
         Block(
             "best_worst.strengths",
-            f"Strength of each system ({one.title})",
+            f"Strength of each system ({section_answers.title})",
             "recommended",
             estimates=(*strengths, together),
-            tables=[_systems_table(strengths, together, ranks, one.title)],
-            figures=[_systems_figure(strengths, one.title)],
+            tables=[_systems_table(strengths, together, ranks, section_answers.title)],
+            figures=[_systems_figure(strengths, section_answers.title)],
             verdict={
-                "systems": list(one.systems),
+                "systems": list(section_answers.systems),
                 "status": fit.status,
                 "reason": fit.reason,
                 "ranks": ranks.as_dict(),
@@ -229,11 +243,11 @@ def _about(one: Answers, fit: "BestWorstLogit", context: Context) -> list[Block]
         ),
         Block(
             "best_worst.counts",
-            f"How often each was the best and the worst ({one.title})",
+            f"How often each was the best and the worst ({section_answers.title})",
             "paper",
             estimates=tuple(scores),
-            tables=[_counts_table(scores, counts, one.title)],
-            figures=[_counts_figure(scores, one.title)],
+            tables=[_counts_table(scores, counts, section_answers.title)],
+            figures=[_counts_figure(scores, section_answers.title)],
             note="MaxDiff counts: (best − worst) / shown, after all primary rules. They depend on which other systems were shown.",
         ),
     ]
@@ -242,31 +256,31 @@ def _about(one: Answers, fit: "BestWorstLogit", context: Context) -> list[Block]
 # Tables and figures
 
 
-def _name(contrast: Mapping[str, Any], several: bool) -> str:
+def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
     where = (
         f" ({', '.join(filter(None, [contrast['criterion'], 'section ' + str(contrast['section'])]))})"
-        if several
+        if with_section
         else ""
     )
     return f"{contrast['x']} > {contrast['y']}{where}"
 
 
-def _pairs_table(estimates: Sequence["Estimate"], several: bool) -> Table:
+def _pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
     rows = [
         {
-            "pair": _name(contrast_of(one), several),
-            "role": role(contrast_of(one)),
+            "pair": _pair_label(contrast_of(one), with_section),
+            "role": role_label(contrast_of(one)),
             "difference": one.estimate,
-            "interval": ends(one),
-            "p": pvalue(one),
-            "verdict": verdict(one),
+            "interval": interval_bounds(one),
+            "p": reported_pvalue(one),
+            "verdict": verdict_text(one),
             "n": one.n,
             "answers": one.n_rows,
             "reason": one.reason,
         }
         for one in estimates
     ]
-    return table(
+    return build_table(
         "best_worst_pairs",
         "Which was judged better",
         "pair|Pair|text; role|Role|text; difference|Difference, log-odds|number; interval|95% CI|wide_interval; p|adj. p|p; "
@@ -278,9 +292,9 @@ def _pairs_table(estimates: Sequence["Estimate"], several: bool) -> Table:
     )
 
 
-def _pairs_figure(estimates: Sequence["Estimate"], several: bool) -> Figure:
-    rows = [point(one, _name(contrast_of(one), several), "log-odds") for one in estimates]
-    return figure(
+def _pairs_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure:
+    rows = [figure_row(one, _pair_label(contrast_of(one), with_section), "log-odds") for one in estimates]
+    return build_figure(
         "best_worst_pairs",
         "Difference of strengths of x and y",
         rows,
@@ -290,9 +304,9 @@ def _pairs_figure(estimates: Sequence["Estimate"], several: bool) -> Figure:
     )
 
 
-def _systems_table(strengths: Sequence["Estimate"], together: "Estimate", ranks: "RankSets", title: str) -> Table:
+def _systems_table(strengths: Sequence["Estimate"], joint_test: "Estimate", rank_sets: "RankSets", title: str) -> Table:
     """The systems, strongest first, with the ranks that each may have among them."""
-    may = dict(zip(ranks.systems, zip(ranks.low or (), ranks.high or (), strict=True), strict=False))
+    may = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
     rows = []
     for one in sorted(strengths, key=lambda one: (one.estimate is None, -(one.estimate or 0), one.settings["system"])):
         high, low = may.get(one.settings["system"], (None, None))
@@ -300,21 +314,21 @@ def _systems_table(strengths: Sequence["Estimate"], together: "Estimate", ranks:
             {
                 "system": one.settings["system"],
                 "strength": one.estimate,
-                "interval": ends(one),
+                "interval": interval_bounds(one),
                 "highest": high,
                 "lowest": low,
                 "n": one.n,
                 "answers": one.n_rows,
-                "reason": "; ".join(filter(None, [one.reason, ranks.reason])),
+                "reason": "; ".join(filter(None, [one.reason, rank_sets.reason])),
             }
         )
-    joint = pvalue(together)
+    joint = reported_pvalue(joint_test)
     said = (
         f"The joint test that all are equal: p = {joint:.3f}."
         if joint is not None
-        else f"No joint test: {together.reason}."
+        else f"No joint test: {joint_test.reason}."
     )
-    return table(
+    return build_table(
         "best_worst_systems",
         f"Systems by strength ({title})",
         "system|System|text; strength|Strength, log-odds|number; interval|95% CI|wide_interval; highest|May be as high as|integer; "
@@ -326,10 +340,10 @@ def _systems_table(strengths: Sequence["Estimate"], together: "Estimate", ranks:
 
 
 def _systems_figure(strengths: Sequence["Estimate"], title: str) -> Figure:
-    return figure(
+    return build_figure(
         "best_worst_systems",
         f"Strength of each system ({title})",
-        [point(one, one.settings["system"], "strength") for one in strengths],
+        [figure_row(one, one.settings["system"], "strength") for one in strengths],
         description="Lines are confidence intervals over annotators.",
         axis="strength, log-odds",
         reference=0.0,
@@ -344,13 +358,13 @@ def _counts_table(scores: Sequence["Estimate"], counts: "MaxDiffCounts", title: 
             "best": one.detail["n_best"],
             "worst": one.detail["n_worst"],
             "score": one.estimate,
-            "interval": ends(one),
+            "interval": interval_bounds(one),
             "n": one.n,
             "reason": one.reason,
         }
         for one in sorted(scores, key=lambda one: (one.estimate is None, -(one.estimate or 0), one.settings["system"]))
     ]
-    return table(
+    return build_table(
         "best_worst_counts",
         f"How often each was the best and the worst ({title})",
         "system|System|text; shown|Shown|integer; best|Best|integer; worst|Worst|integer; score|Score|number; interval|95% CI|wide_interval; "
@@ -362,10 +376,10 @@ def _counts_table(scores: Sequence["Estimate"], counts: "MaxDiffCounts", title: 
 
 
 def _counts_figure(scores: Sequence["Estimate"], title: str) -> Figure:
-    return figure(
+    return build_figure(
         "best_worst_counts",
         f"MaxDiff score of each system ({title})",
-        [point(one, one.settings["system"], "score") for one in scores],
+        [figure_row(one, one.settings["system"], "score") for one in scores],
         description="(Best − worst) / shown. Lines are confidence intervals over annotators.",
         axis="score",
         reference=0.0,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .blocks import Block, apa, estimates_of
-from .blocks.cells import are_of_several_sections, ends, label, pvalue
-from .blocks.tables import Table, table
+from .blocks import Block, apa, select_estimates
+from .blocks.cells import comparison_label, interval_bounds, reported_pvalue, span_several_sections
+from .blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -41,27 +41,30 @@ UNPAIRED = (("rating.superiority", 0.5), ("spa.pair", 0.5))
 
 def method_tables(blocks: Sequence[Block]) -> list[Table]:
     """How many methods point the same way as the first, and every method with its numbers."""
-    groups = _by_comparison(blocks)
-    return [_agreement(groups), _methods(groups)]
+    groups = _rows_by_comparison(blocks)
+    return [_agreement_table(groups), _methods_table(groups)]
 
 
-def _by_comparison(blocks: Sequence[Block]) -> dict[str, list[dict[str, Any]]]:
-    stated = [(one, _rows(one)) for one in estimates_of(blocks, "spa.pairs")]
+def _rows_by_comparison(blocks: Sequence[Block]) -> dict[str, list[dict[str, Any]]]:
+    stated = [(one, _estimate_rows(one)) for one in select_estimates(blocks, "spa.pairs")]
     stated += [
-        (one, [_row(one, "one order, as in the paper", 0.5)]) for one in estimates_of(blocks, "spa.pairs", "paper")
+        (one, [_estimate_row(one, "one order, as in the paper", 0.5)])
+        for one in select_estimates(blocks, "spa.pairs", "paper")
     ]
     rated = [
-        (one, _rows(one)) for name in ("rating.superiority", "rating.difference") for one in estimates_of(blocks, name)
+        (one, _estimate_rows(one))
+        for name in ("rating.superiority", "rating.difference")
+        for one in select_estimates(blocks, name)
     ]
     rated += [
-        (one, [_row(one, "ratings: paired difference, as in the paper", 0.0)])
-        for one in estimates_of(blocks, "rating.difference", "paper")
+        (one, [_estimate_row(one, "ratings: paired difference, as in the paper", 0.0)])
+        for one in select_estimates(blocks, "rating.difference", "paper")
     ]
     # One section of each protocol: its methods stand together. Several: each keeps to its own.
-    is_long = any(are_of_several_sections(one for one, _ in found) for found in (stated, rated))
+    is_long = any(span_several_sections(one for one, _ in found) for found in (stated, rated))
     groups: dict[str, list[dict[str, Any]]] = {}
     for one, rows in [*stated, *rated]:
-        groups.setdefault(label(one, is_long), []).extend(rows)
+        groups.setdefault(comparison_label(one, is_long), []).extend(rows)
     for rows in groups.values():
         head = rows[0]["side"]
         for row in rows:
@@ -69,8 +72,8 @@ def _by_comparison(blocks: Sequence[Block]) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-def _methods(groups: dict[str, list[dict[str, Any]]]) -> Table:
-    return table(
+def _methods_table(groups: dict[str, list[dict[str, Any]]]) -> Table:
+    return build_table(
         "methods",
         "Every method",
         "contrast|Comparison|text; method|Method|text; estimate|Estimate|number; interval|CI|wide_interval; level|CI at|text; p|p|p; "
@@ -81,7 +84,7 @@ def _methods(groups: dict[str, list[dict[str, Any]]]) -> Table:
     )
 
 
-def _agreement(groups: dict[str, list[dict[str, Any]]]) -> Table:
+def _agreement_table(groups: dict[str, list[dict[str, Any]]]) -> Table:
     """For each comparison: how many methods point the same way as the first, and which do not."""
     rows = [
         {
@@ -94,7 +97,7 @@ def _agreement(groups: dict[str, list[dict[str, Any]]]) -> Table:
         }
         for contrast, mine in groups.items()
     ]
-    return table(
+    return build_table(
         "agreement",
         "Do the methods agree?",
         "contrast|Comparison|text; first|Estimate of the first|number; same|Methods of the same direction|integer; of|of|integer; "
@@ -105,26 +108,26 @@ def _agreement(groups: dict[str, list[dict[str, Any]]]) -> Table:
     )
 
 
-def _rows(one: "Estimate") -> list[dict[str, Any]]:
-    return [_row(each, *_method(each.analysis)) for each in (one, *one.sensitivity)]
+def _estimate_rows(estimate: "Estimate") -> list[dict[str, Any]]:
+    return [_estimate_row(each, *_method_label_and_null(each.analysis)) for each in (estimate, *estimate.sensitivity)]
 
 
-def _method(analysis: str) -> tuple[str, float]:
+def _method_label_and_null(analysis: str) -> tuple[str, float]:
     if analysis in METHODS:
         return METHODS[analysis]
     return analysis, next((null for name, null in UNPAIRED if analysis.startswith(name)), 0.0)
 
 
-def _row(one: "Estimate", name: str, null: float) -> dict[str, Any]:
-    value = one.estimate
+def _estimate_row(estimate: "Estimate", name: str, null: float) -> dict[str, Any]:
+    value = estimate.estimate
     return {
         "method": name,
         "estimate": value,
-        "interval": ends(one),
-        "level": apa.level_of(one),
-        "p": pvalue(one),
-        "n": one.n,
-        "unit": one.unit,
+        "interval": interval_bounds(estimate),
+        "level": apa.confidence_level(estimate),
+        "p": reported_pvalue(estimate),
+        "n": estimate.n,
+        "unit": estimate.unit,
         "side": "" if value is None or value == null else (">" if value > null else "<"),
-        "reason": one.reason,
+        "reason": estimate.reason,
     }

@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.context import Context
-from studies.protocols.base.contrasts import of_systems
+from analysis.data.context import AnalysisContext
+from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.base.pairs import pair_key
 from studies.protocols.base.scales import read_scale
-from studies.protocols.relative import SCORE, fault_of
+from studies.protocols.relative import SCORE, relative_scale_fault
 
 from . import ProtocolAnalysis, register
-from .blocks import Block, Wording, concluded
-from .blocks.cells import contrast_of, ends, pvalue, role, sides_of
-from .blocks.comparisons import Comparison, comparison, judged
-from .blocks.figures import Figure, figure, point
-from .blocks.tables import Table, table
+from .blocks import Block, ConclusionPhrases, build_conclusions
+from .blocks.cells import comparison_words, contrast_of, interval_bounds, reported_pvalue, role_label
+from .blocks.comparisons import Comparison, adjust_within_families, comparison_from_contrast
+from .blocks.figures import Figure, build_figure, figure_row
+from .blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonAnswers:
     """The answers about one comparison, with ``score`` (points toward x) and ``side`` (1 where x stood first, -1 where y did)."""
 
     comparison: Comparison
-    half: float
+    half_range: float
     kept: "DataFrame"
     paper: "DataFrame"
 
@@ -44,19 +44,21 @@ class Compared:
 @register
 class RelativeAnalysis(ProtocolAnalysis):
     slug = "relative"
-    reads_claims = True
+    needs_planned_labels = True
 
-    def analyse(self, context: Context) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> list[Block]:
         """Blocks for all relative sections of a study; families run over all of them."""
         claims = context.claims
         if claims is None:
             return []
         pairs = {f"s{position}.{number}": pair for position, number, pair in claims.items}
-        found = [one for section in context.sections for one in _compared(context.rows, section, pairs)]
-        scores = _judged([(one.comparison, _score(one, context)) for one in found], SCORE, context)
-        above = _judged([(one.comparison, _superiority(one, context)) for one in found], "superiority", context)
-        paper = _judged([(one.comparison, _paper(one, context)) for one in found], "paper", context)
-        checks = [_checks(one, context) for one in found]
+        found = [one for section in context.sections for one in _read_comparison_answers(context.rows, section, pairs)]
+        scores = _adjust_and_tag([(one.comparison, _score_estimate(one, context)) for one in found], SCORE, context)
+        above = _adjust_and_tag(
+            [(one.comparison, _superiority_estimate(one, context)) for one in found], "superiority", context
+        )
+        paper = _adjust_and_tag([(one.comparison, _paper_estimate(one, context)) for one in found], "paper", context)
+        checks = [_check_estimates(one, context) for one in found]
         blocks = [
             Block(
                 "relative.score",
@@ -64,7 +66,9 @@ class RelativeAnalysis(ProtocolAnalysis):
                 "recommended",
                 estimates=scores,
                 figures=_figures(found, scores),
-                conclusions=concluded(scores, _wording({one.comparison.key: one.half for one in found}), 0.0),
+                conclusions=build_conclusions(
+                    scores, _make_phrases({one.comparison.key: one.half_range for one in found}), 0.0
+                ),
                 tables=_tables(found, scores, above, paper, checks),
                 note="Annotators are clusters. Takes the points to be equally far apart.",
             ),
@@ -95,13 +99,13 @@ class RelativeAnalysis(ProtocolAnalysis):
         return [block for block in blocks if block.estimates]
 
 
-def _compared(frame: "DataFrame", section: Any, pairs: Mapping[str, str]) -> list[Compared]:
+def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[str, str]) -> list[ComparisonAnswers]:
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
     rows = rows.assign(pair=rows["item"].map(pairs))
     found = []
     for question in section.questions.all():
-        if fault_of(question.scale):
+        if relative_scale_fault(question.scale):
             continue
         try:
             scale = read_scale(question.scale)
@@ -110,8 +114,8 @@ def _compared(frame: "DataFrame", section: Any, pairs: Mapping[str, str]) -> lis
         mine = rows[rows["question"] == question.key]
         half = (scale.maximum - scale.minimum) / 2
         planned = [
-            comparison(contrast, section, question.criterion, question.key)
-            for contrast in of_systems(contrasts, section, SCORE, SCORE)
+            comparison_from_contrast(contrast, section, question.criterion, question.key)
+            for contrast in system_contrasts_for_section(contrasts, section, SCORE, SCORE)
             if contrast.criterion in ("", question.criterion)
         ]
         about = {pair_key(one.x, one.y): one for one in planned}
@@ -125,42 +129,42 @@ def _compared(frame: "DataFrame", section: Any, pairs: Mapping[str, str]) -> lis
             # Rounded back to what was chosen: points must stay equal to one another.
             given = given.assign(side=side, score=(side * half * (2 * given["value"] - 1)).round(6))
             kept, paper = (given[given[name].astype(bool)] for name in ("is_kept", "is_kept_paper"))
-            found.append(Compared(compared, half, kept, paper))
+            found.append(ComparisonAnswers(compared, half, kept, paper))
     return found
 
 
-def _score(one: Compared, context: Context) -> "Estimate":
+def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Estimate":
     """Mean points toward x, annotators as clusters; beside it prompts as a second sample, and annotators weighing the same."""
     from analysis.stats import ratings
 
-    score, people = one.columns
-    common: dict[str, Any] = {"scale": (-one.half, one.half), "level": context.level}
+    score, people = answers.columns
+    common: dict[str, Any] = {"scale": (-answers.half_range, answers.half_range), "level": context.level}
     estimand = "mean points toward x"
     zero = score * 0.0
     estimate = replace(
         ratings.mean_difference(score, zero, people, analysis="relative.score", **common), estimand=estimand
     )
     others = list(estimate.sensitivity)
-    prompts = one.kept["prompt"]
+    prompts = answers.kept["prompt"]
     if prompts.nunique() > 1 and prompts.duplicated().any():
         others.append(
             ratings.mean_difference(
                 score, zero, people, prompts=prompts.to_numpy(object), analysis="relative.score.two_way", **common
             )
         )
-    others += one.comparison.equivalence(estimate, null=0.0)
+    others += answers.comparison.equivalence_tests(estimate, null=0.0)
     return replace(estimate, sensitivity=tuple(others), settings={**estimate.settings, "null": 0.0})
 
 
-def _wording(half_of: Mapping[str, float]) -> Callable[["Estimate"], Wording]:
+def _make_phrases(half_ranges: Mapping[str, float]) -> Callable[["Estimate"], ConclusionPhrases]:
     """``half_of``: by comparison, how many points the scale has on either side."""
 
-    def wording(one: "Estimate") -> Wording:
-        x, y, about = sides_of(one)
-        half = half_of[contrast_of(one)["key"]]
-        return Wording(
-            more=f"{x} was judged better than {y}{about}.",
-            less=f"{y} was judged better than {x}{about}.",
+    def wording(one: "Estimate") -> ConclusionPhrases:
+        x, y, about = comparison_words(one)
+        half = half_ranges[contrast_of(one)["key"]]
+        return ConclusionPhrases(
+            above_claim=f"{x} was judged better than {y}{about}.",
+            below_claim=f"{y} was judged better than {x}{about}.",
             same=f"{x} and {y} are indistinguishable{about}",
             open=f"It remains open whether {x} or {y} is judged better{about}.",
             before=f"The mean of points toward {x} (from −{half:g} to {half:g}) is",
@@ -170,10 +174,10 @@ def _wording(half_of: Mapping[str, float]) -> Callable[["Estimate"], Wording]:
     return wording
 
 
-def _superiority(one: Compared, context: Context) -> "Estimate":
+def _superiority_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Estimate":
     from analysis.stats import ratings
 
-    score, people = one.columns
+    score, people = answers.columns
     zero = score * 0.0
     above = ratings.superiority(
         score,
@@ -182,7 +186,7 @@ def _superiority(one: Compared, context: Context) -> "Estimate":
         level=context.level,
         resamples=context.resamples,
         analysis="relative.superiority",
-        rng=context.rng("superiority", one.comparison.key),
+        rng=context.rng("superiority", answers.comparison.key),
     )
     return replace(
         above,
@@ -191,14 +195,14 @@ def _superiority(one: Compared, context: Context) -> "Estimate":
     )
 
 
-def _paper(one: Compared, context: Context) -> "Estimate":
+def _paper_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Estimate":
     from analysis.stats import basic
 
     return basic.one_sample(
-        one.paper["score"].to_numpy(float),
+        answers.paper["score"].to_numpy(float),
         null=0.0,
         level=context.level,
-        bounds=(-one.half, one.half),
+        bounds=(-answers.half_range, answers.half_range),
         mode="paper",
         analysis="relative.score.answers",
         estimand="mean points toward x over answers",
@@ -206,11 +210,11 @@ def _paper(one: Compared, context: Context) -> "Estimate":
     )
 
 
-def _checks(one: Compared, context: Context) -> dict[str, "Estimate"]:
+def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> dict[str, "Estimate"]:
     """How often "the same" was said, what standing first is worth, and how far annotators agree about the same item."""
     from analysis.stats import agreement, clusters, ratings
 
-    score, people = one.columns
+    score, people = answers.columns
     if not len(score):
         return {}
     found = {
@@ -224,52 +228,52 @@ def _checks(one: Compared, context: Context) -> dict[str, "Estimate"]:
         ),
         "side": replace(
             ratings.position_effect(
-                score, one.kept["side"].to_numpy(float), people, level=context.level, analysis="relative.side"
+                score, answers.kept["side"].to_numpy(float), people, level=context.level, analysis="relative.side"
             ),
             estimand="points toward whatever stood first",
         ),
     }
-    shared = one.kept[one.kept.groupby("item")["annotator"].transform("nunique") > 1]
+    shared = answers.kept[answers.kept.groupby("item")["annotator"].transform("nunique") > 1]
     if len(shared):
         counts, points = agreement.count_table(shared["item"].to_numpy(object), shared["score"].to_numpy(float))
         found["alpha"] = agreement.krippendorff_alpha(
             counts,
             points,
             level=context.level,
-            rng=context.rng("alpha", one.comparison.key),
+            rng=context.rng("alpha", answers.comparison.key),
             level_of_measurement="ordinal",
             unit="item",
         )
-    return {name: one.comparison.named(estimate, SCORE) for name, estimate in found.items()}
+    return {name: answers.comparison.named(estimate, SCORE) for name, estimate in found.items()}
 
 
-def _tables(found, scores, above, paper, checks) -> list[Table]:
+def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
     rows, more = [], []
-    several = len({one.comparison.section for one in found}) > 1
-    for one, score, chance, plain, mine in zip(found, scores, above, paper, checks, strict=True):
+    several = len({one.comparison.section for one in answers}) > 1
+    for one, score, chance, plain, mine in zip(answers, scores, superiority, paper, checks, strict=True):
         ties, side = mine.get("ties"), mine.get("side")
         who = {
             "x": one.comparison.x,
             "y": one.comparison.y,
-            "role": role(one.comparison.as_dict()),
+            "role": role_label(one.comparison.as_dict()),
             "question": one.comparison.criterion or one.comparison.question,
             "section": one.comparison.section if several else None,
         }
         rows.append(
             {
                 **who,
-                **_cells("score", score),
-                **_cells("above", chance),
+                **_estimate_cells("score", score),
+                **_estimate_cells("above", chance),
                 "ties": ties and ties.estimate,
                 "n": score.n,
                 "n_rows": len(one.kept),
                 "reason": score.reason,
             }
         )
-        more.append({**who, **_cells("side", side), **_cells("paper", plain), "paper_n": plain.n})
+        more.append({**who, **_estimate_cells("side", side), **_estimate_cells("paper", plain), "paper_n": plain.n})
     who = "x|System x|text; y|System y|text; role|Role|text; question|Question|text; section|Section|integer; "
     return [
-        table(
+        build_table(
             "relative",
             "How much better x was judged than y",
             who
@@ -281,7 +285,7 @@ def _tables(found, scores, above, paper, checks) -> list[Table]:
             "0 points: the same. P(x better) counts “the same” half and takes no point to be as far from the next as another. p is "
             "adjusted within each planned family and within all pairs that were not planned.",
         ),
-        table(
+        build_table(
             "relative_checks",
             "Did the side matter, and what if answers were independent?",
             who
@@ -296,25 +300,29 @@ def _tables(found, scores, above, paper, checks) -> list[Table]:
     ]
 
 
-def _cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
+def _estimate_cells(name: str, estimate: "Estimate | None") -> dict[str, Any]:
     if estimate is None:
         return {}
-    return {name: estimate.estimate, f"{name}_interval": ends(estimate), f"{name}_p": pvalue(estimate)}
+    return {
+        name: estimate.estimate,
+        f"{name}_interval": interval_bounds(estimate),
+        f"{name}_p": reported_pvalue(estimate),
+    }
 
 
-def _figures(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[Figure]:
-    if not found:
+def _figures(answers: Sequence[ComparisonAnswers], scores: Sequence["Estimate"]) -> list[Figure]:
+    if not answers:
         return []
-    several = len({(one.comparison.section, one.comparison.question) for one in found}) > 1
+    several = len({(one.comparison.section, one.comparison.question) for one in answers}) > 1
     rows = [
-        point(
+        figure_row(
             score, one.comparison.key if several else f"{one.comparison.x} > {one.comparison.y}", "points (recommended)"
         )
-        for one, score in zip(found, scores, strict=True)
+        for one, score in zip(answers, scores, strict=True)
     ]
-    half = max(one.half for one in found)
+    half = max(one.half_range for one in answers)
     return [
-        figure(
+        build_figure(
             "relative",
             "How much better x was judged than y",
             rows,
@@ -326,6 +334,6 @@ def _figures(found: Sequence[Compared], scores: Sequence["Estimate"]) -> list[Fi
     ]
 
 
-def _judged(found: Sequence[tuple[Comparison, "Estimate"]], what: str, context: Context):
-    estimates = judged(found, f"relative.{what}", context.star_scheme)
-    return tuple(compared.named(one, SCORE) for (compared, _), one in zip(found, estimates, strict=True))
+def _adjust_and_tag(compared_estimates: Sequence[tuple[Comparison, "Estimate"]], name: str, context: AnalysisContext):
+    estimates = adjust_within_families(compared_estimates, f"relative.{name}", context.star_scheme)
+    return tuple(compared.named(one, SCORE) for (compared, _), one in zip(compared_estimates, estimates, strict=True))

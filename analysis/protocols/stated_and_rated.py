@@ -6,17 +6,26 @@ Source: Ethayarajh and Jurafsky 2022, Table 1.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .blocks import Block, Overview, apa, estimates_of
-from .blocks.cells import EXPECTED_WORDS, contrast_of, found_direction, label, pvalue, recovered
-from .blocks.common_tables import reliability
-from .blocks.tables import Table, filled_cells, table
+from .blocks import Block, Overview, apa, select_estimates
+from .blocks.cells import (
+    EXPECTATION_LABELS,
+    comparison_label,
+    contrast_of,
+    expectation_outcome,
+    observed_direction,
+    reported_pvalue,
+)
+from .blocks.common_tables import reliability_table
+from .blocks.tables import Table, build_table, estimate_cells
 from .method_tables import method_tables
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-WHO = "x|System x|text; y|System y|text; criterion|Criterion|text; section|Section|integer; expected|Expected|text; "
-WAYS = (
+PAIR_COLUMNS = (
+    "x|System x|text; y|System y|text; criterion|Criterion|text; section|Section|integer; expected|Expected|text; "
+)
+COUNTING_METHODS = (
     ("recovered", "p_xy", "stated chances (recommended)"),
     ("paper_recovered", "paper", "stated chances (as in the paper)"),
     ("above_recovered", "above", "ratings (rated higher)"),
@@ -24,25 +33,25 @@ WAYS = (
 )
 
 
-def overview(blocks: Sequence[Block], star_scheme: str) -> Overview:
-    rows = _rows(blocks)
-    summary = [*_summary(rows), *_naming(estimates_of(blocks, "spa.order"))]
-    batches = _batches(estimates_of(blocks, "spa.pairs"))
-    return Overview([*_tables(rows, star_scheme), *method_tables(blocks), batches], summary)
+def build_overview(blocks: Sequence[Block], star_scheme: str) -> Overview:
+    rows = _comparison_rows(blocks)
+    summary = [*_summary_sentences(rows), *_naming_order_sentences(select_estimates(blocks, "spa.order"))]
+    batches = _batch_variance_table(select_estimates(blocks, "spa.pairs"))
+    return Overview([*_comparison_tables(rows, star_scheme), *method_tables(blocks), batches], summary)
 
 
-def scored_in(one: "Estimate | None") -> str:
+def score_unit(estimate: "Estimate | None") -> str:
     """The unit of a rating's mean or difference: what its question's points are scored between."""
-    return "" if one is None else str(one.settings.get("scored", ""))
+    return "" if estimate is None else str(estimate.settings.get("scored", ""))
 
 
-def _rows(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+def _comparison_rows(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """A row for each comparison of stated chances and each question that rates the same; without stated chances, of ratings alone."""
-    stated = estimates_of(blocks, "spa.pairs")
-    stated_paper = {contrast_of(one)["key"]: one for one in estimates_of(blocks, "spa.pairs", "paper")}
-    differences = {contrast_of(one)["key"]: one for one in estimates_of(blocks, "rating.difference", "paper")}
+    stated = select_estimates(blocks, "spa.pairs")
+    stated_paper = {contrast_of(one)["key"]: one for one in select_estimates(blocks, "spa.pairs", "paper")}
+    differences = {contrast_of(one)["key"]: one for one in select_estimates(blocks, "rating.difference", "paper")}
     rated: dict[tuple[str, ...], list[Estimate]] = {}
-    for one in estimates_of(blocks, "rating.superiority"):
+    for one in select_estimates(blocks, "rating.superiority"):
         contrast = contrast_of(one)
         rated.setdefault((contrast["x"], contrast["y"], contrast["criterion"]), []).append(one)
     rows = []
@@ -50,9 +59,15 @@ def _rows(blocks: Sequence[Block]) -> list[dict[str, Any]]:
         contrast = contrast_of(one)
         x, y, criterion = contrast["x"], contrast["y"], contrast["criterion"]
         beside = rated.get((x, y, criterion)) or rated.get((x, y, "")) or [None]
-        rows += [_row(contrast, one, stated_paper.get(contrast["key"]), above, differences) for above in beside]
+        rows += [
+            _comparison_row(contrast, one, stated_paper.get(contrast["key"]), above, differences) for above in beside
+        ]
     if not stated:
-        rows = [_row(contrast_of(above), None, None, above, differences) for found in rated.values() for above in found]
+        rows = [
+            _comparison_row(contrast_of(above), None, None, above, differences)
+            for found in rated.values()
+            for above in found
+        ]
     if any(row["criterion"] for row in rows):
         rows = [row | {"criterion": row["criterion"] or "overall"} for row in rows]
     if len({row["section"] for row in rows}) == 1:
@@ -60,58 +75,59 @@ def _rows(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     return rows
 
 
-def _row(
+def _comparison_row(
     contrast: Mapping[str, Any],
     stated: "Estimate | None",
     stated_paper: "Estimate | None",
-    above: "Estimate | None",
+    superiority: "Estimate | None",
     differences: Mapping[str, "Estimate"],
 ) -> dict[str, Any]:
-    delta = differences.get(contrast_of(above)["key"]) if above else None
+    delta = differences.get(contrast_of(superiority)["key"]) if superiority else None
     expected = contrast.get("expected", "")
-    found = found_direction(stated, 0.5)
-    reasons = {one.reason for one in (stated, above) if one and one.reason}
+    found = observed_direction(stated, 0.5)
+    reasons = {one.reason for one in (stated, superiority) if one and one.reason}
     return {
         "x": contrast["x"],
         "y": contrast["y"],
         "criterion": contrast["criterion"],
         "section": contrast["section"],
-        "expected": EXPECTED_WORDS[expected],
-        "found": {"?": "open"}.get(found) or EXPECTED_WORDS[found],
-        "recovered": recovered(expected, found),
-        **filled_cells("p_xy", stated),
+        "expected": EXPECTATION_LABELS[expected],
+        "found": {"?": "open"}.get(found) or EXPECTATION_LABELS[found],
+        "recovered": expectation_outcome(expected, found),
+        **estimate_cells("p_xy", stated),
         "n": stated.n if stated else None,
-        **filled_cells("paper", stated_paper),
+        **estimate_cells("paper", stated_paper),
         "paper_n": stated_paper.n if stated_paper else None,
-        "paper_recovered": recovered(expected, found_direction(stated_paper, 0.5, True)),
-        **filled_cells("delta", delta),
-        "scored": scored_in(delta),
+        "paper_recovered": expectation_outcome(expected, observed_direction(stated_paper, 0.5, True)),
+        **estimate_cells("delta", delta),
+        "scored": score_unit(delta),
         "delta_n": delta.n if delta else None,
-        "delta_recovered": recovered(expected, found_direction(delta, 0.0, True)),
-        **filled_cells("above", above),
-        "above_n": above.n if above else None,
-        "above_recovered": recovered(expected, found_direction(above, 0.5)),
+        "delta_recovered": expectation_outcome(expected, observed_direction(delta, 0.0, True)),
+        **estimate_cells("above", superiority),
+        "above_n": superiority.n if superiority else None,
+        "above_recovered": expectation_outcome(expected, observed_direction(superiority, 0.5)),
         "reason": "; ".join(sorted(reasons)),
     }
 
 
-def _tables(rows: Sequence[Mapping[str, Any]], scheme: str) -> list[Table]:
-    thresholds = ", ".join(f"{'*' * n} p < {level}" for n, level in enumerate(_thresholds(scheme), 1))
+def _comparison_tables(rows: Sequence[Mapping[str, Any]], scheme: str) -> list[Table]:
+    thresholds = ", ".join(f"{'*' * n} p < {level}" for n, level in enumerate(_star_thresholds(scheme), 1))
     stars = f"Stars on adjusted p: {thresholds} (scheme {scheme})."
-    first = table(
+    first = build_table(
         "table1",
         "What was expected and what was found",
-        WHO + "p_xy|P[x > y]|probability; p_xy_interval|95% CI|interval; p_xy_pvalue|adj. p|p; p_xy_stars|Stars|text; "
+        PAIR_COLUMNS
+        + "p_xy|P[x > y]|probability; p_xy_interval|95% CI|interval; p_xy_pvalue|adj. p|p; p_xy_stars|Stars|text; "
         "n|n annotators|integer; recovered|As expected?|text; delta|Rating Δ|points; scored|Δ in|text; delta_pvalue|adj. p, Δ|p; "
         "delta_stars|Stars, Δ|text; delta_n|n, Δ|integer; delta_recovered|As expected? (Δ)|text; reason|Undefined because|text",
         rows,
         "first",
         f"P[x > y]: mean stated chance that x is better, both orders combined. Rating Δ: mean difference of ratings, as in the paper. {stars}",
     )
-    both = table(
+    both = build_table(
         "ways_of_counting",
         "Recommended, and as in the paper",
-        WHO
+        PAIR_COLUMNS
         + "p_xy|P[x > y], recommended|probability; p_xy_interval|95% CI|interval; p_xy_pvalue|adj. p|p; n|n annotators|integer; "
         "found|Found|text; recovered|As expected?|text; "
         "paper|P[x > y], paper|probability; paper_interval|95% CI, paper|interval; paper_pvalue|adj. p, paper|p; paper_stars|Stars, paper|text; "
@@ -128,15 +144,15 @@ def _tables(rows: Sequence[Mapping[str, Any]], scheme: str) -> list[Table]:
     return [first, both]
 
 
-def _thresholds(scheme: str) -> list[str]:
+def _star_thresholds(scheme: str) -> list[str]:
     return [f"{float(part) / 100:g}".replace("0.", ".", 1) for part in scheme.split("/")]
 
 
-def _summary(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _summary_sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """How many expectations each way of counting recovers, and whether ratings point the same way as stated chances."""
     lines, counts = [], []
     expected = [row for row in rows if row["expected"]]
-    for key, value, words in WAYS:
+    for key, value, words in COUNTING_METHODS:
         usable = [row for row in expected if row.get(value) is not None]
         if usable:
             counts.append(f"{words} {sum(row[key] == 'recovered' for row in usable)} of {len(usable)}")
@@ -151,27 +167,27 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _naming(gaps: Sequence["Estimate"]) -> list[str]:
+def _naming_order_sentences(gaps: Sequence["Estimate"]) -> list[str]:
     """The largest gap between the two directions of a pair."""
     known = [one for one in gaps if one.estimate is not None]
     if not known:
         return []
     worst = max(known, key=lambda one: abs(one.estimate or 0))
-    p = pvalue(worst)
+    p = reported_pvalue(worst)
     return [
         f"Naming order: the largest gap between the two directions of a pair is {apa.number(100 * (worst.estimate or 0), 1)} points "
-        f"({label(worst)}{'; ' + apa.equation('p', apa.pvalue(p)) if p is not None else ''}; {apa.units(worst.n, worst.unit)})."
+        f"({comparison_label(worst)}{'; ' + apa.equation('p', apa.pvalue(p)) if p is not None else ''}; {apa.sample_size(worst.n, worst.unit)})."
     ]
 
 
-def _batches(estimates: Sequence["Estimate"]) -> Table:
+def _batch_variance_table(estimates: Sequence["Estimate"]) -> Table:
     """How much of the spread lies between batches, below the reliability of both."""
     rows = []
     for one in estimates:
         if parts := one.detail.get("batches"):
             rows.append(
                 {
-                    "where": label(one, True),
+                    "where": comparison_label(one, True),
                     "what": "share of the variance that lies between batches (ICC)",
                     "estimate": parts.icc,
                     "n": parts.n_clusters,
@@ -179,4 +195,4 @@ def _batches(estimates: Sequence["Estimate"]) -> Table:
                     "reason": "" if parts.icc is not None else "each batch was answered once, or nothing varies",
                 }
             )
-    return reliability(rows)
+    return reliability_table(rows)

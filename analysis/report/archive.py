@@ -11,16 +11,16 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from analysis.data.blinding import check_outcomes
+from analysis.data.blinding import check_outcomes_visible
 from analysis.data.codings import codings_of
-from analysis.data.data_dictionary import codebook_markdown, codebook_of
-from analysis.data.exports import Stream, Tally, csv_blocks, jsonl_blocks
-from analysis.data.flat.selection import COUNTED, Selection
+from analysis.data.data_dictionary import build_export_codebook, export_codebook_markdown
+from analysis.data.exports import ExportDigest, ExportStream, csv_blocks, jsonl_blocks
+from analysis.data.flat.selection import COUNTED_ORIGINS, Selection
 from analysis.data.frames import ORIGINS
 from analysis.data.snapshot import snapshot
 from analysis.models import AnalysisRun, Figure
-from studies.access import Action, check
-from studies.design.definition import canonical, design_of, mismatch, sha256_of
+from studies.access import Action, check_permission
+from studies.design.definition import canonical_json, frozen_design_mismatch, serialize_design, sha256_of
 from studies.models import Design, Output, Prompt, Study
 
 from .build import code_version
@@ -52,11 +52,11 @@ class _Pipe:
         return data
 
 
-def archive_stream(study: Study, *, by) -> Stream:
+def archive_stream(study: Study, *, by) -> ExportStream:
     """The archive as a stream from one moment of the database. Raises PermissionDenied while outcomes are hidden."""
-    check(by, Action.EXPORT, study)
-    check_outcomes(study, COUNTED)
-    return Stream(lambda: archive_blocks(study))
+    check_permission(by, Action.EXPORT, study)
+    check_outcomes_visible(study, COUNTED_ORIGINS)
+    return ExportStream(lambda: archive_blocks(study))
 
 
 def write_archive(study: Study, file) -> None:
@@ -66,10 +66,10 @@ def write_archive(study: Study, file) -> None:
             file.write(block)
 
 
-def origins_of(study: Study) -> tuple[str, ...]:
+def archive_origins(study: Study) -> tuple[str, ...]:
     """Whose answers are in it: those of people, and whatever else one of its analyses was made from."""
     asked = AnalysisRun.objects.filter(study=study).values_list("parameters__origins", flat=True)
-    wanted = {*COUNTED, *(origin for origins in asked for origin in origins or ())}
+    wanted = {*COUNTED_ORIGINS, *(origin for origins in asked for origin in origins or ())}
     return tuple(origin for origin in ORIGINS if origin in wanted)
 
 
@@ -80,7 +80,7 @@ def archive_blocks(study: Study) -> Iterator[bytes]:
     hashes: list[tuple[str, str, int]] = []
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, blocks in _members(study):
-            tally = Tally()
+            tally = ExportDigest()
             with archive.open(_entry(name), "w", force_zip64=True) as member:
                 for block in blocks:
                     member.write(tally.take(block))
@@ -101,12 +101,12 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
-    counted = Selection(study, origins_of(study))
+    counted = Selection(study, archive_origins(study))
     yield "design.json", iter([_design(study).encode()])
     for design in Design.objects.filter(study=study).order_by("version"):
         yield f"design-versions/{design.version}.json", iter([design.canonical.encode()])
-    yield "codebook.json", iter([_pretty(codebook_of(study))])
-    yield "codebook.md", iter([codebook_markdown(study).encode()])
+    yield "codebook.json", iter([_pretty_json(build_export_codebook(study))])
+    yield "codebook.md", iter([export_codebook_markdown(study).encode()])
     yield "stimuli/prompts.jsonl", _lines(_prompts(study))
     yield "stimuli/outputs.jsonl", _lines(_outputs(study))
     yield "responses.jsonl", jsonl_blocks("responses", counted)
@@ -119,7 +119,7 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
         yield "codings.jsonl", jsonl_blocks("codings", counted)
         yield "codings.csv", csv_blocks("codings", counted)
     for run in AnalysisRun.objects.filter(study=study).order_by("number").select_related("by").iterator(chunk_size=1):
-        yield f"analyses/{run.number}.json", iter([_pretty(_analysis(run))])
+        yield f"analyses/{run.number}.json", iter([_pretty_json(_analysis(run))])
         for figure in Figure.objects.filter(run=run).order_by("name").iterator(chunk_size=1):
             yield f"analyses/{run.number}/{_file_name(figure.name)}.svg", iter([figure.svg.encode()])
             yield f"analyses/{run.number}/{_file_name(figure.name)}.pdf", iter([bytes(figure.pdf)])
@@ -127,10 +127,10 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
 
 def _design(study: Study) -> str:
     latest = Design.objects.filter(study=study).order_by("version").last()
-    return latest.canonical if latest else canonical(design_of(study))
+    return latest.canonical if latest else canonical_json(serialize_design(study))
 
 
-def _pretty(value: Any) -> bytes:
+def _pretty_json(value: Any) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
 
 
@@ -165,14 +165,14 @@ def _file_name(name: str) -> str:
 
 
 def _readme(study: Study, hashes: list[tuple[str, str, int]]) -> str:
-    text, origins = _design(study), origins_of(study)
+    text, origins = _design(study), archive_origins(study)
     lines = [
         f"# {' '.join(study.title.split())}",
         "",
         f"Study {study.code}, {study.state}. Made by {code_version()}.",
         "",
         f"Design sha256: {sha256_of(text)}",
-        *([f"Warning: {warning}"] if (warning := mismatch(study)) else []),
+        *([f"Warning: {warning}"] if (warning := frozen_design_mismatch(study)) else []),
         "",
         f"Origins {', '.join(origins[:-1])} and {origins[-1]}; people who withdrew are not in it. codebook.md explains every column.",
         "Texts in CSV that a spreadsheet would run as formulas begin with an apostrophe; the JSON lines have them as they are.",

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.exclusions.applied import Applied
+from analysis.exclusions.applied import AppliedRule
 from analysis.protocols.blocks import Block, apa
-from analysis.protocols.blocks.cells import ends, pvalue
-from analysis.protocols.blocks.tables import Table, table
+from analysis.protocols.blocks.cells import interval_bounds, reported_pvalue
+from analysis.protocols.blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 
 NAME = "attrition"
 # How those ended who saw nothing of their arm: the questions who may take part come before all else.
-NOT_BEGUN = ("full", "screened_out")
-LEFT, EXCLUDED = "left before the last page", "left out by a primary rule"
+NEVER_STARTED_REASONS = ("full", "screened_out")
+DROPOUT_LABEL, EXCLUDED_LABEL = "left before the last page", "left out by a primary rule"
 
 
 def attrition(
-    assignments: "DataFrame", applied: list[Applied], *, level: float, resamples: int, rng: "np.random.Generator"
+    assignments: "DataFrame",
+    applied_rules: list[AppliedRule],
+    *,
+    level: float,
+    resamples: int,
+    rng: "np.random.Generator",
 ) -> Block | None:
     """Shares lost by arm, for those who left and for those left out, each with its differences; None with one arm.
 
@@ -31,17 +36,17 @@ def attrition(
     """
     from analysis.stats.groups import differential_attrition
 
-    began = assignments[~assignments["released_reason"].isin(NOT_BEGUN)]
+    began = assignments[~assignments["released_reason"].isin(NEVER_STARTED_REASONS)]
     arms = sorted(began["arm"].dropna().unique())
     if len(arms) < 2:
         return None
-    rules = [rule for rule in applied if rule.excludes and rule.is_outcome_blind]
+    rules = [rule for rule in applied_rules if rule.excludes and rule.is_outcome_blind]
     excluded = set().union(*(rule.failed for rule in rules))
     submitted = began[began["is_submitted"]]
     found, lines = [], []
     for reason, people, is_lost in (
-        (LEFT, began, ~began["is_submitted"] & began["released_at"].notna()),
-        (EXCLUDED, submitted, submitted["assignment"].isin(excluded)),
+        (DROPOUT_LABEL, began, ~began["is_submitted"] & began["released_at"].notna()),
+        (EXCLUDED_LABEL, submitted, submitted["assignment"].isin(excluded)),
     ):
         of_arm = [people["arm"] == arm for arm in arms]
         lost = differential_attrition(
@@ -75,15 +80,15 @@ def _table(found: Sequence[tuple[str, "Attrition"]]) -> Table:
                     "n": one.n,
                     "n_lost": one.detail.get("successes", 0),
                     "share": one.estimate,
-                    "interval": ends(one),
+                    "interval": interval_bounds(one),
                     "difference": other and other.estimate,
-                    "difference_interval": ends(other),
-                    "p": pvalue(other),
+                    "difference_interval": interval_bounds(other),
+                    "p": reported_pvalue(other),
                     "reason": one.reason or (other.reason if other else ""),
                 }
             )
-    tests = [f"{reason}: {apa.tested(lost.test.test)}" for reason, lost in found if lost.test.test]
-    return table(
+    tests = [f"{reason}: {apa.test_pvalue(lost.test.test)}" for reason, lost in found if lost.test.test]
+    return build_table(
         "attrition",
         "Who was lost, by arm",
         "lost|Lost|text; arm|Arm|text; n|n assignments|integer; n_lost|Of them lost|integer; share|Share|fine_percent; interval|95% CI|fine_interval; "

@@ -13,41 +13,43 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from analysis.data.blinding import hides
-from analysis.data.context import Context
+from analysis.data.blinding import are_outcomes_hidden
+from analysis.data.context import AnalysisContext
 from analysis.data.snapshot import snapshot
-from analysis.exclusions.flow import flow_of
+from analysis.exclusions.flow import exclusion_flow
 from analysis.protocols import REGISTRY
-from analysis.protocols.blocks import Block, Overview, sentences, with_every_conclusion
-from analysis.protocols.blocks.tables import Table, at_level, joined
+from analysis.protocols.blocks import Block, Overview, add_missing_conclusions, sentences
+from analysis.protocols.blocks.tables import Table, merge_by_name, set_interval_level
 from studies.models import Study
 from studies.services.version import version
 
 from . import inconclusive
 from .attrition import attrition
 from .codings import blocks as coding_blocks
-from .data import Data, read_data
-from .layouts import everything, tables_of_data, tables_of_flow, warnings
-from .newest import newest_blocks
+from .data import ReportData, read_data
+from .layouts import estimates_table, tables_of_data, tables_of_flow, warnings_table
+from .newest import newest_version_blocks
 from .notices import notices
 from .parameters import checked_parameters
 
 logger = logging.getLogger("heval.report")
 
 SCHEMA = "heval.report/1"
-NO_PLAN = "No comparison was planned."
+NO_COMPARISON_PLANNED = "No comparison was planned."
 LIBRARIES = ("numpy", "scipy", "pandas")
-Progress = Callable[[int, int, str], Any]
+ProgressCallback = Callable[[int, int, str], Any]
 
 
 def build_report(
-    study: Study, parameters: Mapping[str, Any] | None = None, progress: Progress = lambda done, total, doing: None
+    study: Study,
+    parameters: Mapping[str, Any] | None = None,
+    progress: ProgressCallback = lambda done, total, doing: None,
 ) -> dict[str, Any]:
     """The report of a study as plain JSON: what was read, who was left out, every estimate, the tables and the sentences.
 
     While a study collects and is not unblinded, there is quality and progress only. Raises BadParameters.
     """
-    from analysis.stats.results import plain
+    from analysis.stats.results import json_safe
     from analysis.stats.seeds import seed_hex
 
     made = checked_parameters(parameters, study)
@@ -56,12 +58,14 @@ def build_report(
         data = read_data(study, made["origins"])
     study = data.study
     progress(1, 5, "Applying the exclusion rules")
-    flow = flow_of(data.applied, data.assignments)
+    flow = exclusion_flow(data.applied_rules, data.assignments)
     flow["origins"] = dict(sorted(Counter(data.assignments["origin"]).items()))
-    rules = [[rule.slug, dict(rule.settings), rule.role] for rule in data.applied]
-    seed = seed_hex(str(study.code), "report", made, data.data_sha256, rules, data.design_now)
+    rules = [[rule.slug, dict(rule.settings), rule.role] for rule in data.applied_rules]
+    seed = seed_hex(str(study.code), "report", made, data.data_sha256, rules, data.current_design_sha256)
     hidden = _hidden(study, made["origins"])
-    problems = [{"row": f"rule {r.slug}", "column": "settings", "text": r.problem} for r in data.applied if r.problem]
+    problems = [
+        {"row": f"rule {r.slug}", "column": "settings", "text": r.problem} for r in data.applied_rules if r.problem
+    ]
     blocks = [] if hidden else _blocks(data, made, seed, problems, progress)
     progress(3, 5, "Making tables")
     overview = _overview(data, blocks, made["star_scheme"])
@@ -80,7 +84,11 @@ def build_report(
             "codings_n": data.codings[1],
             "codings_sha256": data.codings[0] if data.codings[1] else "",
         },
-        "design": {"versions": data.versions, "mismatch": data.mismatch, "now_sha256": data.design_now},
+        "design": {
+            "versions": data.design_versions,
+            "mismatch": data.design_mismatch,
+            "now_sha256": data.current_design_sha256,
+        },
         "outcomes": {"is_hidden": bool(hidden), "reason": hidden},
         "confirmatory": _confirmatory(data, made),
         "n": {
@@ -105,40 +113,44 @@ def build_report(
         "blocks": [block.as_dict() for block in blocks],
         "problems": [*data.problems, *problems],
         "n_problems": data.n_problems + len(problems),
-        "conclusions": sentences.conclusions(blocks),
+        "conclusions": sentences.write_conclusions(blocks),
         "no_conclusion": "",
         "summary": overview.summary,
     }
     if not hidden and not result["conclusions"]:
         contrasts = list(study.contrasts.select_related("x", "y").order_by("pk"))
-        result["no_conclusion"] = inconclusive.why(
+        result["no_conclusion"] = inconclusive.explain_no_conclusion(
             contrasts, flow["submitted"], len(data.kept), data.live_answers(), result["problems"]
         )
     made_tables = _tables(data, flow, blocks, overview)
-    result["tables"] = [at_level(one, made["level"]) for one in joined(made_tables)]
-    result["methods"] = sentences.methods(result)
-    result["figures"] = joined(figure for block in blocks for figure in block.figures)
+    result["tables"] = [set_interval_level(one, made["level"]) for one in merge_by_name(made_tables)]
+    result["methods"] = sentences.write_methods_section(result)
+    result["figures"] = merge_by_name(figure for block in blocks for figure in block.figures)
     progress(4, 5, "Writing")
-    return plain(result)
+    return json_safe(result)
 
 
 def _blocks(
-    data: Data, parameters: Mapping[str, Any], seed: str, problems: list[dict[str, Any]], progress: Progress
+    data: ReportData,
+    parameters: Mapping[str, Any],
+    seed: str,
+    problems: list[dict[str, Any]],
+    progress: ProgressCallback,
 ) -> list[Block]:
     from analysis.stats.seeds import generator
 
-    blocks = _analyses(data, parameters, seed, problems, progress)
-    if newest := data.of_newest_version():
-        blocks += newest_blocks(blocks, _analyses(newest, parameters, seed, problems, progress))
+    blocks = _protocol_blocks(data, parameters, seed, problems, progress)
+    if newest := data.newest_version_data():
+        blocks += newest_version_blocks(blocks, _protocol_blocks(newest, parameters, seed, problems, progress))
     how = {"level": parameters["level"], "resamples": parameters["resamples"]}
-    if lost := attrition(data.assignments, data.applied, rng=generator(seed, "attrition"), **how):
+    if lost := attrition(data.assignments, data.applied_rules, rng=generator(seed, "attrition"), **how):
         blocks.append(lost)
-    return blocks + coding_blocks(data.samples, seed=seed, **how)
+    return blocks + coding_blocks(data.coding_samples, seed=seed, **how)
 
 
 def _hidden(study: Study, origins: list[str]) -> str:
     """Why outcomes are not shown; '' where they are. Robots' answers hide nothing."""
-    if hides(study, origins):
+    if are_outcomes_hidden(study, origins):
         return (
             "The study is still collecting. Until it is closed, or unblinded by its owner (which is recorded), reports show quality and "
             "progress only: looking at outcomes while people still come makes p-values wrong."
@@ -146,16 +158,16 @@ def _hidden(study: Study, origins: list[str]) -> str:
     return ""
 
 
-def _confirmatory(data: Data, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _confirmatory(data: ReportData, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Whether the tests may be called confirmatory, with every reason against it."""
     study, reasons = data.study, []
-    if not data.versions:
+    if not data.design_versions:
         reasons.append("The design was not frozen: the study was not launched.")
-    if data.mismatch:
-        reasons.append(data.mismatch)
+    if data.design_mismatch:
+        reasons.append(data.design_mismatch)
     if study.unblinded_at and (study.closing_at is None or study.unblinded_at < study.closing_at):
         reasons.append("The study was unblinded while it collected.")
-    if study.state in Study.COLLECTING:
+    if study.state in Study.COLLECTING_STATES:
         reasons.append("The study still collects.")
     if "imported" in parameters["origins"]:
         reasons.append("Answers that were given elsewhere are in it: the design was frozen after they were given.")
@@ -163,16 +175,20 @@ def _confirmatory(data: Data, parameters: Mapping[str, Any]) -> dict[str, Any]:
         words = {"robot": "of robots", "test": "of tries"}
         reasons.append(f"Answers {' and '.join(words[origin] for origin in others)} are in it.")
     if not study.contrasts.exists():
-        reasons.append(NO_PLAN)
+        reasons.append(NO_COMPARISON_PLANNED)
     return {"is_confirmatory": not reasons, "reasons": reasons}
 
 
-def _analyses(
-    data: Data, parameters: Mapping[str, Any], seed: str, problems: list[dict[str, Any]], progress: Progress
+def _protocol_blocks(
+    data: ReportData,
+    parameters: Mapping[str, Any],
+    seed: str,
+    problems: list[dict[str, Any]],
+    progress: ProgressCallback,
 ) -> list[Block]:
     """The blocks of every protocol's live sections."""
     rows = data.live_answers()
-    tau = next((rule for rule in data.applied if rule.slug == "incoherent" and not rule.problem), None)
+    tau = next((rule for rule in data.applied_rules if rule.slug == "incoherent" and not rule.problem), None)
     how = {name: parameters[name] for name in ("level", "resamples", "star_scheme")}
     live = data.live_sections
     blocks: list[Block] = []
@@ -183,7 +199,7 @@ def _analyses(
             text = "not installed; its sections are not analysed"
             problems.append({"row": f"protocol {slug}", "column": "", "text": text})
             continue
-        context = Context(
+        context = AnalysisContext(
             protocol=slug,
             rows=rows[rows["protocol"] == slug],
             sections=sections,
@@ -194,7 +210,7 @@ def _analyses(
             **how,
         )
         try:
-            blocks += with_every_conclusion(analysis.analyse(context))
+            blocks += add_missing_conclusions(analysis.analyse(context))
         except Exception as error:
             # One protocol's fault must not take the others' results away; the words are in the log, the fact in the report.
             logger.exception("The analysis of %s failed", slug)
@@ -203,9 +219,9 @@ def _analyses(
     return blocks
 
 
-def _overview(data: Data, blocks: Sequence[Block], star_scheme: str) -> Overview:
+def _overview(data: ReportData, blocks: Sequence[Block], star_scheme: str) -> Overview:
     """What the protocols put beside each other; protocols that share a way of doing so do it once."""
-    makers = dict.fromkeys(REGISTRY[slug].overview for slug in data.live_sections if slug in REGISTRY)
+    makers = dict.fromkeys(REGISTRY[slug].build_overview for slug in data.live_sections if slug in REGISTRY)
     found = [maker(blocks, star_scheme) for maker in makers if maker is not None]
     return Overview([one for each in found for one in each.tables], [one for each in found for one in each.summary])
 
@@ -216,15 +232,15 @@ def _families(blocks: Iterable[Block]) -> list[dict[str, Any]]:
     return [{"family": name, "size": size, "adjust": method} for name, size, method in families]
 
 
-def _tables(data: Data, flow: Mapping[str, Any], blocks: Sequence[Block], overview: Overview) -> list[Table]:
+def _tables(data: ReportData, flow: Mapping[str, Any], blocks: Sequence[Block], overview: Overview) -> list[Table]:
     return [
         *(one for one in overview.tables if one["place"] == "first"),
         *(one for block in blocks for one in block.tables),
         *(one for one in overview.tables if one["place"] != "first"),
         *tables_of_flow(flow),
         *tables_of_data(data),
-        warnings(blocks),
-        everything(blocks),
+        warnings_table(blocks),
+        estimates_table(blocks),
     ]
 
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count
 
-from analysis.coding.samples import Sample, read_samples
-from analysis.data.claims import Claims, claims_of
-from analysis.data.codings import codings_sha256
+from analysis.coding.samples import CodedSample, read_samples
+from analysis.data.claims import PlannedLabels, read_planned_labels
+from analysis.data.codings import codings_digest
 from analysis.data.flat.selection import Selection
 from analysis.data.frames import assignments_frame, data_sha256, responses_frame
-from analysis.data.material import material_of
-from analysis.exclusions.applied import Applied, apply_rules
-from analysis.exclusions.applied import kept as kept_by
+from analysis.data.material import build_rule_input
+from analysis.exclusions.applied import AppliedRule, apply_rules
+from analysis.exclusions.applied import kept_assignment_ids as kept_by
 from analysis.protocols import REGISTRY
 from annotators.models import Assignment
-from studies.design.definition import canonical, design_of, mismatch, sha256_of
+from studies.design.definition import canonical_json, frozen_design_mismatch, serialize_design, sha256_of
 from studies.models import Study
 
 if TYPE_CHECKING:
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class ReportData:
     """What the snapshot gave."""
 
     study: Study
     responses: "DataFrame"
     assignments: "DataFrame"
-    applied: list[Applied]
+    applied_rules: list[AppliedRule]
     sections: list[Any]
-    versions: list[dict[str, Any]]
-    mismatch: str
-    design_now: str
+    design_versions: list[dict[str, Any]]
+    design_mismatch: str
+    current_design_sha256: str
     data_sha256: str
-    samples: list[Sample]
+    coding_samples: list[CodedSample]
     sources: list[dict[str, Any]]
     codings: tuple[str, int]
-    retired: frozenset[str]
+    retired_items: frozenset[str]
     problems: list[dict[str, Any]]
     n_problems: int
     n_withdrawn: int
-    claims: Claims | None = None
+    claims: PlannedLabels | None = None
 
     @property
     def submitted(self) -> list[int]:
@@ -51,7 +51,7 @@ class Data:
 
     @property
     def kept(self) -> set[int]:
-        return kept_by(self.applied, self.submitted)
+        return kept_by(self.applied_rules, self.submitted)
 
     @property
     def live_sections(self) -> dict[str, list[Any]]:
@@ -69,18 +69,18 @@ class Data:
         rows = rows[(rows["purpose"] == "live") & (rows["kind"].isna() | (rows["kind"] == "live"))]
         rows = rows[rows["assignment"].isin(submitted)].copy()
         rows["is_kept"] = rows["assignment"].isin(self.kept)
-        rows["is_kept_paper"] = rows["assignment"].isin(kept_by(self.applied, submitted, is_paper=True))
-        for rule in self.applied:
+        rows["is_kept_paper"] = rows["assignment"].isin(kept_by(self.applied_rules, submitted, is_paper=True))
+        for rule in self.applied_rules:
             rows[f"kept:{rule.slug}"] = ~rows["assignment"].isin(rule.failed)
         return rows
 
-    def of_newest_version(self) -> "Data | None":
+    def newest_version_data(self) -> "ReportData | None":
         """What the newest version of an amended design brought; None where all that was submitted is of one version."""
         assignments = self.assignments
         versions = assignments.loc[assignments["is_submitted"], "design_version"]
         if versions.nunique() < 2:
             return None
-        theirs = assignments[assignments["design_version"] == self.versions[-1]["version"]]
+        theirs = assignments[assignments["design_version"] == self.design_versions[-1]["version"]]
         those = theirs["assignment"]
         claims = self.claims and replace(self.claims, rows=self.claims.rows[self.claims.rows["assignment"].isin(those)])
         return replace(
@@ -88,13 +88,15 @@ class Data:
         )
 
 
-def read_data(study: Study, origins: list[str]) -> Data:
+def read_data(study: Study, origins: list[str]) -> ReportData:
     """Reads the database in several queries: call it inside a snapshot."""
     study = Study.objects.get(pk=study.pk)
     given, seats = responses_frame(study, origins), assignments_frame(study, origins)
     responses, assignments = given.rows, seats.rows
     sections = list(study.sections.order_by("position"))
-    reads_claims = any(section.protocol in REGISTRY and REGISTRY[section.protocol].reads_claims for section in sections)
+    reads_claims = any(
+        section.protocol in REGISTRY and REGISTRY[section.protocol].needs_planned_labels for section in sections
+    )
     counts = Counter(version for version in assignments["design_version"].tolist() if version == version)
     versions = [
         {
@@ -106,28 +108,28 @@ def read_data(study: Study, origins: list[str]) -> Data:
         }
         for design in study.designs.order_by("version")
     ]
-    return Data(
+    return ReportData(
         study,
         responses,
         assignments,
-        apply_rules(study, material_of(study, responses, assignments)),
+        apply_rules(study, build_rule_input(study, responses, assignments)),
         sections,
         versions,
-        mismatch(study),
-        sha256_of(canonical(design_of(study))),
+        frozen_design_mismatch(study),
+        sha256_of(canonical_json(serialize_design(study))),
         data_sha256(responses),
         read_samples(study, origins),
-        sources_of(study) if Assignment.Origin.IMPORTED in origins else [],
-        codings_sha256(Selection(study, tuple(origins))),
+        import_sources(study) if Assignment.Origin.IMPORTED in origins else [],
+        codings_digest(Selection(study, tuple(origins))),
         _retired(study),
         [*given.problems, *seats.problems],
         given.n_problems + seats.n_problems,
         seats.n_withdrawn,
-        claims_of(study, origins) if reads_claims else None,
+        read_planned_labels(study, origins) if reads_claims else None,
     )
 
 
-def sources_of(study: Study) -> list[dict[str, Any]]:
+def import_sources(study: Study) -> list[dict[str, Any]]:
     """The files from which answers were imported, each with its hash and the number of assignments that it brought."""
     rows = (
         Assignment.objects.filter(study=study, origin="imported", withdrawn_at=None)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-NOTHING = "No planned comparison could be estimated: "
+NO_ESTIMATE_PREFIX = "No planned comparison could be estimated: "
 
 
-def why(
-    contrasts: Sequence[Any], submitted: int, kept: int, rows: "DataFrame", problems: Iterable[Mapping[str, Any]]
+def explain_no_conclusion(
+    contrasts: Sequence[Any], n_submitted: int, n_kept: int, rows: "DataFrame", problems: Iterable[Mapping[str, Any]]
 ) -> str:
     """The cause, as the sentence that takes the place of the conclusions. '' where no comparison is planned.
 
@@ -18,20 +18,20 @@ def why(
     """
     if not contrasts:
         return ""
-    if not submitted:
-        return f"{NOTHING}nobody has submitted answers. Run the analysis again when some have."
-    if not kept:
+    if not n_submitted:
+        return f"{NO_ESTIMATE_PREFIX}nobody has submitted answers. Run the analysis again when some have."
+    if not n_kept:
         return (
-            f"{NOTHING}the exclusion rules left out all {submitted} submitted assignments. “Who is in it” below says how many each rule "
+            f"{NO_ESTIMATE_PREFIX}the exclusion rules left out all {n_submitted} submitted assignments. “Who is in it” below says how many each rule "
             "found; check whether a rule is meant to find so many."
         )
     failed = [problem["row"] for problem in problems if str(problem["row"]).startswith("protocol ")]
     if failed:
-        return f"{NOTHING}the analysis of the {failed[0]} did not run. The list of problems below names the reason."
+        return f"{NO_ESTIMATE_PREFIX}the analysis of the {failed[0]} did not run. The list of problems below names the reason."
     mine = rows[rows["is_kept"]]
     if mine.empty:
         return (
-            f"{NOTHING}{_assignments(kept)}, but no answer to a question of a live section is among them. Check in the list of "
+            f"{NO_ESTIMATE_PREFIX}{_assignment_count(n_kept)}, but no answer to a question of a live section is among them. Check in the list of "
             "assignments what these annotators were asked."
         )
     apart = [
@@ -40,16 +40,16 @@ def why(
     if apart:
         named = "; ".join(f"{contrast.x.name} and {contrast.y.name}" for contrast in apart[:5])
         return (
-            f"{NOTHING}{_assignments(kept)}, but nobody among them judged both systems of a planned pair ({named}). The means of each "
+            f"{NO_ESTIMATE_PREFIX}{_assignment_count(n_kept)}, but nobody among them judged both systems of a planned pair ({named}). The means of each "
             "system are among the tables below; to compare these systems, show both to the same annotators in a clone of the study."
         )
     return (
-        f"{NOTHING}{_assignments(kept)} with answers about these systems, but the protocols of the live sections do not estimate what the "
+        f"{NO_ESTIMATE_PREFIX}{_assignment_count(n_kept)} with answers about these systems, but the protocols of the live sections do not estimate what the "
         "comparisons name. What was measured is below; plan comparisons of those quantities in a clone of the study."
     )
 
 
-def _assignments(n: int) -> str:
+def _assignment_count(n: int) -> str:
     return f"{n} submitted assignment{' is' if n == 1 else 's are'} in it"
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from analysis.protocols.blocks.tables import Table, filled, printed
+from analysis.protocols.blocks.tables import Table, format_cell, nonempty_columns
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -13,10 +13,10 @@ _SPECIAL = re.compile("|".join(map(re.escape, SPECIAL)))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Text that LaTeX prints as it stands.
 
-    >>> escaped("a_b & 5 % < {x}")
+    >>> escape_latex("a_b & 5 % < {x}")
     'a\\\\_b \\\\& 5 \\\\% \\\\textless{} \\\\{x\\\\}'
     """
     return _SPECIAL.sub(lambda found: SPECIAL[found.group()], _CONTROL.sub(" ", text))
@@ -24,18 +24,18 @@ def escaped(text: str) -> str:
 
 def latex(table: Table) -> str:
     """A table environment with a caption, a label and the table's note; it needs the package booktabs."""
-    columns = filled(table)
+    columns = nonempty_columns(table)
     alignment = "".join("l" if column["kind"] == "text" else "r" for column in columns)
-    head = " & ".join(escaped(column["label"]) for column in columns)
+    head = " & ".join(escape_latex(column["label"]) for column in columns)
     body = [
-        " & ".join(escaped(printed(row.get(column["key"]), column["kind"])) for column in columns) + r" \\"
+        " & ".join(escape_latex(format_cell(row.get(column["key"]), column["kind"])) for column in columns) + r" \\"
         for row in table["rows"]
     ]
     lines = [
         "% needs \\usepackage{booktabs}",
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{escaped(table['title'])}}}",
+        rf"\caption{{{escape_latex(table['title'])}}}",
         rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', table['name'])}}}",
         rf"\begin{{tabular}}{{{alignment}}}",
         r"\toprule",
@@ -46,5 +46,5 @@ def latex(table: Table) -> str:
         r"\end{tabular}",
     ]
     if table["note"]:
-        lines.append(rf"\par\smallskip\footnotesize {escaped(table['note'])}")
+        lines.append(rf"\par\smallskip\footnotesize {escape_latex(table['note'])}")
     return "\n".join([*lines, r"\end{table}", ""])

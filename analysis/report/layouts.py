@@ -4,29 +4,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks import Block, apa
-from analysis.protocols.blocks.cells import contrast_of, ends, label
-from analysis.protocols.blocks.tables import Table, table
+from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds
+from analysis.protocols.blocks.tables import Table, build_table
 
-from .data import Data
+from .data import ReportData
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 # So many things a warning names before it only counts them.
-FEW = 3
+MAX_NAMED = 3
 
 
 def tables_of_flow(flow: Mapping[str, Any]) -> list[Table]:
     """Who left by which rule."""
-    return [rules(flow), overlaps(flow), by_arm(flow), people(flow)]
+    return [rules_table(flow), overlaps_table(flow), exclusions_by_arm_table(flow), excluded_people_table(flow)]
 
 
-def tables_of_data(data: Data) -> list[Table]:
+def tables_of_data(data: ReportData) -> list[Table]:
     """What was answered, and how long it took."""
-    return [answers(data), times(data)]
+    return [answers_table(data), durations_table(data)]
 
 
-def rules(flow: Mapping[str, Any]) -> Table:
+def rules_table(flow: Mapping[str, Any]) -> Table:
     """Who left by which rule."""
     rows = [
         {
@@ -37,7 +37,7 @@ def rules(flow: Mapping[str, Any]) -> Table:
         }
         for step in flow["rules"]
     ]
-    return table(
+    return build_table(
         "rules",
         "Who was left out by which rule",
         "label|Rule|text; role|Role|text; settings|Settings|text; blind|Looks at outcomes|text; recommended|Applied to recommended|text; "
@@ -55,13 +55,13 @@ def _setting(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def overlaps(flow: Mapping[str, Any]) -> Table:
+def overlaps_table(flow: Mapping[str, Any]) -> Table:
     rows = [{"rules": " + ".join(found["rules"]), "n": found["n"]} for found in flow["overlaps"]]
     columns = "rules|Found by exactly these rules|text; n|n assignments|integer"
-    return table("overlaps", "Overlap of the rules", columns, rows, "sure")
+    return build_table("overlaps", "Overlap of the rules", columns, rows, "sure")
 
 
-def by_arm(flow: Mapping[str, Any]) -> Table:
+def exclusions_by_arm_table(flow: Mapping[str, Any]) -> Table:
     rows = [
         {
             "rule": step["label"],
@@ -74,15 +74,15 @@ def by_arm(flow: Mapping[str, Any]) -> Table:
         for arm, counts in step["by_arm"].items()
     ]
     columns = "rule|Rule|text; arm|Arm|text; n_in|Before|integer; n_excluded|Left out|integer; share|Share|percent"
-    return table("rules_by_arm", "Left out, by arm", columns, rows, "more")
+    return build_table("rules_by_arm", "Left out, by arm", columns, rows, "more")
 
 
-def people(flow: Mapping[str, Any]) -> Table:
+def excluded_people_table(flow: Mapping[str, Any]) -> Table:
     columns = "annotator|Annotator|text; rule|First rule|text; evidence|Evidence|text"
-    return table("left_out", "Assignments left out", columns, flow["people"], "more")
+    return build_table("left_out", "Assignments left out", columns, flow["people"], "more")
 
 
-def answers(data: Data) -> Table:
+def answers_table(data: ReportData) -> Table:
     """Answers by section and question: given, skipped, erased, unreadable."""
     rows = data.responses[data.responses["assignment"].isin(data.submitted)]
     found = []
@@ -103,10 +103,10 @@ def answers(data: Data) -> Table:
         "section|Section|integer; question|Question|text; assignments|n assignments|integer; rows|Answers stored|integer; given|Given|integer; "
         "skipped|Skipped|integer; erased|Erased|integer"
     )
-    return table("answers", "Answers by question", columns, found, "more")
+    return build_table("answers", "Answers by question", columns, found, "more")
 
 
-def times(data: Data) -> Table:
+def durations_table(data: ReportData) -> Table:
     """How long it took, by arm: quartiles of minutes from start to submission."""
     rows = data.assignments[data.assignments["is_submitted"] & data.assignments["seconds"].notna()]
     found = []
@@ -114,12 +114,12 @@ def times(data: Data) -> Table:
         low, middle, high = (float(mine["seconds"].quantile(q)) / 60 for q in (0.25, 0.5, 0.75))
         found.append({"arm": arm, "n": len(mine), "median": middle, "quartiles": [low, high]})
     columns = "arm|Arm|text; n|n assignments|integer; median|Median, minutes|number; quartiles|Quartiles, minutes|wide_interval"
-    return table("times", "Minutes from start to submission", columns, found, "more")
+    return build_table("times", "Minutes from start to submission", columns, found, "more")
 
 
-def warnings(blocks: Iterable[Block]) -> Table:
+def warnings_table(blocks: Iterable[Block]) -> Table:
     """Every warning that numbers carry, once with all the numbers that carry it."""
-    from analysis.stats.results import plain
+    from analysis.stats.results import json_safe
 
     found: dict[tuple[str, ...], dict[str, dict[str, None]]] = {}
     for block in blocks:
@@ -128,9 +128,9 @@ def warnings(blocks: Iterable[Block]) -> Table:
                 for warning in one.warnings:
                     if warning.severity == "info":
                         continue
-                    about = label(estimate, True) if contrast_of(estimate) else one.estimand
+                    about = comparison_label(estimate, True) if contrast_of(estimate) else one.estimand
                     detail = ", ".join(
-                        f"{k.replace('_', ' ')} {_short(v)}" for k, v in sorted(plain(warning.detail).items())
+                        f"{k.replace('_', ' ')} {_short(v)}" for k, v in sorted(json_safe(warning.detail).items())
                     )
                     key = (warning.code.replace("_", " "), warning.severity, detail, block.mode)
                     found.setdefault(key, {}).setdefault(about, {})[one.analysis] = None
@@ -141,8 +141,8 @@ def warnings(blocks: Iterable[Block]) -> Table:
             "detail": detail,
             "mode": mode,
             "n": sum(map(len, mine.values())),
-            "about": _listed(mine, None if severity == "block" else FEW),
-            "analysis": _listed(dict.fromkeys(name for names in mine.values() for name in names), None),
+            "about": _join_names(mine, None if severity == "block" else MAX_NAMED),
+            "analysis": _join_names(dict.fromkeys(name for names in mine.values() for name in names), None),
         }
         for (code, severity, detail, mode), mine in found.items()
     ]
@@ -151,10 +151,10 @@ def warnings(blocks: Iterable[Block]) -> Table:
         "mode|Mode|text"
     )
     note = "“block”: no claim may rest on these numbers. Which carry a warning, the result as JSON says of each."
-    return table("warnings", "Warnings", columns, rows, "more", note)
+    return build_table("warnings", "Warnings", columns, rows, "more", note)
 
 
-def _listed(names: Iterable[str], most: int | None) -> str:
+def _join_names(names: Iterable[str], most: int | None) -> str:
     every = list(names)
     shown = every[:most]
     return ", ".join(shown) + (f" and {len(every) - len(shown)} more" if len(every) > len(shown) else "")
@@ -164,7 +164,7 @@ def _short(value: Any) -> str:
     return apa.number(value, 3) if isinstance(value, float) else str(value)
 
 
-def everything(blocks: Sequence[Block]) -> Table:
+def estimates_table(blocks: Sequence[Block]) -> Table:
     """Every number of the report in one table, with its unit, n and status: the last word for who wants to check."""
     rows = [
         _line(block, estimate, one)
@@ -172,7 +172,7 @@ def everything(blocks: Sequence[Block]) -> Table:
         for estimate in block.estimates
         for one in (estimate, *estimate.sensitivity)
     ]
-    return table(
+    return build_table(
         "estimates",
         "Every number",
         "mode|Mode|text; role|Role|text; analysis|Analysis|text; about|About|text; estimand|Estimand|text; estimate|Estimate|number; interval|CI|wide_interval; "
@@ -183,21 +183,21 @@ def everything(blocks: Sequence[Block]) -> Table:
     )
 
 
-def _line(block: Block, estimate: "Estimate", one: "Estimate") -> dict[str, Any]:
+def _line(block: Block, estimate: "Estimate", shown_estimate: "Estimate") -> dict[str, Any]:
     """``one``: the estimate itself, or one of those beside it."""
-    contrast, test = contrast_of(estimate), one.test
+    contrast, test = contrast_of(estimate), shown_estimate.test
     return {
         "mode": block.mode,
-        "analysis": one.analysis,
-        "about": label(estimate, True) if contrast else estimate.settings.get("system", ""),
-        "estimand": one.estimand,
-        "unit": one.unit,
-        "n": one.n,
-        "n_rows": one.n_rows,
-        "estimate": one.estimate,
-        "interval": ends(one),
-        "level": apa.level_of(one),
-        "method": one.interval.method if one.interval else "",
+        "analysis": shown_estimate.analysis,
+        "about": comparison_label(estimate, True) if contrast else estimate.settings.get("system", ""),
+        "estimand": shown_estimate.estimand,
+        "unit": shown_estimate.unit,
+        "n": shown_estimate.n,
+        "n_rows": shown_estimate.n_rows,
+        "estimate": shown_estimate.estimate,
+        "interval": interval_bounds(shown_estimate),
+        "level": apa.confidence_level(shown_estimate),
+        "method": shown_estimate.interval.method if shown_estimate.interval else "",
         "test": test.name if test else "",
         "statistic": test and test.statistic,
         "df": test and test.df,
@@ -205,8 +205,8 @@ def _line(block: Block, estimate: "Estimate", one: "Estimate") -> dict[str, Any]
         "p_adjusted": test and test.pvalue_adjusted,
         "family": (test and test.family) or "",
         "family_size": test and test.family_size,
-        "effect": one.effect and one.effect.value,
-        "status": one.status,
-        "reason": one.reason,
-        "role": contrast.get("role", "") if one is estimate else "sensitivity",
+        "effect": shown_estimate.effect and shown_estimate.effect.value,
+        "status": shown_estimate.status,
+        "reason": shown_estimate.reason,
+        "role": contrast.get("role", "") if shown_estimate is estimate else "sensitivity",
     }

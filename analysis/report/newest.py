@@ -9,29 +9,29 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks import Block, Conclusion
-from analysis.protocols.blocks.cells import contrast_of, ends, label
-from analysis.protocols.blocks.tables import Table, table
+from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds
+from analysis.protocols.blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 NAME = "design.newest"
-NOTHING = "nothing could be estimated from the newest version alone"
+NO_ESTIMATE_REASON = "nothing could be estimated from the newest version alone"
 TITLE = "The result without earlier versions of the design"
 
 
-def newest_blocks(whole: Sequence[Block], newest: Sequence[Block]) -> list[Block]:
+def newest_version_blocks(all_version_blocks: Sequence[Block], newest_only_blocks: Sequence[Block]) -> list[Block]:
     """What ``newest`` has for each comparison that ``whole`` concludes from; none where nothing was planned.
     ``detail["all_versions"]`` holds the estimate and the n that it stands beside."""
-    latest = {_key(name, one): one.estimate for name, one in _concluded(newest)}
+    latest = {_key(name, one): one.estimate for name, one in _named_conclusions(newest_only_blocks)}
     found = []
-    for name, one in _concluded(whole):
+    for name, one in _named_conclusions(all_version_blocks):
         before = one.estimate
         # Told too where nobody of the newest version was asked, or where their analysis failed (which is among the problems).
         mine = latest.get(_key(name, one)) or replace(
             before,
             status="no_data",
-            reason=NOTHING,
+            reason=NO_ESTIMATE_REASON,
             estimate=None,
             interval=None,
             test=None,
@@ -58,7 +58,7 @@ def newest_blocks(whole: Sequence[Block], newest: Sequence[Block]) -> list[Block
     return [Block(NAME, TITLE, "recommended", estimates=tuple(found), tables=[_table(found)], note=note)]
 
 
-def _concluded(blocks: Iterable[Block]) -> Iterator[tuple[str, Conclusion]]:
+def _named_conclusions(blocks: Iterable[Block]) -> Iterator[tuple[str, Conclusion]]:
     """(block's name, what it concludes)."""
     return ((block.name, one) for block in blocks for one in block.conclusions)
 
@@ -71,19 +71,19 @@ def _table(found: Iterable["Estimate"]) -> Table:
     """Each planned comparison from all versions and from the newest alone."""
     rows = [
         {
-            "contrast": label(one, True),
+            "contrast": comparison_label(one, True),
             "what": one.settings["symbol"],
             "all": one.detail["all_versions"]["estimate"],
             "all_n": one.detail["all_versions"]["n"],
             "newest": one.estimate,
-            "interval": ends(one),
+            "interval": interval_bounds(one),
             "n": one.n,
             "unit": one.unit,
             "reason": one.reason,
         }
         for one in found
     ]
-    return table(
+    return build_table(
         "versions",
         TITLE,
         "contrast|Comparison|text; what|What|text; all|All versions|fine_number; all_n|n|integer; newest|Newest version alone|fine_number; "

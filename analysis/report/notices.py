@@ -6,17 +6,17 @@ from typing import Any
 from analysis.protocols.blocks import Block
 
 from . import newest
-from .data import Data
+from .data import ReportData
 
 Notice = dict[str, str]
-WHOSE = {"live": "people", "robot": "robots", "imported": "people of an imported study", "test": "tries"}
+ORIGIN_NOUNS = {"live": "people", "robot": "robots", "imported": "people of an imported study", "test": "tries"}
 
 
-def say(code: str, text: str, severity: str = "warn") -> Notice:
+def make_notice(code: str, text: str, severity: str = "warn") -> Notice:
     return {"code": code, "severity": severity, "text": text}
 
 
-def notices(data: Data, parameters: Mapping[str, Any], blocks: Sequence[Block]) -> list[Notice]:
+def notices(data: ReportData, parameters: Mapping[str, Any], blocks: Sequence[Block]) -> list[Notice]:
     return [
         *_of_rules_that_exclude_most(data),
         *_of_origins(parameters["origins"]),
@@ -24,16 +24,16 @@ def notices(data: Data, parameters: Mapping[str, Any], blocks: Sequence[Block]) 
         *_of_people(data),
         *_of_target(data, parameters["origins"]),
         *_of_outcomes(data, blocks),
-        *([say("mismatch", data.mismatch, "block")] if data.mismatch else []),
+        *([make_notice("mismatch", data.design_mismatch, "block")] if data.design_mismatch else []),
     ]
 
 
-def _of_rules_that_exclude_most(data: Data) -> Iterator[Notice]:
+def _of_rules_that_exclude_most(data: ReportData) -> Iterator[Notice]:
     submitted = set(data.submitted)
-    for rule in data.applied:
+    for rule in data.applied_rules:
         n = len(rule.failed & submitted)
         if rule.excludes and 2 * n > len(submitted):
-            yield say(
+            yield make_notice(
                 "rule_excludes_most",
                 f"The exclusion rule “{rule.label.partition(':')[0]}” excludes {n} of {len(submitted)} annotators who submitted. Before you use these "
                 "results, look at the rule's settings, and at its evidence in the table “Assignments left out”.",
@@ -43,34 +43,34 @@ def _of_rules_that_exclude_most(data: Data) -> Iterator[Notice]:
 
 def _of_origins(origins: Sequence[str]) -> Iterator[Notice]:
     if any(origin != "live" for origin in origins):
-        whose = " and ".join(WHOSE[origin] for origin in origins)
-        yield say("origins", f"The answers are those of {whose}{'' if len(origins) > 1 else ' alone'}.")
+        whose = " and ".join(ORIGIN_NOUNS[origin] for origin in origins)
+        yield make_notice("origins", f"The answers are those of {whose}{'' if len(origins) > 1 else ' alone'}.")
 
 
-def _of_amendments(data: Data, blocks: Iterable[Block]) -> Iterator[Notice]:
-    if len(data.versions) > 1:
-        shares = "; ".join(f"version {v['version']}: {v['assignments']} assignments" for v in data.versions)
+def _of_amendments(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
+    if len(data.design_versions) > 1:
+        shares = "; ".join(f"version {v['version']}: {v['assignments']} assignments" for v in data.design_versions)
         is_beside = any(block.name == newest.NAME for block in blocks)
         beside = " The planned comparisons without the earlier versions stand below." if is_beside else ""
-        yield say("amended", f"The design was amended ({shares}).{beside}")
-    if n := len(data.retired):
-        about = data.responses[data.responses["item"].isin(data.retired) & data.responses["is_submitted"]]
-        yield say(
+        yield make_notice("amended", f"The design was amended ({shares}).{beside}")
+    if n := len(data.retired_items):
+        about = data.responses[data.responses["item"].isin(data.retired_items) & data.responses["is_submitted"]]
+        yield make_notice(
             "retired",
             f"{n} item{'s were' if n > 1 else ' was'} retired by an amendment. What had been answered about {'them' if n > 1 else 'it'} before, "
             f"or by those who had begun, counts: {about['assignment'].nunique()} submitted assignments hold such answers.",
         )
 
 
-def _of_people(data: Data) -> Iterator[Notice]:
+def _of_people(data: ReportData) -> Iterator[Notice]:
     submitted = data.assignments[data.assignments["is_submitted"]]
     if unknown := int((~submitted["is_identified"]).sum()):
-        yield say(
+        yield make_notice(
             "identity",
             f"{unknown} of {len(submitted)} submitted assignments came by an open link: that they are different people is unverified.",
         )
     if n := data.n_withdrawn:
-        yield say(
+        yield make_notice(
             "withdrawn",
             f"{n} assignment{'s were' if n > 1 else ' was'} withdrawn by the annotator and left out.",
             "info",
@@ -78,40 +78,40 @@ def _of_people(data: Data) -> Iterator[Notice]:
     unseen = submitted[submitted["unseen_pages"] > 0]
     if len(unseen):
         n, who = int(unseen["unseen_pages"].sum()), len(unseen)
-        yield say(
+        yield make_notice(
             "unseen",
             f"{n} page{'s were' if n > 1 else ' was'} answered without seeing an image: {who} submitted assignment{'s' if who > 1 else ''} "
             f"{'say' if who > 1 else 'says'} so. These answers count. The column “unseen” of the exports names the images.",
         )
 
 
-def _of_target(data: Data, origins: Sequence[str]) -> Iterator[Notice]:
+def _of_target(data: ReportData, origins: Sequence[str]) -> Iterator[Notice]:
     study, submitted, kept = data.study, len(data.submitted), len(data.kept)
     n = kept if study.target_kind == "kept" else submitted
     if study.audit_events.filter(verb="decide").exists():
-        yield say(
+        yield make_notice(
             "stopped",
             f"The study closed itself by its stopping rule; {n} annotators had come, its budget was {study.target_n}.",
             "info",
         )
     elif study.target_n and n < study.target_n and "live" in origins:
-        yield say(
+        yield make_notice(
             "below_target",
             f"{n} of the {study.target_n} annotators that the study aims at are there: intervals are wider than planned.",
         )
     if submitted and not kept:
-        yield say(
+        yield make_notice(
             "all_excluded",
             "The exclusion rules left nobody, so nothing can be estimated. “Who is in it” below says how many each rule found.",
             "block",
         )
 
 
-def _of_outcomes(data: Data, blocks: Iterable[Block]) -> Iterator[Notice]:
+def _of_outcomes(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
     """Rules that look at outcomes, and what warnings of numbers mean for all of them."""
-    for rule in data.applied:
+    for rule in data.applied_rules:
         if rule.role == "primary" and not rule.is_outcome_blind:
-            yield say(
+            yield make_notice(
                 "outcome_rule",
                 f"The rule “{rule.label}” looks at outcomes. It is applied to the paper's estimates; the recommended ones are made "
                 "without it and show what it would do.",
@@ -119,14 +119,14 @@ def _of_outcomes(data: Data, blocks: Iterable[Block]) -> Iterator[Notice]:
     every = (one for block in blocks for estimate in block.estimates for one in (estimate, *estimate.sensitivity))
     codes = {warning.code for one in every for warning in one.warnings}
     if "tau_one_order_bias" in codes:
-        yield say(
+        yield make_notice(
             "tau_one_order_bias",
             "The paper's estimates were made after leaving out by tau, from one order of naming: they are biased downwards "
             "even where nobody prefers anything. No claim may rest on them.",
             "block",
         )
     if "order_not_identified" in codes:
-        yield say(
+        yield make_notice(
             "order",
             "Some pairs were asked in one direction only: being named first and being better cannot be told apart there.",
         )

@@ -7,7 +7,7 @@ from analysis.data.frames import checked_origins
 from annotators.models import Assignment
 from studies.models import Study
 
-DEFAULTS: dict[str, Any] = {"origins": ["live"], "level": 0.95, "resamples": 9999, "star_scheme": "10/5/1"}
+DEFAULT_PARAMETERS: dict[str, Any] = {"origins": ["live"], "level": 0.95, "resamples": 9999, "star_scheme": "10/5/1"}
 STAR_SCHEMES = ("10/5/1", "5/1/0.1")
 
 
@@ -19,15 +19,15 @@ def default_origins(study: Study) -> list[str]:
     """Whose answers a report is about when nobody says: the people of the study; where all were imported, those."""
     found = Assignment.objects.filter(study=study, withdrawn_at=None)
     is_imported = found.filter(origin="imported").exists() and not found.filter(origin="live").exists()
-    return ["imported"] if is_imported else list(DEFAULTS["origins"])
+    return ["imported"] if is_imported else list(DEFAULT_PARAMETERS["origins"])
 
 
 def checked_parameters(parameters: Mapping[str, Any] | None, study: Study | None = None) -> dict[str, Any]:
     """The parameters with every default filled in, the study's own where it has one. Raises BadParameters, naming what is wrong."""
     given = dict(parameters or {})
-    if unknown := sorted(set(given) - set(DEFAULTS)):
-        raise BadParameters(f"{unknown[0]}: a report has no such parameter; it has {', '.join(DEFAULTS)}.")
-    made = DEFAULTS | given
+    if unknown := sorted(set(given) - set(DEFAULT_PARAMETERS)):
+        raise BadParameters(f"{unknown[0]}: a report has no such parameter; it has {', '.join(DEFAULT_PARAMETERS)}.")
+    made = DEFAULT_PARAMETERS | given
     if not isinstance(made["origins"], list | tuple) or not all(isinstance(one, str) for one in made["origins"]):
         raise BadParameters("origins: must be a list of their names.")
     try:

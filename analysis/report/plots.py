@@ -16,7 +16,7 @@ STYLES = (
     {"marker": "^", "color": "#8a2f6b", "fill": False},
 )
 INK, QUIET, GRID = "#1c2126", "#545c64", "#d3d7da"
-SETTINGS: dict[str, Any] = {
+RC_PARAMS: dict[str, Any] = {
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
     "font.family": "sans-serif",
@@ -38,7 +38,7 @@ def draw(figure: Mapping[str, Any]) -> tuple[str, bytes]:
     """(SVG, PDF) of one figure of a report. Nothing of it depends on the time, the machine or what was drawn before."""
     import matplotlib
 
-    with matplotlib.rc_context(SETTINGS | {"svg.hashsalt": figure["name"]}):
+    with matplotlib.rc_context(RC_PARAMS | {"svg.hashsalt": figure["name"]}):
         canvas = _drawn(figure)
         svg, pdf = io.StringIO(), io.BytesIO()
         canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": "heval", "Format": None, "Type": None})

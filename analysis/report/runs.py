@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from analysis.models import AnalysisRun, Figure
-from studies.access import Action, check
+from studies.access import Action, check_permission
 from studies.models import Job, Study, audit
 from studies.services import jobs
 
@@ -19,7 +19,7 @@ STEPS = 7  # five of the report, its figures, and storing it
 
 def request_analysis(study: Study, by, parameters: Mapping[str, Any], token: str | None = None) -> Job:
     """The job that makes an analysis. The same ``token`` asks once. Raises BadParameters."""
-    check(by, Action.ANALYSE, study)
+    check_permission(by, Action.ANALYSE, study)
     made = checked_parameters(parameters, study)
     return jobs.submit("analyse", study=study, by=by, request_token=token, parameters=made)
 
@@ -42,7 +42,7 @@ def run_analysis(
 
     from .plots import draw
 
-    check(by, Action.ANALYSE, study)
+    check_permission(by, Action.ANALYSE, study)
     if job and (there := AnalysisRun.objects.filter(study=study, parameters__job=job).first()):
         return there
     made = checked_parameters(parameters, study)

@@ -4,13 +4,19 @@ from . import views
 
 urlpatterns = [
     path("studies/<uuid:code>/analyses/", views.analyses, name="analyses"),
-    path("studies/<uuid:code>/share/", views.share, name="share"),
-    path("studies/<uuid:code>/analyses/run/", views.run, name="analyse"),
+    path("studies/<uuid:code>/share/", views.share_page, name="share"),
+    path("studies/<uuid:code>/analyses/run/", views.start_analysis, name="analyse"),
     path("studies/<uuid:code>/analyses/jobs/<uuid:job>/", views.progress, name="analysis_progress"),
     path("studies/<uuid:code>/analyses/<int:number>/", views.report, name="analysis"),
     path("studies/<uuid:code>/analyses/<int:number>/result.json", views.result, name="analysis_result"),
-    path("studies/<uuid:code>/analyses/<int:number>/tables/<slug:name>.<str:form>", views.table, name="analysis_table"),
     path(
-        "studies/<uuid:code>/analyses/<int:number>/figures/<slug:name>.<str:form>", views.figure, name="analysis_figure"
+        "studies/<uuid:code>/analyses/<int:number>/tables/<slug:name>.<str:file_format>",
+        views.table,
+        name="analysis_table",
+    ),
+    path(
+        "studies/<uuid:code>/analyses/<int:number>/figures/<slug:name>.<str:file_format>",
+        views.figure,
+        name="analysis_figure",
     ),
 ]

@@ -11,7 +11,7 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 # Below this spread (of values, or of a standard error) a t statistic only measures rounding.
-DEGENERATE = 1e-12
+MIN_SPREAD = 1e-12
 
 
 def vector(values: npt.ArrayLike, name: str) -> FloatArray:
@@ -57,10 +57,10 @@ def binary(values: npt.ArrayLike, name: str) -> FloatArray:
     return array
 
 
-def present(values: npt.ArrayLike, name: str) -> tuple[FloatArray, int]:
+def drop_missing(values: npt.ArrayLike, name: str) -> tuple[FloatArray, int]:
     """The values that are not missing, and how many were.
 
-    >>> kept, n_missing = present([0.2, None, 0.4], "scores")
+    >>> kept, n_missing = drop_missing([0.2, None, 0.4], "scores")
     >>> kept.tolist(), n_missing
     ([0.2, 0.4], 1)
     """
@@ -96,21 +96,21 @@ def codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int) -> t
     return np.asarray(inverse, dtype=np.int64), len(found)
 
 
-def kept_codes(labels: npt.ArrayLike | Sequence[object], name: str, here: BoolArray) -> tuple[IntArray, int]:
+def masked_codes(labels: npt.ArrayLike | Sequence[object], name: str, mask: BoolArray) -> tuple[IntArray, int]:
     """`codes` of the rows that `here` keeps, shape (n_kept,), and how many there are; a label must stand on every row.
 
-    >>> positions, n_groups = kept_codes(["b", "a", "b"], "annotators", np.array([True, False, True]))
+    >>> positions, n_groups = masked_codes(["b", "a", "b"], "annotators", np.array([True, False, True]))
     >>> positions.tolist(), n_groups
     ([0, 0], 1)
     """
-    positions, _ = codes(labels, name, len(here))
-    return codes(positions[here], name, int(here.sum()))
+    positions, _ = codes(labels, name, len(mask))
+    return codes(positions[mask], name, int(mask.sum()))
 
 
-def totals(positions: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
+def group_sums(positions: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
     """The sum of the values in each group; shape (n_groups,).
 
-    >>> totals(np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), 2).tolist()
+    >>> group_sums(np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), 2).tolist()
     [4.0, 2.0]
     """
     return np.asarray(np.bincount(positions, weights=values, minlength=n_groups), dtype=np.float64)

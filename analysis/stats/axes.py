@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap, clusters, spa
-from analysis.stats.arrays import DEGENERATE, kept_codes, matrix, refuse_level, refuse_outside, sizes_of, vector
-from analysis.stats.multiplicity import Family, adjusted
-from analysis.stats.results import Estimate, Record, Warning
+from analysis.stats.arrays import MIN_SPREAD, masked_codes, matrix, refuse_level, refuse_outside, sizes_of, vector
+from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.results import Estimate, Record, ResultWarning
 
 # A criterion that the others explain this well has a coefficient that means little on its own.
 COLLINEAR = 0.9
@@ -51,7 +51,7 @@ class Drivers(Record):
         return Record.as_dict(self) | {"is_descriptive": True}
 
 
-def criteria_beside_overall(
+def overall_and_criteria(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,
     *,
@@ -74,7 +74,7 @@ def criteria_beside_overall(
 
     >>> xy = [[70, 80, 60], [60, 75, 50], [80, 90, 40], [65, 70, 55]]
     >>> yx = [[30, 25, 40], [45, 20, 50], [20, 15, 65], [30, 35, 45]]
-    >>> found = criteria_beside_overall(xy, yx, names=["overall", "interest", "grammar"],
+    >>> found = overall_and_criteria(xy, yx, names=["overall", "interest", "grammar"],
     ...                                 rng=np.random.default_rng(0), resamples=199)
     >>> round(found.overall.estimate, 4), list(found.criteria), found.criteria["interest"].test.family_size
     (0.6875, ['interest', 'grammar'], 2)
@@ -109,7 +109,7 @@ def criteria_beside_overall(
             reason="the overall question was not asked, and criteria are not averaged",
             settings={"overall": overall},
         )
-    return Criteria(overall=asked, criteria=adjusted(others, family, star_scheme=None))
+    return Criteria(overall=asked, criteria=adjust_family(others, family, star_scheme=None))
 
 
 def drivers(
@@ -153,7 +153,7 @@ def drivers(
         refuse_outside(table[:, column], (0.0, 1.0), f"criteria ({name})")
     here = ~np.isnan(response) & ~np.isnan(table).any(axis=1)
     centred, columns = response[here] - 0.5, table[here] - 0.5
-    who, n_annotators = kept_codes(annotators, "annotators", here)
+    who, n_annotators = masked_codes(annotators, "annotators", here)
     terms = ("intercept", *names)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -186,7 +186,7 @@ def drivers(
         explained = None if position == 0 else _explained(columns, position - 1)
         found = warnings
         if explained is not None and explained > COLLINEAR:
-            found = (*warnings, Warning("collinear", "warn", {"criterion": term, "explained": explained}))
+            found = (*warnings, ResultWarning("collinear", "warn", {"criterion": term, "explained": explained}))
         results.append(
             clusters.t_estimate(
                 float(fit.coefficients[position]),
@@ -203,7 +203,7 @@ def drivers(
         )
     residuals = centred - design @ fit.coefficients
     total = float(np.sum((centred - np.mean(centred)) ** 2))
-    r_squared = None if total < DEGENERATE else 1 - float(residuals @ residuals) / total
+    r_squared = None if total < MIN_SPREAD else 1 - float(residuals @ residuals) / total
     return _drivers(results, names, r_squared, len(centred), n_annotators)
 
 
@@ -229,7 +229,7 @@ def _explained(columns: npt.NDArray[np.float64], position: int) -> float | None:
     """The share of a criterion's variance that the other criteria explain; None where it does not vary."""
     target = columns[:, position]
     total = float(np.sum((target - np.mean(target)) ** 2))
-    if total < DEGENERATE:
+    if total < MIN_SPREAD:
         return None
     others = np.column_stack([np.ones(len(target)), np.delete(columns, position, axis=1)])
     fitted = others @ np.linalg.lstsq(others, target, rcond=None)[0]

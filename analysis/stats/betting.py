@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, present, refuse_level, refuse_outside, vector
+from analysis.stats.arrays import FloatArray, drop_missing, refuse_level, refuse_outside, vector
 from analysis.stats.results import Interval, Record
 
 STAKE_CAP = 0.5
@@ -157,7 +157,7 @@ def betting_interval(
     >>> round(interval.low, 3), interval.high
     (0.711, 1.0)
     """
-    kept, _ = present(values, "values")
+    kept, _ = drop_missing(values, "values")
     refuse_outside(kept, bounds, "values")
     return ratio_interval(kept, np.ones(len(kept)), level=level, bounds=bounds, rng=rng, grid=grid)
 
@@ -231,7 +231,7 @@ def ratio_interval(
 
 
 def _ordered(values: npt.ArrayLike) -> FloatArray:
-    series, n_missing = present(values, "values")
+    series, n_missing = drop_missing(values, "values")
     if n_missing:
         raise ValueError("values: a missing value has no place in an ordered series; leave it out first")
     refuse_outside(series, (0.0, 1.0), "values")
@@ -254,7 +254,7 @@ def _never_rich(
 
 
 def _shuffled(values: npt.ArrayLike, bounds: tuple[float, float], rng: np.random.Generator | None) -> FloatArray:
-    kept, _ = present(values, "values")
+    kept, _ = drop_missing(values, "values")
     refuse_outside(kept, bounds, "values")
     scaled = np.sort((kept - bounds[0]) / (bounds[1] - bounds[0]))
     return np.asarray((np.random.default_rng(0) if rng is None else rng).permutation(scaled), dtype=np.float64)

@@ -14,17 +14,17 @@ from scipy import special
 
 from analysis.stats import basic, betting
 from analysis.stats.arrays import (
-    DEGENERATE,
+    MIN_SPREAD,
     FloatArray,
-    kept_codes,
+    group_sums,
+    masked_codes,
     matrix,
     refuse_level,
     refuse_outside,
     sizes_of,
-    totals,
     vector,
 )
-from analysis.stats.results import Estimate, Interval, Warning
+from analysis.stats.results import Estimate, Interval, ResultWarning
 
 RESAMPLES = 9999
 BLOCK = 512
@@ -134,10 +134,10 @@ def percentile_estimate(draws: FloatArray, *, level: float, **common: Any) -> Es
     'zero_variance'
     """
     defined = draws[np.isfinite(draws)]
-    warnings: tuple[Warning, ...] = common.pop("warnings", ())
+    warnings: tuple[ResultWarning, ...] = common.pop("warnings", ())
     if len(defined) < len(draws):
-        warnings = (*warnings, Warning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(draws)}))
-    if len(defined) and float(np.ptp(defined)) < DEGENERATE:
+        warnings = (*warnings, ResultWarning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(draws)}))
+    if len(defined) and float(np.ptp(defined)) < MIN_SPREAD:
         reason = "all resamples give the same value"
         return Estimate(status="zero_variance", reason=reason, warnings=warnings, **common)
     interval = percentile_interval(defined, level) if len(defined) > len(draws) / 2 else None
@@ -162,7 +162,7 @@ def bca_interval(estimate: float, draws: FloatArray, jackknife: FloatArray, leve
     share = (float(np.mean(draws < estimate)) + float(np.mean(draws <= estimate))) / 2
     distance = np.mean(jackknife) - jackknife
     spread = float(np.sum(distance**2))
-    if not 0 < share < 1 or spread < DEGENERATE**2:
+    if not 0 < share < 1 or spread < MIN_SPREAD**2:
         return None
     bias = float(special.ndtri(share))
     acceleration = float(np.sum(distance**3)) / (6 * spread**1.5)
@@ -203,7 +203,7 @@ def interval_from_draws(
         interval = bca_interval(estimate, draws, leave_one_out(sums[here], counts[here]), level)
     if interval is None:
         interval = percentile_interval(draws, level)
-    if interval is None or interval.high - interval.low < DEGENERATE:
+    if interval is None or interval.high - interval.low < MIN_SPREAD:
         return None
     return interval
 
@@ -251,8 +251,8 @@ def bootstrap_mean(
     }
     if len(kept) == 0:
         return Estimate(n=0, status="no_data", reason="no value to analyse", **common)
-    positions, n_clusters = kept_codes(labels, "clusters", here)
-    sums = totals(positions, kept, n_clusters)
+    positions, n_clusters = masked_codes(labels, "clusters", here)
+    sums = group_sums(positions, kept, n_clusters)
     counts = sizes_of(positions, n_clusters)
     mean = float(np.mean(kept))
     common |= {"n": n_clusters, "n_clusters": n_clusters, "estimate": mean, "detail": {"n_missing": int((~here).sum())}}
@@ -263,10 +263,10 @@ def bootstrap_mean(
     bet = None if bounds is None else betting.ratio_interval(sums, counts, level=level, bounds=bounds)
     if interval is None:
         return Estimate(status="zero_variance", reason="all resamples have the same mean", interval=bet, **common)
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     if bet is not None and n_clusters < basic.CEILING_N and basic.largest_share(kept) >= basic.CEILING_SHARE:
         detail = {f"{interval.method}_low": interval.low, f"{interval.method}_high": interval.high}
-        warnings = (Warning("ceiling", "warn", {"largest_share": basic.largest_share(kept), **detail}),)
+        warnings = (ResultWarning("ceiling", "warn", {"largest_share": basic.largest_share(kept), **detail}),)
         interval = bet
     return Estimate(interval=interval, warnings=warnings, **common)
 
@@ -310,7 +310,7 @@ def bayesian_bootstrap(
         "n_rows": len(kept),
         "settings": {"null": null, "level": level, "resamples": resamples},
     }
-    edge = basic.degenerate(kept, **{key: value for key, value in common.items() if key != "n_rows"})
+    edge = basic.degenerate_estimate(kept, **{key: value for key, value in common.items() if key != "n_rows"})
     if edge is not None:
         # The law's estimate is a mean; here it would be read as a probability.
         return Estimate(n=len(kept), status=edge.status, reason=edge.reason, **common)

@@ -16,15 +16,15 @@ from scipy import special
 from analysis.stats.arrays import (
     FloatArray,
     IntArray,
-    kept_codes,
+    group_sums,
+    masked_codes,
     refuse_level,
     refuse_outside,
     sizes_of,
-    totals,
     vector,
 )
 from analysis.stats.clusters import cluster_warnings, t_estimate
-from analysis.stats.results import Estimate, Record, Warning
+from analysis.stats.results import Estimate, Record, ResultWarning
 
 MAX_STEPS = 100
 TOLERANCE = 1e-11
@@ -94,11 +94,11 @@ def fractional_bradley_terry(
     refuse_outside(answers, (0.0, 1.0), "values")
     here = ~np.isnan(answers)
     x, y, answers = x[here], y[here], answers[here]
-    positions, n_clusters = kept_codes(clusters, "clusters", here)
+    positions, n_clusters = masked_codes(clusters, "clusters", here)
 
     cells = x * n_systems + y
     counts = sizes_of(cells, n_systems**2).reshape(n_systems, n_systems)
-    sums = totals(cells, answers, n_systems**2).reshape(n_systems, n_systems)
+    sums = group_sums(cells, answers, n_systems**2).reshape(n_systems, n_systems)
     settings = {"reference": reference, "framing": framing, "level": level}
     common: dict[str, Any] = {
         "unit": unit,
@@ -112,7 +112,7 @@ def fractional_bradley_terry(
     asked = counts + counts.T
     with np.errstate(invalid="ignore"):
         observed = np.where(asked > 0, favour / asked, np.nan)
-    components = connected(asked > 0)
+    components = connected_components(asked > 0)
     status, reason = _problem(len(answers), components, favour)
     if status != "ok":
         return _undefined(status, reason, n_systems, observed, components, framing, analysis, common)
@@ -140,11 +140,11 @@ def fractional_bradley_terry(
     constant = float(coefficients[-1]) if is_framing_identified else 0.0
     residuals = answers - special.expit(strengths[x] - strengths[y] + constant)
     scores = np.zeros((n_clusters, n_systems))
-    flat = totals(positions * n_systems + x, residuals, n_clusters * n_systems)
-    flat -= totals(positions * n_systems + y, residuals, n_clusters * n_systems)
+    flat = group_sums(positions * n_systems + x, residuals, n_clusters * n_systems)
+    flat -= group_sums(positions * n_systems + y, residuals, n_clusters * n_systems)
     scores = flat.reshape(n_clusters, n_systems)[:, others]
     if is_framing_identified:
-        scores = np.column_stack([scores, totals(positions, residuals, n_clusters)])
+        scores = np.column_stack([scores, group_sums(positions, residuals, n_clusters)])
     n_rows, k = len(answers), design.shape[1]
     bread = np.linalg.inv(information)
     sandwich = bread @ (scores.T @ scores) @ bread
@@ -183,25 +183,25 @@ def fractional_bradley_terry(
     )
 
 
-def connected(linked: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+def connected_components(adjacency: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
     """The groups of nodes that links (in either direction) join; `linked` has shape (K, K).
 
-    >>> connected(np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool))
+    >>> connected_components(np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool))
     ((0, 1), (2,))
     """
     # The first node that one can reach names the group.
-    names = np.argmax(reachable(linked | linked.T), axis=1)
+    names = np.argmax(reachability(adjacency | adjacency.T), axis=1)
     return tuple(tuple(np.flatnonzero(names == name).tolist()) for name in np.unique(names))
 
 
-def reachable(linked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def reachability(adjacency: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Which node can be reached from which along directed links, itself included; shapes (..., K, K).
 
-    >>> reachable(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool))[0].tolist()
+    >>> reachability(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool))[0].tolist()
     [True, True, True]
     """
-    n_nodes = linked.shape[-1]
-    reach = (linked | np.eye(n_nodes, dtype=bool)).astype(np.float32)
+    n_nodes = adjacency.shape[-1]
+    reach = (adjacency | np.eye(n_nodes, dtype=bool)).astype(np.float32)
     length = 1
     while length < n_nodes and not reach.all():
         reach = (np.matmul(reach, reach) > 0).astype(np.float32)
@@ -246,7 +246,7 @@ def _problem(n_rows: int, components: tuple[tuple[int, ...], ...], favour: Float
         return "no_data", "no comparison to analyse"
     if len(components) > 1:
         return "not_identified", "no chain of comparisons connects all systems; rank only within a component"
-    reach = reachable(favour > 0)
+    reach = reachability(favour > 0)
     if not np.all(reach & reach.T):
         return "separation", "some systems were preferred over others without exception, so their distance is unbounded"
     return "ok", ""
@@ -283,7 +283,7 @@ def _strength(
     estimand: str,
     *,
     is_reference: bool,
-    warnings: tuple[Warning, ...],
+    warnings: tuple[ResultWarning, ...],
     level: float,
     common: dict[str, Any],
 ) -> Estimate:
@@ -319,7 +319,7 @@ def _framing(
     constant: float,
     sandwich: FloatArray,
     is_identified: bool,
-    warnings: tuple[Warning, ...],
+    warnings: tuple[ResultWarning, ...],
     level: float,
     analysis: str,
     common: dict[str, Any],
@@ -331,7 +331,7 @@ def _framing(
             estimand=estimand,
             status="not_identified",
             reason="the questions asked cannot tell being named first from being better",
-            warnings=(Warning("order_not_identified"),),
+            warnings=(ResultWarning("order_not_identified"),),
             **named,
         )
     return _strength(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats.arrays import FloatArray, refuse_level, refuse_negative, refuse_outside, vector
-from analysis.stats.choice import Effort, RequestLaw, Strategy, effort_to_decision
+from analysis.stats.choice import Effort, RequestProbabilities, Strategy, effort_to_decision
 from analysis.stats.results import Record
 from analysis.stats.sequential import Boundaries, hoeffding_boundaries
 
@@ -59,7 +59,7 @@ class RuleTable(Record):
     mean_n: float
     median_n: int | None
 
-    def at_end(self) -> dict[str, Any]:
+    def final_probabilities(self) -> dict[str, Any]:
         """The chances after the last label, without the way there."""
         kinds = ("a_better", "b_better", "equivalent", "different_but_trivial")
         chances = {kind: float(getattr(self, kind)[-1]) for kind in kinds}
@@ -71,7 +71,7 @@ def draw_agents(
     n_requests: int,
     *,
     spread: float = 0.1,
-    spread_is: str = "variance",
+    spread_kind: str = "variance",
     capability: tuple[float, float] = (0.8, 1.0),
     n_workers: int = 100,
     rng: np.random.Generator,
@@ -91,12 +91,12 @@ def draw_agents(
     if n_workers < 1 or n_requests < 1:
         raise ValueError(f"n_workers: {n_workers} annotators and {n_requests} requests make no study")
     capabilities = rng.uniform(low, high, n_workers)
-    return Agents(capabilities, _difficulties(rng, mean_difficulty, n_requests, spread, spread_is))
+    return Agents(capabilities, _difficulties(rng, mean_difficulty, n_requests, spread, spread_kind))
 
 
-def law_of_agents(
+def probabilities_from_agents(
     agents: Agents, strategy: Strategy, *, replacement: bool = False, worker: int | None = None
-) -> RequestLaw:
+) -> RequestProbabilities:
     """The chances of a strategy's answer on each request, averaged over who is asked.
 
     A majority asks different annotators; so does "max_three", unless with `replacement`, as in the paper's simulation.
@@ -104,7 +104,7 @@ def law_of_agents(
     degree k in the difficulty, which is evaluated exactly at k + 1 points and carried to all requests.
 
     >>> agents = Agents(np.array([1.0, 1.0, 1.0]), np.array([0.0, 0.5, 1.0]))
-    >>> law_of_agents(agents, Strategy("majority", 3)).a_at_once.round(4).tolist()
+    >>> probabilities_from_agents(agents, Strategy("majority", 3)).a_at_once.round(4).tolist()
     [0.5, 0.8438, 1.0]
     """
     capabilities, difficulties = vector(agents.capabilities, "capabilities"), np.asarray(agents.difficulties)
@@ -122,16 +122,16 @@ def law_of_agents(
     alone = (1 + float(np.mean(capabilities)) * difficulties) / 2
     zero = np.zeros_like(alone)
     if strategy.name in ("one", "fixed"):
-        return RequestLaw(alone, zero, zero, 1)
+        return RequestProbabilities(alone, zero, zero, 1)
     if strategy.name == "majority":
         k = strategy.workers
-        return RequestLaw(_votes(capabilities, difficulties, k)[k // 2 + 1 :].sum(axis=0), zero, zero, k)
+        return RequestProbabilities(_votes(capabilities, difficulties, k)[k // 2 + 1 :].sum(axis=0), zero, zero, k)
     if replacement:
         split = 2 * alone * (1 - alone)
-        return RequestLaw(alone**2, split * alone, split * (1 - alone), 2)
+        return RequestProbabilities(alone**2, split * alone, split * (1 - alone), 2)
     # Two of three for A, and the one against among the first two, which are two of three places.
     pair, triple = _votes(capabilities, difficulties, 2), _votes(capabilities, difficulties, 3)
-    return RequestLaw(pair[2], triple[2] * 2 / 3, triple[1] * 2 / 3, 2)
+    return RequestProbabilities(pair[2], triple[2] * 2 / 3, triple[1] * 2 / 3, 2)
 
 
 def simulated_effort(
@@ -163,13 +163,13 @@ def simulated_effort(
     if strategy.name == "fixed":
         chances = (1 + agents.capabilities[:, None] * agents.difficulties[None, :]) / 2
 
-        def draw_law(size: int) -> RequestLaw:
+        def draw_law(size: int) -> RequestProbabilities:
             own = chances[rng.integers(0, len(chances), size)]
-            return RequestLaw(own, np.zeros(1), np.zeros(1), 1)
+            return RequestProbabilities(own, np.zeros(1), np.zeros(1), 1)
     else:
-        law = law_of_agents(agents, strategy, replacement=replacement)
+        law = probabilities_from_agents(agents, strategy, replacement=replacement)
 
-        def draw_law(size: int) -> RequestLaw:
+        def draw_law(size: int) -> RequestProbabilities:
             return law
 
     return effort_to_decision(
@@ -191,7 +191,7 @@ def planned_effort(
     *,
     rule: Boundaries,
     spread: float = 0.1,
-    spread_is: str = "variance",
+    spread_kind: str = "variance",
     capability: tuple[float, float] = (0.8, 1.0),
     reading: str = "first",
     runs: int = 1000,
@@ -213,13 +213,13 @@ def planned_effort(
     if not 0 <= low <= high <= 1:
         raise ValueError(f"capability: {low:g}..{high:g} does not lie within 0..1")
 
-    def draw_law(size: int) -> RequestLaw:
-        difficulties = _difficulties(rng, mean_difficulty, (size, n_requests), spread, spread_is)
+    def draw_law(size: int) -> RequestProbabilities:
+        difficulties = _difficulties(rng, mean_difficulty, (size, n_requests), spread, spread_kind)
         if strategy.name == "fixed":
             own = rng.uniform(low, high, (size, 1))
-            return RequestLaw((1 + own * difficulties) / 2, np.zeros(1), np.zeros(1), 1)
+            return RequestProbabilities((1 + own * difficulties) / 2, np.zeros(1), np.zeros(1), 1)
         # Annotators of an endless pool vote independently, each with the mean capability.
-        return law_of_agents(Agents(np.full(strategy.most, (low + high) / 2), difficulties), strategy)
+        return probabilities_from_agents(Agents(np.full(strategy.most, (low + high) / 2), difficulties), strategy)
 
     return effort_to_decision(
         draw_law,
@@ -229,15 +229,15 @@ def planned_effort(
         reading=reading,
         is_same_requests=False,
         rng=rng,
-        settings={"rule": rule.name, "reading": reading, "runs": runs, "spread": spread, "spread_is": spread_is},
+        settings={"rule": rule.name, "reading": reading, "runs": runs, "spread": spread, "spread_is": spread_kind},
     )
 
 
-def requests_wanted(p: float, *, delta: float) -> float:
+def hoeffding_n_requests(p: float, *, delta: float) -> float:
     """About how many requests Hoeffding's rule wants where each final answer is A with probability `p`:
     ln(1 / delta) / (2 (p - .5)^2), where the mean itself would cross. Times 1, N or 2 + 2 p (1 - p) labels.
 
-    >>> round(requests_wanted(0.6125, delta=0.001))
+    >>> round(hoeffding_n_requests(0.6125, delta=0.001))
     273
     """
     refuse_level(1 - delta)

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, is_whole, kept_codes, refuse_level, refuse_negative, vector
+from analysis.stats.arrays import FloatArray, IntArray, is_whole, masked_codes, refuse_level, refuse_negative, vector
 from analysis.stats.leaderboard import worst_case_se
-from analysis.stats.results import Estimate, Interval, Record, Warning
+from analysis.stats.results import Estimate, Interval, Record, ResultWarning
 
 SECONDS_AN_HOUR = 3600.0
 
@@ -134,7 +134,7 @@ def hourly_wage(
     seconds = vector(elapsed_seconds, "elapsed_seconds")
     here = seconds > 0
     kept = seconds[here]
-    positions, n_annotators = kept_codes(annotators, "annotators", here)
+    positions, n_annotators = masked_codes(annotators, "annotators", here)
     n_missing = int(np.isnan(seconds).sum())
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -154,7 +154,7 @@ def hourly_wage(
     below = None if target is None else float(np.mean(own < target))
     warnings = []
     if target is not None and wage < target:
-        warnings.append(Warning("below_target_wage", "block", {"wage": wage, "target": target}))
+        warnings.append(ResultWarning("below_target_wage", "block", {"wage": wage, "target": target}))
     ends = _median_interval(own, level)
     by_annotator = Estimate(
         analysis=f"{analysis}.annotators",

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from analysis.stats.arrays import DEGENERATE, present, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, drop_missing, refuse_level
 from analysis.stats.results import Effect
 
 
@@ -50,12 +50,12 @@ def cohen_dz(values: npt.ArrayLike, *, null: float, level: float = 0.95) -> Effe
     >>> round(effect.value, 4), round(effect.hedges_g, 4)
     (1.047, 0.9573)
     """
-    kept, _ = present(values, "values")
+    kept, _ = drop_missing(values, "values")
     n = len(kept)
     if n < 2:
         return None
     sd = float(np.std(kept, ddof=1))
-    if sd < DEGENERATE:
+    if sd < MIN_SPREAD:
         return None
     return dz_from_t((float(np.mean(kept)) - null) / (sd / math.sqrt(n)), n, level=level)
 
@@ -91,14 +91,14 @@ def cohen_d(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95) -> Effec
     >>> round(cohen_d([1, 2, 3, 4], [0, 1, 2, 3]).value, 4)
     0.7746
     """
-    first, _ = present(x, "x")
-    second, _ = present(y, "y")
+    first, _ = drop_missing(x, "x")
+    second, _ = drop_missing(y, "y")
     n_x, n_y = len(first), len(second)
     if min(n_x, n_y) < 2:
         return None
     df = n_x + n_y - 2
     pooled = math.sqrt(((n_x - 1) * float(np.var(first, ddof=1)) + (n_y - 1) * float(np.var(second, ddof=1))) / df)
-    if pooled < DEGENERATE:
+    if pooled < MIN_SPREAD:
         return None
     scale = math.sqrt(1 / n_x + 1 / n_y)
     value = (float(np.mean(first)) - float(np.mean(second))) / pooled

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import basic
-from analysis.stats.arrays import DEGENERATE, present, refuse_level
-from analysis.stats.multiplicity import Family, adjusted, findable
+from analysis.stats.arrays import MIN_SPREAD, drop_missing, refuse_level
+from analysis.stats.multiplicity import Family, adjust_detectable, adjust_family
 from analysis.stats.results import Estimate, HypothesisTest
 
 VERDICTS = ("different", "equivalent", "different_but_trivial", "inconclusive")
@@ -48,10 +48,10 @@ def equivalence(
     (1.267e-05, 0.474, True)
     """
     _refuse(margin, significance)
-    kept, n_missing = present(values, "values")
+    kept, n_missing = drop_missing(values, "values")
     settings = {"null": null, "margin": margin, "significance": significance}
     common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode}
-    edge = basic.degenerate(
+    edge = basic.degenerate_estimate(
         kept,
         level=1 - 2 * significance,
         bounds=bounds,
@@ -63,7 +63,7 @@ def equivalence(
     if edge is not None:
         return edge
     n = len(kept)
-    return equivalence_from(
+    return equivalence_from_se(
         float(np.mean(kept)),
         float(np.std(kept, ddof=1)) / math.sqrt(n),
         n - 1,
@@ -76,7 +76,7 @@ def equivalence(
     )
 
 
-def equivalence_from(
+def equivalence_from_se(
     estimate: float,
     se: float,
     df: float,
@@ -91,13 +91,13 @@ def equivalence_from(
     """`equivalence` from an estimate, its standard error (clustered, say) and degrees of freedom.
 
     >>> names = {"analysis": "a", "estimand": "b", "unit": "annotator"}
-    >>> result = equivalence_from(0.5, 0.02, 30, n=31, null=0.5, margin=0.05, **names)
+    >>> result = equivalence_from_se(0.5, 0.02, 30, n=31, null=0.5, margin=0.05, **names)
     >>> round(result.pvalue, 4)
     0.0091
     """
     _refuse(margin, significance)
     settings = {"null": null, "margin": margin, "significance": significance}
-    if se < DEGENERATE:
+    if se < MIN_SPREAD:
         return Estimate(
             n=n,
             status="zero_variance",
@@ -134,7 +134,7 @@ def equivalence_from(
     )
 
 
-def equivalence_of(
+def equivalence_of_estimate(
     estimate: Estimate,
     *,
     null: float,
@@ -151,15 +151,15 @@ def equivalence_of(
 
     >>> from analysis.stats.basic import one_sample
     >>> values = [0.5, 0.55, 0.45, 0.6, 0.4, 0.5, 0.5, 0.52, 0.48, 0.5, 0.47, 0.53]
-    >>> found = equivalence_of(one_sample(values, null=0.5), null=0.5, margin=0.1)
+    >>> found = equivalence_of_estimate(one_sample(values, null=0.5), null=0.5, margin=0.1)
     >>> found.analysis, round(found.pvalue, 8)
     ('one_sample.equivalence', 1.267e-05)
     """
     tested, se = estimate.test, estimate.detail.get("se")
     df = estimate.detail.get("df", None if tested is None else tested.df)
-    if estimate.estimate is None or se is None or (df is None and se >= DEGENERATE):
+    if estimate.estimate is None or se is None or (df is None and se >= MIN_SPREAD):
         return None
-    found = equivalence_from(
+    found = equivalence_from_se(
         estimate.estimate,
         float(se),
         1.0 if df is None else float(df),
@@ -202,7 +202,7 @@ def _refuse(margin: float, significance: float) -> None:
         raise ValueError(f"significance: {significance!r} is not strictly between 0 and .5")
 
 
-def judged(
+def adjust_with_verdicts(
     estimates: Mapping[str, Estimate],
     family: Family,
     *,
@@ -219,17 +219,17 @@ def judged(
 
     >>> from analysis.stats.spa import pair_recommended
     >>> pair = pair_recommended([50, 52, 48, 51] * 9, [50, 49, 51, 50] * 9, margin=0.05, rng=np.random.default_rng(0))
-    >>> judged({"a > b": pair}, Family("spa.primary", ("a > b",)))["a > b"].detail["verdict"]
+    >>> adjust_with_verdicts({"a > b": pair}, Family("spa.primary", ("a > b",)))["a > b"].detail["verdict"]
     'equivalent'
     """
     second = equivalence_family or Family(f"{family.name}.equivalence", family.planned, family.method)
-    differences = adjusted(estimates, family, star_scheme=star_scheme)
+    differences = adjust_family(estimates, family, star_scheme=star_scheme)
     tosts = {}
     for key, estimate in estimates.items():
         for other in estimate.sensitivity:
             if other.analysis.endswith(".equivalence"):
                 tosts[key] = other
-    tosts = adjusted(tosts, second, star_scheme=None)
+    tosts = adjust_family(tosts, second, star_scheme=None)
     results = {}
     for key, estimate in differences.items():
         tost = tosts.get(key)
@@ -242,5 +242,5 @@ def judged(
             tost if tost is not None and other.analysis == tost.analysis else other for other in estimate.sensitivity
         )
         judged = replace(estimate, sensitivity=sensitivity, detail={**estimate.detail, "verdict": found})
-        results[key] = findable(judged, family, significance=significance)
+        results[key] = adjust_detectable(judged, family, significance=significance)
     return results

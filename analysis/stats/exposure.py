@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from analysis.stats import basic, spa
 from analysis.stats.arrays import FloatArray, codes, matrix, refuse_level
-from analysis.stats.multiplicity import Family, adjusted
-from analysis.stats.results import Estimate, Record, Warning
+from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.results import Estimate, Record, ResultWarning
 
 LEVELS = (1, 2, 4, 8)
 # The paper's advice for whoever has to choose one m (section 6.2).
@@ -48,7 +48,7 @@ class ExposureStudy(Record):
         return Record.as_dict(self) | {"recommended_least": RECOMMENDED_LEAST}
 
 
-def m_exposure(
+def exposure_study(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,
     *,
@@ -77,12 +77,12 @@ def m_exposure(
     independent, and raises ValueError. So do levels that do not ascend, fewer than two, and answers outside 0..100.
 
     >>> xy = [[80, 60, 70, 75], [70, 55, 65, 70], [90, 70, 80, 80], [60, 60, 70, 90]]
-    >>> study = m_exposure(xy, [[100 - p for p in row] for row in xy])
+    >>> study = exposure_study(xy, [[100 - p for p in row] for row in xy])
     >>> [round(estimate.estimate, 4) for estimate in study.contrasts]
     [-0.1375, 0.1, 0.075]
     >>> round(study.slope.estimate, 4), round(study.diminishing_returns.estimate, 4)
     (0.0212, -0.025)
-    >>> m_exposure([[80, 60]], [[20, 40]], levels=[1, 2], annotators=["a"]).contrasts[0].status
+    >>> exposure_study([[80, 60]], [[20, 40]], levels=[1, 2], annotators=["a"]).contrasts[0].status
     'n_lt_2'
     """
     refuse_level(level)
@@ -94,7 +94,7 @@ def m_exposure(
             twice = int(np.flatnonzero(np.bincount(labels)[labels] > 1)[0])
             name = np.asarray(annotators)[twice]
             raise ValueError(f"annotators: {name} stands in several rows; levels of one person are not independent")
-    values = spa.combined(xy, yx)
+    values = spa.combine_orders(xy, yx)
     more: dict[str, Any] = {"level": level, "unit": unit}
     contrasts = _contrasts(values, steps, analysis, more)
     return ExposureStudy(
@@ -151,10 +151,10 @@ def _by_level(
             one = spa.pair_paper(answers[:, column], analysis=f"{analysis}.{order}", **more)
             named = f"mean over annotators of P[{' > '.join(order)}] after {name}, asked in this order"
             by_order[order, name] = replace(one, estimand=named)
-    combined = adjusted(combined, Family(f"{analysis}.levels", names), star_scheme=None)
+    combined = adjust_family(combined, Family(f"{analysis}.levels", names), star_scheme=None)
     for order in ("xy", "yx"):
         found = {name: by_order[order, name] for name in names}
-        found = adjusted(found, Family(f"{analysis}.{order}", names))
+        found = adjust_family(found, Family(f"{analysis}.{order}", names))
         by_order |= {(order, name): estimate for name, estimate in found.items()}
     results = []
     for column, (step, name) in enumerate(zip(steps, names, strict=True)):
@@ -188,7 +188,7 @@ def _contrasts(values: FloatArray, steps: tuple[int, ...], analysis: str, more: 
             more,
         )
     family = Family(f"{analysis}.contrasts", tuple(found))
-    return tuple(adjusted(found, family, star_scheme=None).values())
+    return tuple(adjust_family(found, family, star_scheme=None).values())
 
 
 def _diminishing(values: FloatArray, steps: tuple[int, ...], analysis: str, more: dict[str, Any]) -> Estimate:
@@ -230,7 +230,7 @@ def _within(
             n=0,
             status="not_identified",
             reason="nobody answered at all of these exposures, and answers of different people are not compared",
-            warnings=(Warning("levels_not_paired", "block", {"n": n_partial}),),
+            warnings=(ResultWarning("levels_not_paired", "block", {"n": n_partial}),),
             detail=detail,
             settings=settings,
         )
@@ -240,7 +240,7 @@ def _within(
     )
     warnings = result.warnings
     if n_partial:
-        warnings = (*warnings, Warning("incomplete_pairs", "info", {"n_dropped": n_partial}))
+        warnings = (*warnings, ResultWarning("incomplete_pairs", "info", {"n_dropped": n_partial}))
     test = None if result.test is None else replace(result.test, name="paired_t")
     return replace(
         result, test=test, warnings=warnings, detail={**result.detail, **detail}, settings={**settings, "null": 0.0}

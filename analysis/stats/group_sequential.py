@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_infinite, refuse_outside, vector
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, refuse_infinite, refuse_outside, vector
 from analysis.stats.quadrature import gauss_legendre
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, ResultWarning
 
 MAX_LOOKS = 5
 SHAPES = ("obrien_fleming", "pocock")
@@ -81,7 +81,7 @@ class GroupSequentialResult(Record):
     design: GroupSequentialDesign
 
 
-def design(
+def group_sequential_design(
     fractions: int | npt.ArrayLike,
     *,
     shape: str = "obrien_fleming",
@@ -96,11 +96,11 @@ def design(
     of `significance`. Raises ValueError for more than five looks, fractions that do not ascend to 1, or unequal ones
     with "classical".
 
-    >>> design(3, kind="classical").z.round(3).tolist()
+    >>> group_sequential_design(3, kind="classical").z.round(3).tolist()
     [3.471, 2.454, 2.004]
-    >>> design(3, kind="classical", shape="pocock").z.round(3).tolist()
+    >>> group_sequential_design(3, kind="classical", shape="pocock").z.round(3).tolist()
     [2.289, 2.289, 2.289]
-    >>> design(5).z.round(3).tolist()
+    >>> group_sequential_design(5).z.round(3).tolist()
     [4.877, 3.357, 2.68, 2.29, 2.031]
     """
     if shape not in SHAPES:
@@ -173,7 +173,7 @@ def group_sequential_test(
         raise ValueError("looks: whole numbers of units, at least one")
     if planned[0] < 2 or np.any(np.diff(planned) <= 0):
         raise ValueError("looks: must ascend from at least two units")
-    plan = design(planned / planned[-1], shape=shape, significance=significance)
+    plan = group_sequential_design(planned / planned[-1], shape=shape, significance=significance)
     made: list[Look] = []
     for n, nominal in zip(planned.tolist(), plan.nominal.tolist(), strict=True):
         if n > len(series) or (made and made[-1].is_crossed):
@@ -228,7 +228,7 @@ def group_sequential_test(
                 pvalue=_stagewise_pvalue(plan, len(made), last.pvalue),
             )
         warned = last.is_crossed and not is_last
-        warnings = (Warning("optional_stopping", "info", {"at": last.n}),) if warned else ()
+        warnings = (ResultWarning("optional_stopping", "info", {"at": last.n}),) if warned else ()
         estimate = Estimate(interval=last.interval, test=test, warnings=warnings, **common)
     return GroupSequentialResult(estimate, verdict, last.n if last.is_crossed else None, n_overrun, tuple(made), plan)
 
@@ -328,7 +328,7 @@ def _spending_boundaries(times: FloatArray, spent: FloatArray) -> FloatArray:
 def _look(seen: FloatArray, null: float, nominal: float, significance: float, bounds: tuple[float, float]) -> Look:
     n, mean = len(seen), float(np.mean(seen))
     sd = float(np.std(seen, ddof=1))
-    if sd < DEGENERATE:
+    if sd < MIN_SPREAD:
         return Look(n, mean, None, None, nominal, False, None)
     se = sd / math.sqrt(n)
     statistic = (mean - null) / se

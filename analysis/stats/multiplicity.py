@@ -86,7 +86,7 @@ def stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
     return "" if pvalue is None else "*" * sum(pvalue < threshold for threshold in STAR_SCHEMES[scheme])
 
 
-def adjusted(
+def adjust_family(
     estimates: Mapping[str, Estimate], family: Family, *, star_scheme: str | None = "10/5/1"
 ) -> dict[str, Estimate]:
     """The same estimates with the adjusted p-values, the family's name and its declared size in their tests.
@@ -96,7 +96,7 @@ def adjusted(
 
     >>> from analysis.stats.basic import one_sample
     >>> family = Family("spa.primary", ("a > b", "c > b"))
-    >>> result = adjusted({"a > b": one_sample([0.6, 0.7, 0.8, 0.9], null=0.5)}, family)["a > b"]
+    >>> result = adjust_family({"a > b": one_sample([0.6, 0.7, 0.8, 0.9], null=0.5)}, family)["a > b"]
     >>> result.test.family_size, round(result.test.pvalue_adjusted / result.test.pvalue, 6)
     (2, 2.0)
     """
@@ -123,7 +123,7 @@ def adjusted(
     return results
 
 
-def findable(estimate: Estimate, family: Family, *, significance: float) -> Estimate:
+def adjust_detectable(estimate: Estimate, family: Family, *, significance: float) -> Estimate:
     """The estimate, what its detail calls `detectable` or `detectable_difference` being what the family's first step finds.
 
     An estimate is made before its family is known, and then holds what one test alone would find with power .8. From its
@@ -131,7 +131,7 @@ def findable(estimate: Estimate, family: Family, *, significance: float) -> Esti
 
     >>> from analysis.stats.spa import pair_recommended
     >>> pair = pair_recommended([70, 80, 65, 30] * 9, [30, 25, 45, 20] * 9, rng=np.random.default_rng(0), resamples=99)
-    >>> of_five = findable(pair, Family("spa.primary", tuple("abcde")), significance=0.05)
+    >>> of_five = adjust_detectable(pair, Family("spa.primary", tuple("abcde")), significance=0.05)
     >>> [round(one.detail["detectable_difference"], 3) for one in (pair, of_five)]
     [0.043, 0.053]
     """

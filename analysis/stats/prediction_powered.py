@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, bootstrap, clusters
-from analysis.stats.arrays import DEGENERATE, FloatArray, kept_codes, refuse_level, vector
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, masked_codes, refuse_level, vector
+from analysis.stats.results import Estimate, ResultWarning
 
 
 def prediction_powered_mean(
@@ -125,7 +125,7 @@ def clustered_prediction_powered_mean(
     labels = np.asarray(annotators)
     given = vector(human, "human")
     y, f, rest, n_missing = _judged(human, metric, metric_unjudged)
-    positions, n_annotators = kept_codes(labels, "annotators", ~np.isnan(given))
+    positions, n_annotators = masked_codes(labels, "annotators", ~np.isnan(given))
     n = len(y)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -155,9 +155,9 @@ def clustered_prediction_powered_mean(
     estimate = float(np.mean(y)) - weight * (float(np.mean(f)) - mean_rest)
     draws = _resampled(y, f, rest, positions, n_annotators, resamples=resamples, rng=rng)
     defined = draws[np.isfinite(draws)]
-    warnings: tuple[Warning, ...] = clusters.cluster_warnings(np.bincount(positions), name=unit)
+    warnings: tuple[ResultWarning, ...] = clusters.cluster_warnings(np.bincount(positions), name=unit)
     if len(defined) < len(draws):
-        warnings = (*warnings, Warning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(draws)}))
+        warnings = (*warnings, ResultWarning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(draws)}))
     if len(defined) < max(2, len(draws) / 2):
         reason = "in most resamples the metric does not vary"
         return Estimate(
@@ -210,7 +210,7 @@ def _undefined(n: int, f: FloatArray, rest: FloatArray, *, unit: str) -> tuple[s
         return "n_lt_2", f"one {unit} has no spread"
     if len(rest) < 2:
         return "not_applicable", "hardly any output is left that people did not judge"
-    if float(np.std(np.concatenate([f, rest]), ddof=1)) < DEGENERATE:
+    if float(np.std(np.concatenate([f, rest]), ddof=1)) < MIN_SPREAD:
         return "not_identified", "the metric does not vary"
     return None
 
@@ -222,12 +222,12 @@ def _weight(y: FloatArray, f: FloatArray, rest: FloatArray) -> float:
 
 def _ratio(se: float, own: float | None) -> float | None:
     """Of the standard error to that of people alone."""
-    return None if own is None or own <= DEGENERATE else se / own
+    return None if own is None or own <= MIN_SPREAD else se / own
 
 
 def _correlation(y: FloatArray, f: FloatArray) -> float | None:
     spread = float(np.std(y)) * float(np.std(f))
-    return None if spread < DEGENERATE else float(np.mean((y - np.mean(y)) * (f - np.mean(f)))) / spread
+    return None if spread < MIN_SPREAD else float(np.mean((y - np.mean(y)) * (f - np.mean(f)))) / spread
 
 
 def _resampled(
@@ -252,6 +252,6 @@ def _resampled(
         with np.errstate(invalid="ignore", divide="ignore"):
             covariance = (products - sum_y * sum_f / n) / (n - 1)
             pooled = (squares + rest_squares - (sum_f + rest_sum) ** 2 / (n + big)) / (n + big - 1)
-            weight = np.where(pooled > DEGENERATE**2, covariance / (pooled * (1 + n / big)), np.nan)
+            weight = np.where(pooled > MIN_SPREAD**2, covariance / (pooled * (1 + n / big)), np.nan)
             draws.append(centre_y + sum_y / n - weight * (sum_f / n - rest_sum / big))
     return np.concatenate(draws)

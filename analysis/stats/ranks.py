@@ -16,17 +16,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import DEGENERATE, BoolArray, FloatArray, IntArray, codes, matrix, refuse_level, vector
+from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, IntArray, codes, matrix, refuse_level, vector
 from analysis.stats.bootstrap import RESAMPLES, multinomial_weights, ratio_draws
 from analysis.stats.clusters import cluster_warnings
-from analysis.stats.results import Record, Warning
+from analysis.stats.results import Record, ResultWarning
 
 # Where more of the resamples than this leave a score undefined, what remains is no bootstrap distribution.
 MAX_UNDEFINED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Differences(Record):
+class SimultaneousDifferences(Record):
     """All differences of K scores, row minus column, with simultaneous intervals; arrays have shape (K, K).
 
     `low` and `high` bound every difference at once with probability `level`; `pvalues` are adjusted for all pairs by
@@ -69,7 +69,7 @@ class RankSets(Record):
     n_rows: int | None = None
     critical_value: float | None = None
     undecidable: tuple[tuple[Any, Any], ...] = ()
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -92,9 +92,9 @@ def point_ranks(scores: npt.ArrayLike) -> IntArray:
     return np.asarray(1 + np.sum(array[None, :] > array[:, None], axis=1), dtype=np.int64)
 
 
-def differences(
+def simultaneous_differences(
     scores: npt.ArrayLike, draws: npt.ArrayLike, *, level: float = 0.95, df: npt.ArrayLike | None = None
-) -> Differences:
+) -> SimultaneousDifferences:
     """Simultaneous intervals for all differences of K scores, from resampled scores.
 
     `scores` has shape (K,), `draws` (B, K): the scores re-estimated in each resample of annotators, finite. With
@@ -107,7 +107,7 @@ def differences(
     pair, q is therefore replaced by the t quantile with the same tail, and the statistic of p by the normal one.
 
     >>> draws = np.array([[0.0, 1.0], [0.2, 0.9], [0.1, 1.2], [0.1, 0.9]])
-    >>> found = differences([0.1, 1.0], draws)
+    >>> found = simultaneous_differences([0.1, 1.0], draws)
     >>> found.estimates[1, 0].round(3).item(), found.standard_errors[1, 0].round(4).item()
     (0.9, 0.1826)
     """
@@ -130,7 +130,7 @@ def differences(
         se[i, i + 1 :] = np.std(resampled[:, i, None] - resampled[:, i + 1 :], axis=0, ddof=1)
     se = se + se.T
     # A score's own rounding is no variation.
-    decidable = se > DEGENERATE * max(1.0, float(np.max(np.abs(estimates), initial=0.0)))
+    decidable = se > MIN_SPREAD * max(1.0, float(np.max(np.abs(estimates), initial=0.0)))
     largest = np.zeros(len(resampled))
     for i in range(k - 1):
         here = np.flatnonzero(decidable[i, i + 1 :]) + i + 1
@@ -143,7 +143,7 @@ def differences(
         statistic = _as_normal(np.abs(estimate) / se, freedom)
     exceeding = len(largest) - np.searchsorted(np.sort(largest), np.nan_to_num(statistic), side="left")
     undefined = ~decidable
-    return Differences(
+    return SimultaneousDifferences(
         level=level,
         estimates=estimate,
         standard_errors=se,
@@ -166,7 +166,7 @@ def rank_sets(
     unit: str = "annotator",
     n: int | None = None,
     n_rows: int | None = None,
-    warnings: tuple[Warning, ...] = (),
+    warnings: tuple[ResultWarning, ...] = (),
     settings: dict[str, Any] | None = None,
 ) -> RankSets:
     """Simultaneous confidence sets for the ranks of K systems, from their scores and any resampled scores.
@@ -211,18 +211,18 @@ def rank_sets(
     defined = np.isfinite(resampled).all(axis=1)
     if not defined.all():
         share = 1 - float(defined.mean())
-        none["warnings"] = warnings = (*warnings, Warning("undefined_resamples", "warn", {"share": share}))
+        none["warnings"] = warnings = (*warnings, ResultWarning("undefined_resamples", "warn", {"share": share}))
         if share > MAX_UNDEFINED or int(defined.sum()) < 2:
             reason = "some systems were rated by too few to be resampled"
             return RankSets(status="not_identified", reason=reason, **none, **common)
-    found = differences(estimates, resampled[defined], level=level, df=df)
+    found = simultaneous_differences(estimates, resampled[defined], level=level, df=df)
     off_diagonal = ~np.eye(k, dtype=bool)
     if not found.decidable[off_diagonal].any():
         return RankSets(status="zero_variance", reason="what separates the systems never varies", **none, **common)
     beats = np.nan_to_num(found.low, nan=-1.0) > 0
     undecidable = tuple((names[i], names[j]) for i in range(k) for j in range(i + 1, k) if not found.decidable[i, j])
     if undecidable:
-        warnings = (*warnings, Warning("undecidable_pairs", "warn", {"n": len(undecidable)}))
+        warnings = (*warnings, ResultWarning("undecidable_pairs", "warn", {"n": len(undecidable)}))
     return RankSets(
         low=tuple((1 + beats.sum(axis=0)).tolist()),
         high=tuple((k - beats.sum(axis=1)).tolist()),
@@ -244,7 +244,7 @@ class ScoreDraws(Record):
     df: FloatArray
     n_annotators: int
     n_rows: int
-    warnings: tuple[Warning, ...]
+    warnings: tuple[ResultWarning, ...]
 
 
 def score_draws(

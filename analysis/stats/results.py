@@ -38,11 +38,11 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as a plain, JSON-safe dict; see `plain`."""
-        return {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if not name.startswith("_")}
+        return {name: json_safe(getattr(self, name)) for name in self.__dataclass_fields__ if not name.startswith("_")}
 
 
 @dataclass(frozen=True, slots=True)
-class Warning(Record):
+class ResultWarning(Record):
     """Something a reader of the number must know; `block` forbids a claim that rests on it."""
 
     code: str
@@ -129,7 +129,7 @@ class Estimate(Record):
     test: HypothesisTest | None = None
     effect: Effect | None = None
     sensitivity: tuple["Estimate", ...] = ()
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     detail: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -163,24 +163,24 @@ class Estimate(Record):
         return Record.as_dict(self) | {"sensitivity": [other._body() for other in self.sensitivity]}
 
 
-def plain(value: Any) -> Any:
+def json_safe(value: Any) -> Any:
     """`value` with only dict, list, str, bool, int, finite float and None in it.
 
     What is not finite becomes None. Raises TypeError for a type that has no JSON form, rather than printing its repr.
 
-    >>> plain({"a": np.float64("nan"), "b": (np.int64(2), np.array([0.5]))})
+    >>> json_safe({"a": np.float64("nan"), "b": (np.int64(2), np.array([0.5]))})
     {'a': None, 'b': [2, [0.5]]}
     """
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, (np.generic, np.ndarray)):
-        return plain(value.tolist())
+        return json_safe(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): json_safe(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [json_safe(item) for item in value]
     if hasattr(value, "as_dict"):
-        return plain(value.as_dict())
+        return json_safe(value.as_dict())
     raise TypeError(f"{type(value).__name__} has no plain form")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 
 
 def canonical_json(value: object) -> str:
@@ -21,7 +21,7 @@ def canonical_json(value: object) -> str:
     >>> canonical_json({"b": 1, "a": [0.5, None]})
     '{"a":[0.5,null],"b":1}'
     """
-    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(json_safe(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def seed_hex(*parts: object) -> str:

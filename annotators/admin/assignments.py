@@ -8,27 +8,27 @@ from django.template.defaultfilters import date
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from annotators.pages.sequence import page_words
+from annotators.pages.sequence import describe_page_key
 from annotators.places.exclude import (
-    REASONS,
-    became_of_places,
+    EXCLUSION_REASONS,
+    annotate_is_excluded,
+    describe_excluded_places,
     exclude,
     release_place,
     reverse_exclusion,
-    with_exclusion,
 )
-from annotators.places.receipts import is_like_one, plain, receipt_of
+from annotators.places.receipts import looks_like_receipt, normalize_receipt, receipt_of
 from annotators.recruitment.channels import REGISTRY
-from studies.access import Action, get_row, visible
+from studies.access import Action, filter_allowed, get_row
 from studies.admin import life
-from studies.admin.access import ReadOnly, VisibleStudies, by_code, may, row_id
+from studies.admin.access import ReadOnlyAdmin, StudyFilter, assignment_code_q, is_request_allowed, row_id
 from studies.admin.forms.words import CleanWords
 from studies.models import Arm, Study
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
 from ..models import Assignment, Exclusion, Recruitment
 
-STATES = {
+STATE_FILTERS = {
     "reserved": {"released_at": None, "submitted_at": None},
     "submitted": {"released_at": None, "submitted_at__isnull": False},
     "late": {"is_late": True},
@@ -53,19 +53,19 @@ class StateFilter(admin.SimpleListFilter):
     title, parameter_name = "state", "state"
 
     def lookups(self, request, model_admin):
-        return [(name, {"reserved": "under way"}.get(name, name)) for name in STATES]
+        return [(name, {"reserved": "under way"}.get(name, name)) for name in STATE_FILTERS]
 
     def queryset(self, request, queryset):
-        return queryset.filter(**STATES[self.value()]) if self.value() in STATES else queryset
+        return queryset.filter(**STATE_FILTERS[self.value()]) if self.value() in STATE_FILTERS else queryset
 
 
-class _OfTheStudy(admin.SimpleListFilter):
+class _StudyRowFilter(admin.SimpleListFilter):
     """A filter by rows of the study that the list shows: of others they would only be in the way."""
 
     rows = None
 
     def lookups(self, request, model_admin):
-        rows = visible(request.user, self.rows.objects.all()).order_by("pk")
+        rows = filter_allowed(request.user, self.rows.objects.all()).order_by("pk")
         study = row_id(request.GET.get("study", ""))
         return [(str(row.pk), str(row)) for row in rows.filter(study=study)[:50]] if study else []
 
@@ -76,16 +76,16 @@ class _OfTheStudy(admin.SimpleListFilter):
         return queryset.filter(**{self.column: row_id(value)}) if row_id(value) else queryset.none()
 
 
-class ArmFilter(_OfTheStudy):
+class ArmFilter(_StudyRowFilter):
     title, parameter_name, rows, column = "arm", "arm", Arm, "batch__arm"
 
 
-class RecruitmentFilter(_OfTheStudy):
+class RecruitmentFilter(_StudyRowFilter):
     title, parameter_name, rows, column = "recruitment", "recruitment", Recruitment, "recruitment"
 
 
 class ExcludeForm(CleanWords, forms.Form):
-    reason = forms.ChoiceField(choices=[("", "(choose)"), *REASONS.items()])
+    reason = forms.ChoiceField(choices=[("", "(choose)"), *EXCLUSION_REASONS.items()])
     note = forms.CharField(
         required=False,
         max_length=1000,
@@ -112,9 +112,20 @@ def exclude_chosen(modeladmin, request, queryset):
 
 
 @admin.register(Assignment)
-class AssignmentAdmin(ReadOnly):
-    list_display = ("short", "study", "arm", "origin", "stands", "excluded", "came_by", "came", "sent", "trusted")
-    list_filter = (VisibleStudies, StateFilter, ArmFilter, RecruitmentFilter, "origin")
+class AssignmentAdmin(ReadOnlyAdmin):
+    list_display = (
+        "short_code",
+        "study",
+        "arm",
+        "origin",
+        "state",
+        "excluded",
+        "link_key",
+        "claimed",
+        "sent",
+        "trusted",
+    )
+    list_filter = (StudyFilter, StateFilter, ArmFilter, RecruitmentFilter, "origin")
     list_select_related = ("study", "batch__arm", "recruitment")
     list_per_page = 100
     show_full_result_count = False
@@ -124,26 +135,28 @@ class AssignmentAdmin(ReadOnly):
     actions = [exclude_chosen]
 
     def get_queryset(self, request):
-        return with_exclusion(super().get_queryset(request))
+        return annotate_is_excluded(super().get_queryset(request))
 
     def get_search_results(self, request, queryset, search_term):
         term = search_term.strip()
         if not term:
             return queryset, False
-        found = by_code(term, "code")
-        if is_like_one(term):
+        found = assignment_code_q(term, "code")
+        if looks_like_receipt(term):
             # A receipt is made from the code and stored nowhere.
             rows = queryset.order_by().values_list("pk", "code").iterator()
-            found |= Q(pk__in=[pk for pk, code in rows if plain(receipt_of(code)) == plain(term)])
+            found |= Q(
+                pk__in=[pk for pk, code in rows if normalize_receipt(receipt_of(code)) == normalize_receipt(term)]
+            )
         return queryset.filter(found), False
 
     def get_actions(self, request):
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
-        return actions if may(request, Action.DECIDE) else {}
+        return actions if is_request_allowed(request, Action.MANAGE_ASSIGNMENTS) else {}
 
     @admin.display(description="code", ordering="code")
-    def short(self, assignment):
+    def short_code(self, assignment):
         return assignment.code[:8]
 
     @admin.display(description="arm")
@@ -151,7 +164,7 @@ class AssignmentAdmin(ReadOnly):
         return assignment.batch.arm.name if assignment.batch_id else "–"
 
     @admin.display(description="state")
-    def stands(self, assignment):
+    def state(self, assignment):
         return state_of(assignment)
 
     @admin.display(description="excluded")
@@ -163,11 +176,11 @@ class AssignmentAdmin(ReadOnly):
         return assignment.trust
 
     @admin.display(description="came by", ordering="recruitment")
-    def came_by(self, assignment):
+    def link_key(self, assignment):
         return assignment.recruitment.key if assignment.recruitment_id else "–"
 
     @admin.display(description="came", ordering="claimed_at")
-    def came(self, assignment):
+    def claimed(self, assignment):
         return date(assignment.claimed_at, "DATETIME_FORMAT")
 
     @admin.display(description="submitted", ordering="submitted_at")
@@ -191,7 +204,7 @@ class AssignmentAdmin(ReadOnly):
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         if request.method != "GET":
             return HttpResponseNotAllowed(["GET"])
-        may_edit = may(request, Action.DECIDE, assignment.study_id)
+        may_edit = is_request_allowed(request, Action.MANAGE_ASSIGNMENTS, assignment.study_id)
         visits = list(assignment.visits.order_by("pk"))
         context = {
             **self.admin_site.each_context(request),
@@ -199,12 +212,12 @@ class AssignmentAdmin(ReadOnly):
             "subtitle": assignment.study.title,
             "study": assignment.study,
             "opts": self.opts,
-            "life": life.line(assignment.study),
+            "life": life.workflow_steps(assignment.study),
             "assignment": assignment,
             "state": state_of(assignment),
             "arm": self.arm(assignment),
             "receipt": receipt_of(assignment.code),
-            "visits": [(visit, page_words(visit.key)) for visit in visits],
+            "visits": [(visit, describe_page_key(visit.key)) for visit in visits],
             "answers": _answers(assignment, visits),
             "exclusions": assignment.exclusions.filter(reverses=None)
             .select_related("by")
@@ -230,7 +243,7 @@ class AssignmentAdmin(ReadOnly):
 
     def exclude_page(self, request, codes, form=None, status=200):
         rows = list(
-            visible(request.user, Assignment.objects.filter(code__in=codes), Action.DECIDE)
+            filter_allowed(request.user, Assignment.objects.filter(code__in=codes), Action.MANAGE_ASSIGNMENTS)
             .select_related("study")
             .order_by("pk")
         )
@@ -244,7 +257,7 @@ class AssignmentAdmin(ReadOnly):
             "subtitle": study.title,
             "study": study,
             "opts": self.opts,
-            "life": life.line(study),
+            "life": life.workflow_steps(study),
             "rows": rows,
             "form": form or ExcludeForm(),
             "back": f"{reverse('admin:annotators_assignment_changelist')}?study={study.pk}",
@@ -258,35 +271,39 @@ class AssignmentAdmin(ReadOnly):
         if request.method != "POST":
             return self.exclude_page(request, codes)
         form = ExcludeForm(request.POST)
-        rows = visible(request.user, Assignment.objects.filter(code__in=codes), Action.DECIDE).select_related("study")
+        rows = filter_allowed(
+            request.user, Assignment.objects.filter(code__in=codes), Action.MANAGE_ASSIGNMENTS
+        ).select_related("study")
         if not form.is_valid():
             return self.exclude_page(request, codes, form, 422)
         chosen = list(rows)
         words = form.cleaned_data
         try:
             made = exclude(chosen, words["reason"], request.user, words["note"], words["reopen"])
-        except NotNow as refused:
+        except ActionRefused as refused:
             form.add_error(None, str(refused))
             return self.exclude_page(request, codes, form, 422)
-        messages.success(request, _excluded_words(made, len(chosen), words["reopen"]))
+        messages.success(request, _exclusion_message(made, len(chosen), words["reopen"]))
         return HttpResponseRedirect(f"{reverse('admin:annotators_assignment_changelist')}?study={chosen[0].study_id}")
 
     def reverse_view(self, request, pk):
-        exclusion = get_row(request.user, Action.DECIDE, Exclusion.objects.select_related("assignment__study"), pk=pk)
+        exclusion = get_row(
+            request.user, Action.MANAGE_ASSIGNMENTS, Exclusion.objects.select_related("assignment__study"), pk=pk
+        )
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         form = NoteForm(request.POST)
         try:
             if not form.is_valid():
-                raise NotNow(" ".join(message for errors in form.errors.values() for message in errors))
+                raise ActionRefused(" ".join(message for errors in form.errors.values() for message in errors))
             reverse_exclusion(exclusion, request.user, form.cleaned_data["note"])
             messages.success(request, "The exclusion is taken back: the assignment counts again.")
-        except NotNow as refused:
+        except ActionRefused as refused:
             messages.error(request, str(refused))
         return HttpResponseRedirect(reverse("admin:annotators_assignment_change", args=[exclusion.assignment_id]))
 
     def release_view(self, request, pk):
-        assignment = get_row(request.user, Action.DECIDE, Assignment.objects.select_related("study"), pk=pk)
+        assignment = get_row(request.user, Action.MANAGE_ASSIGNMENTS, Assignment.objects.select_related("study"), pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         try:
@@ -294,17 +311,17 @@ class AssignmentAdmin(ReadOnly):
             messages.success(
                 request, "The place is free again. If the person comes back while it is, they get it back."
             )
-        except NotNow as refused:
+        except ActionRefused as refused:
             messages.error(request, str(refused))
         return HttpResponseRedirect(reverse("admin:annotators_assignment_change", args=[assignment.pk]))
 
 
-def _excluded_words(made: list[Exclusion], chosen: int, is_reopened: bool) -> str:
+def _exclusion_message(made: list[Exclusion], chosen: int, is_reopened: bool) -> str:
     """What was excluded, what became of the places, and what was excluded before."""
     said = []
     if made:
         study = Study.objects.get(pk=made[0].assignment.study_id)
-        said += [f"{len(made)} excluded.", became_of_places(study, len(made), is_reopened)]
+        said += [f"{len(made)} excluded.", describe_excluded_places(study, len(made), is_reopened)]
     if passed := chosen - len(made):
         were = "1 was" if passed == 1 else f"{passed} were"
         said.append(f"{were} excluded before, so nothing changed for {'it' if passed == 1 else 'them'}.")

@@ -9,28 +9,28 @@ from django.template.loader import render_to_string
 from django.urls import path, reverse
 from django.utils.html import escape
 
-from annotators.pages.sequence import page_words
-from annotators.pay.verdicts.appeals import open_appeals
+from annotators.pages.sequence import describe_page_key
+from annotators.pay.verdicts.appeals import unanswered_appeals
 from annotators.places import monitor
-from annotators.places.evidence import evidence_of
-from annotators.places.exclude import handle
-from annotators.places.tries import throw_away, try_out
+from annotators.places.evidence import latest_stopping_figures
+from annotators.places.exclude import mark_inquiry_handled
+from annotators.places.tries import delete_test_runs, start_test_run
 from studies.access import Action, get_study
 from studies.admin import acts, life, study_page
-from studies.admin.access import ReadOnly, may
+from studies.admin.access import ReadOnlyAdmin, is_request_allowed
 from studies.models import Study
 from studies.services import lifecycle
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
 from ..models import Inquiry
 from ..pay import hourly
-from ..views.replies import policy
-from .preview import inert, preview
+from ..views.replies import content_security_policy
+from .preview import make_inert_html, preview
 from .recruitment import LINKS_SHOWN, links_of
 
 
 @admin.register(Inquiry)
-class InquiryAdmin(ReadOnly):
+class InquiryAdmin(ReadOnlyAdmin):
     """Registered for the addresses of its pages; its rows are read on the collecting page."""
 
     def has_module_permission(self, request):
@@ -43,35 +43,35 @@ class InquiryAdmin(ReadOnly):
         wrap = self.admin_site.admin_view
         return [
             path("study/<int:pk>/collecting/", wrap(self.collecting), name="annotators_collecting"),
-            path("study/<int:pk>/inbox/<int:inquiry>/", wrap(self.handle), name="annotators_handle"),
+            path("study/<int:pk>/inbox/<int:inquiry>/", wrap(self.handle_view), name="annotators_handle"),
             path("study/<int:pk>/preview/", wrap(self.preview_view), name="annotators_preview"),
             path("study/<int:pk>/preview/<str:key>/", wrap(self.preview_view), name="annotators_preview_page"),
-            path("study/<int:pk>/try/", wrap(self.try_view), name="annotators_try"),
-            path("study/<int:pk>/tries/clear/", wrap(self.clear_view), name="annotators_clear_tries"),
+            path("study/<int:pk>/try/", wrap(self.start_test_run_view), name="annotators_try"),
+            path("study/<int:pk>/tries/clear/", wrap(self.delete_test_runs_view), name="annotators_clear_tries"),
             *super().get_urls(),
         ]
 
     # Collecting
 
     def collecting(self, request, pk):
-        study = get_study(request.user, Action.LOOK, pk=pk)
-        total, arms = monitor.places(study)
-        everybody, by_arm = hourly.pay_an_hour(study)
+        study = get_study(request.user, Action.VIEW, pk=pk)
+        total, arms = monitor.count_places_by_arm(study)
+        everybody, by_arm = hourly.pay_overall_and_by_arm(study)
         recruitments = list(study.recruitments.order_by("pk"))
-        may_edit = may(request, Action.RECRUIT, study.pk)
+        may_edit = is_request_allowed(request, Action.RECRUIT, study.pk)
         inquiries = list(monitor.inquiries(study)[:200])
-        looked, evidence = evidence_of(study)
+        looked, evidence = latest_stopping_figures(study)
         context = {
             "title": "Collecting",
             "total": total,
             "counted": total.submitted - (total.replaced if study.target_kind == Study.Target.KEPT else 0),
             "arms": arms if len(arms) > 1 else [],
             "robots": study.assignments.filter(origin="robot", submitted_at__isnull=False).count(),
-            "days": monitor.days(study),
-            "pace": monitor.pace(study),
+            "days": monitor.count_by_day(study),
+            "pace": monitor.median_times(study),
             "comments": list(monitor.comments(study)),
-            "appeals": list(open_appeals(recruitments)),
-            "inquiries": [(one, page_words(one.page_key)) for one in inquiries],
+            "appeals": list(unanswered_appeals(recruitments)),
+            "inquiries": [(one, describe_page_key(one.page_key)) for one in inquiries],
             "waiting": sum(one.handled_at is None for one in inquiries),
             "recruitments": [
                 (one, (links := links_of(one) if may_edit else [])[:3], max(0, len(links) - 3)) for one in recruitments
@@ -83,29 +83,29 @@ class InquiryAdmin(ReadOnly):
             "is_blind": study.is_draft or study.is_blind,
             "looked": looked,
             "evidence": evidence,
-            "acts": acts.offered(request, study),
+            "acts": acts.available_acts(request, study),
             "closing_words": life.closing_words(study),
             "per_hour_aim": study.wage_per_hour,
             "everybody": everybody,
-            "pay_warning": hourly.warning_of(study, by_arm),
-            "is_capped": study.cap is not None and lifecycle.open_places(study) >= study.cap,
+            "pay_warning": hourly.wage_warning(study, by_arm),
+            "is_capped": study.cap is not None and lifecycle.count_open_places(study) >= study.cap,
         }
         return study_page.render(request, self.admin_site, "admin/annotators/collecting.html", study, context)
 
-    def handle(self, request, pk, inquiry):
+    def handle_view(self, request, pk, inquiry):
         """Mark an inquiry as handled, or not."""
-        study = get_study(request.user, Action.DECIDE, pk=pk)
+        study = get_study(request.user, Action.MANAGE_ASSIGNMENTS, pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         chosen = get_object_or_404(Inquiry, assignment__study=study, pk=inquiry)
-        handle(chosen, request.user, "again" not in request.POST)
+        mark_inquiry_handled(chosen, request.user, "again" not in request.POST)
         return HttpResponseRedirect(f"{reverse('admin:annotators_collecting', args=[study.pk])}#inbox")
 
     # Preview and tries
 
     def preview_view(self, request, pk, key=""):
         """One page as an annotator will see it. Whatever is sent from it is thrown away."""
-        study = get_study(request.user, Action.LOOK, pk=pk)
+        study = get_study(request.user, Action.VIEW, pk=pk)
         arms = list(study.arms.order_by("name"))
         arm = next((one for one in arms if str(one.pk) == request.GET.get("arm", "")), None)
         query = f"?arm={arm.pk}" if arm else ""
@@ -119,7 +119,7 @@ class InquiryAdmin(ReadOnly):
             return HttpResponseRedirect(address(key) if key else address("landing"))
         try:
             page = preview(request, study, key, arm)
-        except NotNow as refused:
+        except ActionRefused as refused:
             messages.warning(request, f"There is nothing to preview yet. {refused}")
             return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
         except KeyError:
@@ -139,7 +139,7 @@ class InquiryAdmin(ReadOnly):
                 "here": reverse("admin:annotators_preview_page", args=[study.pk, page.key]),
                 "home": reverse("admin:studies_study_change", args=[study.pk]),
                 "try_url": reverse("admin:annotators_try", args=[study.pk])
-                if study.is_draft and may(request, Action.EDIT, study.pk)
+                if study.is_draft and is_request_allowed(request, Action.EDIT, study.pk)
                 else "",
             },
             request,
@@ -149,20 +149,20 @@ class InquiryAdmin(ReadOnly):
         def image(name):
             return reverse("admin:studies_media", args=[study.pk, name]) if name else ""
 
-        response = HttpResponse(inert(page, address, image, bar, head, get_token(request)))
-        response.headers["Content-Security-Policy"] = policy()
+        response = HttpResponse(make_inert_html(page, address, image, bar, head, get_token(request)))
+        response.headers["Content-Security-Policy"] = content_security_policy()
         response.headers["Cache-Control"] = "no-store"
         return response
 
-    def try_view(self, request, pk):
+    def start_test_run_view(self, request, pk):
         """Take part for real, marked as a test. GET says what that is."""
         study = get_study(request.user, Action.EDIT, pk=pk)
         if request.method == "POST":
             arm = next((one for one in study.arms.all() if str(one.pk) == request.POST.get("arm", "")), None)
             try:
-                assignment = try_out(study, request.user, arm)
+                assignment = start_test_run(study, request.user, arm)
                 return HttpResponseRedirect(f"/p/{assignment.code}/")
-            except (NotNow, ValueError, TypeError) as refused:
+            except (ActionRefused, ValueError, TypeError) as refused:
                 messages.warning(request, f"It cannot be tried out yet. {refused}")
                 return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
         context = {
@@ -174,14 +174,14 @@ class InquiryAdmin(ReadOnly):
         }
         return study_page.render(request, self.admin_site, "admin/annotators/try.html", study, context)
 
-    def clear_view(self, request, pk):
+    def delete_test_runs_view(self, request, pk):
         study = get_study(request.user, Action.EDIT, pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         try:
-            n = throw_away(study, request.user)
+            n = delete_test_runs(study, request.user)
             words = f"{n} tries are deleted, with their answers." if n != 1 else "One try is deleted."
             messages.success(request, words)
-        except NotNow as refused:
+        except ActionRefused as refused:
             messages.warning(request, str(refused))
         return HttpResponseRedirect(reverse("admin:annotators_try", args=[study.pk]))

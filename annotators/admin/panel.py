@@ -6,47 +6,60 @@ from django.contrib import messages
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
 
-from annotators.models.identity import OF_PERSON, name_submissions, panel_ids, submission_id, whole_ids
+from annotators.models.identity import (
+    PERSON_PREFIX,
+    attach_display_ids,
+    external_ids_with_person,
+    get_person_ids,
+    submission_id_at_panel,
+)
 from annotators.pay.verdicts import approving
-from annotators.pay.verdicts.appeals import open_appeals
-from annotators.places.monitor import progress_of_pages
+from annotators.pay.verdicts.appeals import unanswered_appeals
+from annotators.places.monitor import count_recorded_pages
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
 from annotators.recruitment.panels import BulkText, Order, alerts, pools, rehearsing, rounds, sync
-from annotators.recruitment.panels.arrivals import doubted
-from annotators.recruitment.panels.news import source_of
-from annotators.recruitment.panels.orders import cancel, decide
+from annotators.recruitment.panels.arrivals import doubtful_arrivals
+from annotators.recruitment.panels.news import event_source
+from annotators.recruitment.panels.orders import cancel_order, resolve_order
 from annotators.recruitment.panels.publishing import (
-    Cost,
-    hindrances,
-    link_of,
-    per_hour,
+    RewardCost,
+    panel_entry_url,
     publish,
-    stop,
-    warnings,
+    publishing_obstacles,
+    publishing_warnings,
+    reward_per_hour,
+    stop_task,
 )
 from annotators.recruitment.panels.reconcile import (
-    CLASSES,
-    NEEDS_A_PERSON,
-    counts,
-    read_file,
-    same_receipt,
-    unseen,
-    with_class,
+    MATCH_STATUSES,
+    NEEDS_REVIEW,
+    import_panel_file,
+    is_same_receipt,
+    match_status_counts,
+    unseen_assignments,
+    with_match_status,
 )
-from annotators.recruitment.panels.secrets import HOOK, NoService, has_token, keep, names_kept, service_of
+from annotators.recruitment.panels.secrets import (
+    WEBHOOK_SECRET,
+    NoService,
+    has_token,
+    secret_dates,
+    service_of,
+    store_secrets,
+)
 from studies.access import Action, get_row
 from studies.admin import study_page
 from studies.models import Job
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
 from ..models import PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
-from .panel_forms import ExportForm, PlanForm, PublishForm, SecretsForm
+from .panel_forms import PanelFileForm, PlanForm, PublishForm, SecretsForm
 
-ROWS = 100
+MAX_ROWS = 100
 
 
-class PanelPages:
+class PanelAdminMixin:
     """For the admin of recruitments."""
 
     def get_urls(self):
@@ -55,12 +68,12 @@ class PanelPages:
             path("<int:pk>/panel/", wrap(self.panel), name="annotators_panel"),
             path("<int:pk>/panel/rounds/", wrap(self.panel_rounds), name="annotators_panel_rounds"),
             path("<int:pk>/panel/publish/", wrap(self.panel_publish), name="annotators_panel_publish"),
-            path("<int:pk>/panel/task/<int:task>/", wrap(self.panel_task), name="annotators_panel_task"),
-            path("<int:pk>/panel/order/<int:order>/", wrap(self.panel_order), name="annotators_panel_order"),
+            path("<int:pk>/panel/task/<int:task>/", wrap(self.stop_panel_task), name="annotators_panel_task"),
+            path("<int:pk>/panel/order/<int:order>/", wrap(self.resolve_panel_order), name="annotators_panel_order"),
             *super().get_urls(),
         ]
 
-    def _recruitment(self, request, pk, action: Action = Action.PANEL) -> Recruitment:
+    def _get_recruitment_or_404(self, request, pk, action: Action = Action.PANEL) -> Recruitment:
         recruitment = get_row(request.user, action, Recruitment.objects.select_related("study"), pk=pk)
         if recruitment.channel not in REGISTRY:
             raise Http404("There is no such link.")
@@ -68,24 +81,24 @@ class PanelPages:
 
     def panel(self, request, pk):
         """Look; POST keeps secrets, asks the panel, takes in its file, or orders approval of what was sent to both."""
-        recruitment = self._recruitment(request, pk)
+        recruitment = self._get_recruitment_or_404(request, pk)
         channel = REGISTRY[recruitment.channel]
-        secrets, export, looked = SecretsForm(recruitment), ExportForm(), None
+        secrets, export, looked = SecretsForm(recruitment), PanelFileForm(), None
         here = HttpResponseRedirect(reverse("admin:annotators_panel", args=[pk]))
         if request.method == "POST":
             if {"ask", "approve", "listen"} & set(request.POST):
-                return self._ask(request, recruitment, here)
+                return self._request_sync(request, recruitment, here)
             if "keep" in request.POST and channel.secrets:
                 secrets = SecretsForm(recruitment, request.POST)
                 if secrets.is_valid():
                     if changes := secrets.changes():
-                        keep(recruitment, changes, by=request.user)
+                        store_secrets(recruitment, changes, by=request.user)
                         messages.success(request, "Kept. It is enciphered, and no page shows it again.")
                     return here
             elif channel.takes_file(recruitment):
-                export = ExportForm(request.POST, request.FILES)
+                export = PanelFileForm(request.POST, request.FILES)
                 if export.is_valid():
-                    looked = self._taken_in(request, recruitment, export)
+                    looked = self._import_file(request, recruitment, export)
                     if looked is not None and "take" in request.POST:
                         messages.success(request, f"{looked.seen} submission{'' if looked.seen == 1 else 's'} read.")
                         return here
@@ -99,40 +112,42 @@ class PanelPages:
             status=status,
         )
 
-    def _ask(self, request, recruitment, here):
+    def _request_sync(self, request, recruitment, here):
         try:
             service_of(recruitment)
         except NoService as words:
             messages.warning(request, str(words))
         else:
             wished = {"approves": "approve" in request.POST, "listens": "listen" in request.POST}
-            sync.ask_soon(recruitment, by=request.user, **wished)
+            sync.schedule_sync(recruitment, by=request.user, **wished)
             messages.success(request, "The panel is being asked. Load this page again in a moment.")
         return here
 
-    def _taken_in(self, request, recruitment, form):
+    def _import_file(self, request, recruitment, form):
         try:
-            return read_file(recruitment, form.cleaned_data["file"], request.user, is_dry="take" not in request.POST)
+            return import_panel_file(
+                recruitment, form.cleaned_data["file"], request.user, dry_run="take" not in request.POST
+            )
         except ValueError as refused:
             form.add_error("file", str(refused))
             return None
 
     def _context(self, recruitment, channel, secrets, export, looked) -> dict:
-        found = counts(recruitment)
+        found = match_status_counts(recruitment)
         doubtful = list(
-            with_class(recruitment)
-            .filter(standing__in=NEEDS_A_PERSON)
+            with_match_status(recruitment)
+            .filter(standing__in=NEEDS_REVIEW)
             .select_related("assignment")
-            .order_by("pk")[:ROWS]
+            .order_by("pk")[:MAX_ROWS]
         )
         people = [(row.assignment, row.standing, row) for row in doubtful]
-        people += [(assignment, standing, None) for assignment, standing in unseen(recruitment)[:ROWS]]
-        pages = progress_of_pages([one for one, _, _ in people if one is not None])
+        people += [(assignment, standing, None) for assignment, standing in unseen_assignments(recruitment)[:MAX_ROWS]]
+        pages = count_recorded_pages([one for one, _, _ in people if one is not None])
         may_ask = has_token(recruitment)
         orders = PanelOrder.objects.filter(recruitment=recruitment).select_related("submission__assignment")
-        orders = list(orders.order_by("-pk")[:ROWS])
-        name_submissions([*doubtful, *(order.submission for order in orders if order.submission)])
-        ids = panel_ids({row.annotator_id for row in doubtful if row.receipt and row.assignment_id})
+        orders = list(orders.order_by("-pk")[:MAX_ROWS])
+        attach_display_ids([*doubtful, *(order.submission for order in orders if order.submission)])
+        ids = get_person_ids({row.annotator_id for row in doubtful if row.receipt and row.assignment_id})
         return {
             "title": "Panel",
             "recruitment": recruitment,
@@ -140,40 +155,49 @@ class PanelPages:
             "secrets": secrets,
             "export": export,
             "looked": looked,
-            "looked_classes": _told(looked.classes) if looked else [],
-            "classes": _told(found),
+            "looked_classes": _class_rows(looked.classes) if looked else [],
+            "classes": _class_rows(found),
             "matched": found.get("matched", 0),
-            "to_approve": approving.to_approve(recruitment).count() if may_ask else 0,
-            "bulk": _bulk(recruitment, channel) if found.get("matched") else [],
-            "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:ROWS]),
+            "to_approve": approving.submissions_to_approve(recruitment).count() if may_ask else 0,
+            "bulk": _bulk_approval_texts(recruitment, channel) if found.get("matched") else [],
+            "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:MAX_ROWS]),
             "people": [
-                (one, CLASSES[standing], row, pages.get(one.pk) if one else None, _entered(recruitment, row, ids))
+                (
+                    one,
+                    MATCH_STATUSES[standing],
+                    row,
+                    pages.get(one.pk) if one else None,
+                    _describe_entered_code(recruitment, row, ids),
+                )
                 for one, standing, row in people
             ],
             "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
-            "kept_out": pools.standing(recruitment) if pools.lists_for(recruitment) and may_ask else None,
-            "alerts": alerts.alerts(recruitment),
-            "doubted": doubted(recruitment),
+            "kept_out": pools.blocklist_status(recruitment) if pools.blocklist_names(recruitment) and may_ask else None,
+            "alerts": alerts.find_alerts(recruitment),
+            "doubted": doubtful_arrivals(recruitment),
             "orders": orders,
             "has_service": bool(channel.secrets),
             "takes_file": channel.takes_file(recruitment),
             "may_ask": may_ask,
             "may_publish": channel.publishes and may_ask,
-            "may_listen": channel.sends_messages and may_ask,
-            "listens_since": names_kept(recruitment).get(HOOK),
-            "last_message": PanelEvent.objects.filter(source=source_of(recruitment)).order_by("pk").last(),
+            "may_listen": channel.sends_webhooks and may_ask,
+            "listens_since": secret_dates(recruitment).get(WEBHOOK_SECRET),
+            "last_message": PanelEvent.objects.filter(source=event_source(recruitment)).order_by("pk").last(),
             "matched_rows": list(
-                with_class(recruitment).filter(standing="matched").select_related("assignment").order_by("pk")[:ROWS]
+                with_match_status(recruitment)
+                .filter(standing="matched")
+                .select_related("assignment")
+                .order_by("pk")[:MAX_ROWS]
             ),
-            "appeals": list(open_appeals([recruitment])),
-            "rehearsed": rehearsing.of(recruitment).first(),
-            "usual_people": rehearsing.USUAL,
+            "appeals": list(unanswered_appeals([recruitment])),
+            "rehearsed": rehearsing.rehearsals_of(recruitment).first(),
+            "usual_people": rehearsing.DEFAULT_PEOPLE,
             "job": Job.objects.filter(kind=sync.KIND, arguments__recruitment=recruitment.pk).first(),
         }
 
     def panel_publish(self, request, pk):
         """What publishing costs and what speaks against it; published is only what was shown."""
-        recruitment = self._recruitment(request, pk)
+        recruitment = self._get_recruitment_or_404(request, pk)
         if not REGISTRY[recruitment.channel].publishes or not has_token(recruitment):
             raise Http404("Nothing can be published from here.")
         form, cost, told = PublishForm(recruitment), None, []
@@ -182,10 +206,10 @@ class PanelPages:
             if form.is_valid():
                 wanted = {name: value for name, value in form.cleaned_data.items() if name != "seen"}
                 was_shown = form.cleaned_data["seen"] == form.shown
-                if "publish" in request.POST and was_shown and self._published(request, recruitment, wanted):
+                if "publish" in request.POST and was_shown and self._try_publish(request, recruitment, wanted):
                     return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
-                cost = Cost(wanted["places"], wanted["reward"])
-                told = warnings(recruitment, wanted["reward"], wanted["minutes"], wanted["places"])
+                cost = RewardCost(wanted["places"], wanted["reward"])
+                told = publishing_warnings(recruitment, wanted["reward"], wanted["minutes"], wanted["places"])
                 form.data["seen"] = form.shown
         context = {
             "title": "Publish at the panel",
@@ -194,10 +218,10 @@ class PanelPages:
             "form": form,
             "cost": cost,
             "warnings": told,
-            "hindrances": hindrances(recruitment),
-            "link": link_of(recruitment),
+            "hindrances": publishing_obstacles(recruitment),
+            "link": panel_entry_url(recruitment),
             "currency": recruitment.currency or recruitment.study.currency,
-            "hourly": per_hour(form.cleaned_data["reward"], form.cleaned_data["minutes"]) if cost else None,
+            "hourly": reward_per_hour(form.cleaned_data["reward"], form.cleaned_data["minutes"]) if cost else None,
         }
         return study_page.render(
             request,
@@ -208,25 +232,25 @@ class PanelPages:
             status=400 if form.errors else 200,
         )
 
-    def _published(self, request, recruitment, wanted) -> bool:
+    def _try_publish(self, request, recruitment, wanted) -> bool:
         try:
             publish(recruitment, by=request.user, currency=recruitment.currency or recruitment.study.currency, **wanted)
-        except NotNow as words:
+        except ActionRefused as words:
             messages.warning(request, str(words))
             return False
-        sync.ask_soon(recruitment, by=request.user)
+        sync.schedule_sync(recruitment, by=request.user)
         messages.success(request, "The order to publish is given. Load this page again in a moment.")
         return True
 
     def panel_rounds(self, request, pk):
         """How places go out. POST declares it, or lets a round be ordered again that the panel refused."""
-        recruitment = self._recruitment(request, pk)
+        recruitment = self._get_recruitment_or_404(request, pk)
         if not REGISTRY[recruitment.channel].publishes or not has_token(recruitment):
             raise Http404("Nothing can be published from here.")
         form, here = PlanForm(recruitment), reverse("admin:annotators_panel_rounds", args=[pk])
         if "again" in request.POST:
-            if rounds.try_again(recruitment, request.user):
-                sync.ask_soon(recruitment, by=request.user)
+            if rounds.retry_refused_round(recruitment, request.user):
+                sync.schedule_sync(recruitment, by=request.user)
                 messages.success(request, "The round is ordered again. Load this page again in a moment.")
             else:
                 messages.warning(request, "No round was refused: the panel may have taken it meanwhile.")
@@ -234,18 +258,18 @@ class PanelPages:
         if request.method == "POST":
             form = PlanForm(recruitment, request.POST)
             if form.is_valid():
-                rounds.plan(recruitment, by=request.user, **form.cleaned_data)
+                rounds.save_plan(recruitment, by=request.user, **form.cleaned_data)
                 messages.success(request, "Declared. The next look at the panel follows it.")
                 return HttpResponseRedirect(here)
         made = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
-        task = rounds.task_of(recruitment)
+        task = rounds.newest_published_task(recruitment)
         context = {
             "title": "Rounds",
             "recruitment": recruitment,
             "form": form,
             "plan": made,
-            "now": rounds.standing(made) if made else None,
-            "may_try_again": bool(task and rounds.is_refused(task)),
+            "now": rounds.round_status(made) if made else None,
+            "may_try_again": bool(task and rounds.is_last_round_refused(task)),
             "cap": recruitment.study.cap,
         }
         template = "admin/annotators/rounds.html"
@@ -253,32 +277,32 @@ class PanelPages:
             request, self.admin_site, template, recruitment.study, context, status=400 if form.errors else 200
         )
 
-    def panel_task(self, request, pk, task):
+    def stop_panel_task(self, request, pk, task):
         """POST: nobody new shall come from this task."""
-        recruitment = self._recruitment(request, pk)
+        recruitment = self._get_recruitment_or_404(request, pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         row = PanelTask.objects.select_related("recruitment__study").filter(recruitment=recruitment, pk=task).first()
         if row is None:
             raise Http404("There is no such task.")
-        stop(row, by=request.user)
+        stop_task(row, by=request.user)
         if has_token(recruitment):
-            sync.ask_soon(recruitment, by=request.user)
+            sync.schedule_sync(recruitment, by=request.user)
         messages.success(request, "The order to stop is given. Who is at work can finish.")
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
 
-    def panel_order(self, request, pk, order):
+    def resolve_panel_order(self, request, pk, order):
         """POST: take an order back, or say what became of one of which nobody knows."""
-        recruitment = self._recruitment(request, pk)
+        recruitment = self._get_recruitment_or_404(request, pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         row = PanelOrder.objects.select_related("recruitment__study").filter(recruitment=recruitment, pk=order).first()
         if row is None:
             raise Http404("There is no such order.")
         if "cancel" in request.POST:
-            is_done = cancel(row, by=request.user)
+            is_done = cancel_order(row, by=request.user)
         elif request.POST.get("carried_out") in ("yes", "no"):
-            is_done = decide(row, request.POST["carried_out"] == "yes", request.user)
+            is_done = resolve_order(row, request.POST["carried_out"] == "yes", request.user)
         else:
             is_done = False
         if not is_done:
@@ -286,16 +310,19 @@ class PanelPages:
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
 
 
-def _entered(recruitment: Recruitment, row: PanelSubmission | None, people: Mapping[int, str]) -> str:
+def _describe_entered_code(recruitment: Recruitment, row: PanelSubmission | None, people: Mapping[int, str]) -> str:
     """What the code says that somebody gave to the panel; '' where none is known."""
     if row is None or not row.receipt:
         return ""
-    if row.receipt.startswith(OF_PERSON):
+    if row.receipt.startswith(PERSON_PREFIX):
         return "their own id at the panel"
     receipt, ids = "", {}
     if row.assignment:
-        receipt, ids = receipt_of(row.assignment.code), whole_ids(row.assignment, people.get(row.annotator_id, ""))
-    if receipt and same_receipt(row.receipt, receipt):
+        receipt, ids = (
+            receipt_of(row.assignment.code),
+            external_ids_with_person(row.assignment, people.get(row.annotator_id, "")),
+        )
+    if receipt and is_same_receipt(row.receipt, receipt):
         return "the receipt of this work"
     channel = REGISTRY[recruitment.channel]
     codes = {outcome: channel.way_back(recruitment, outcome, ids, receipt).code for outcome in OUTCOMES}
@@ -305,20 +332,20 @@ def _entered(recruitment: Recruitment, row: PanelSubmission | None, people: Mapp
     return f"a code that is none of this link's ({row.receipt})"
 
 
-def _bulk(recruitment: Recruitment, channel) -> list[BulkText]:
+def _bulk_approval_texts(recruitment: Recruitment, channel) -> list[BulkText]:
     """The approval of everybody whose work came both here and there and who is not rejected here, as text for the panel's own form."""
-    rows = approving.undecided(recruitment).select_related("task").order_by("pk")
-    people = panel_ids(rows.values_list("annotator", flat=True))
+    rows = approving.undecided_submissions(recruitment).select_related("task").order_by("pk")
+    people = get_person_ids(rows.values_list("annotator", flat=True))
     orders = {}
     for row in rows:
         if person := people.get(row.annotator_id):
             task = row.task.external_id if row.task else ""
-            values = {"task": task, "submission": submission_id(row, person), "person": person, "message": ""}
+            values = {"task": task, "submission": submission_id_at_panel(row, person), "person": person, "message": ""}
             # The panel's forms know people: whoever sent two works to one task stands there once.
             orders[task, person] = Order("approve", f"approve-{row.pk}", values)
-    return channel.bulk(list(orders.values()))
+    return channel.bulk_texts(list(orders.values()))
 
 
-def _told(found: dict[str, int]) -> list[tuple[int, str, str, bool]]:
+def _class_rows(found: dict[str, int]) -> list[tuple[int, str, str, bool]]:
     """(how many, what, what is to be done, whether a person must)."""
-    return [(n, *CLASSES[name], name in NEEDS_A_PERSON) for name, n in found.items()]
+    return [(n, *MATCH_STATUSES[name], name in NEEDS_REVIEW) for name, n in found.items()]

@@ -3,12 +3,12 @@
 from django import forms
 
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.publishing import published
-from annotators.recruitment.panels.secrets import names_kept
+from annotators.recruitment.panels.publishing import publication_orders
+from annotators.recruitment.panels.secrets import secret_dates
 
 from ..models import PanelPlan, Recruitment
 
-LARGEST = 8 * 1024 * 1024
+MAX_FILE_SIZE = 8 * 1024 * 1024
 
 
 class SecretsForm(forms.Form):
@@ -16,7 +16,7 @@ class SecretsForm(forms.Form):
 
     def __init__(self, recruitment: Recruitment, *args):
         super().__init__(*args)
-        kept = names_kept(recruitment)
+        kept = secret_dates(recruitment)
         for name, label in REGISTRY[recruitment.channel].secrets.items():
             self.fields[name] = forms.CharField(
                 required=False,
@@ -36,14 +36,14 @@ class SecretsForm(forms.Form):
         return {name.removeprefix("forget_"): "" for name in typed if name.startswith("forget_") and typed[name]} | new
 
 
-class ExportForm(forms.Form):
+class PanelFileForm(forms.Form):
     file = forms.FileField(
         label="The file that the panel exports", widget=forms.FileInput(attrs={"accept": ".csv,.txt"})
     )
 
     def clean_file(self):
         file = self.cleaned_data["file"]
-        if file.size > LARGEST:
+        if file.size > MAX_FILE_SIZE:
             raise forms.ValidationError("The file is larger than 8 MB. Export fewer submissions at once.")
         try:
             return file.read().decode("utf-8-sig")
@@ -66,7 +66,7 @@ class PublishForm(forms.Form):
     def __init__(self, recruitment: Recruitment, *args):
         study = recruitment.study
         made = PanelPlan.objects.filter(recruitment=recruitment).first()
-        self.before = published(recruitment).count()
+        self.before = publication_orders(recruitment).count()
         reward = recruitment.reward if recruitment.reward is not None else study.reward
         super().__init__(
             *args,

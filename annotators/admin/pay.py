@@ -12,22 +12,22 @@ from annotators.pay import compensation, files, hourly, keeping, ledger, money, 
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import sync
-from annotators.recruitment.panels.secrets import NoService, names_kept, service_of
+from annotators.recruitment.panels.secrets import NoService, secret_dates, service_of
 from studies.access import Action, get_study
 from studies.admin import study_page
-from studies.admin.access import may
-from studies.services.lifecycle import NotNow
+from studies.admin.access import is_request_allowed
+from studies.services.lifecycle import ActionRefused
 
 from ..models import Payment
 
-ROWS = 400
-LARGEST = 2 * 1024 * 1024
+MAX_ROWS = 400
+MAX_FILE_SIZE = 2 * 1024 * 1024
 
 
 class BonusForm(forms.Form):
     lines = forms.CharField(
         required=False,
-        max_length=LARGEST,
+        max_length=MAX_FILE_SIZE,
         label="receipt, amount, reason",
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
         help_text="One a line, such as: ABCDE-FGHJK,1.50,Your explanation helped us much. The person may read the reason.",
@@ -39,7 +39,7 @@ class BonusForm(forms.Form):
     def clean(self):
         cleaned = super().clean() or {}
         if file := cleaned.get("file"):
-            if file.size > LARGEST:
+            if file.size > MAX_FILE_SIZE:
                 raise forms.ValidationError("The file is larger than 2 MB.")
             try:
                 cleaned["lines"] = file.read().decode("utf-8-sig")
@@ -48,7 +48,7 @@ class BonusForm(forms.Form):
         return cleaned
 
 
-class PayPages:
+class PayAdminMixin:
     """For the admin of recruitments, beside PanelPages."""
 
     def get_urls(self):
@@ -62,25 +62,25 @@ class PayPages:
 
     def study_pay(self, request, pk):
         """What the work takes and comes to an hour, by arm, and what each link costs."""
-        study = get_study(request.user, Action.LOOK, pk=pk)
-        arms = hourly.arms_of(study)
+        study = get_study(request.user, Action.VIEW, pk=pk)
+        arms = hourly.pay_by_arm(study)
         links = list(study.recruitments.order_by("pk"))
         for one in links:
             one.study = study
-        sums = [(one, money.money_of(one)) for one in links]
+        sums = [(one, money.link_cost(one)) for one in links]
         context = {
             "title": "Pay",
             "arms": arms,
             "chart": hourly.chart_of(arms, study.wage_per_hour),
-            "warning": hourly.warning_of(study, arms),
+            "warning": hourly.wage_warning(study, arms),
             "links": sums,
-            "unwritten": any(one.unwritten for _, one in sums),
+            "unwritten": any(one.unsettled for _, one in sums),
         }
         return study_page.render(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
 
     def pay_file(self, request, pk):
         """What is due and is not paid by approving, as a file for whoever pays. It names people by the panel's ids."""
-        recruitment = self._recruitment(request, pk, Action.PAY)
+        recruitment = self._get_recruitment_or_404(request, pk, Action.PAY)
         answer = HttpResponse(files.payment_file(recruitment), content_type="text/csv; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="payments-{recruitment.key}.csv"'
         answer["Cache-Control"] = "private, no-store"
@@ -88,22 +88,22 @@ class PayPages:
 
     def pay(self, request, pk):
         """Look; POST writes down what is due, orders it, marks what was paid, adds bonuses and compensation."""
-        recruitment = self._recruitment(request, pk, Action.PAY if request.method == "POST" else Action.LOOK)
+        recruitment = self._get_recruitment_or_404(request, pk, Action.PAY if request.method == "POST" else Action.VIEW)
         bonus, looked = BonusForm(), None
         if request.method == "POST":
             if "see" in request.POST or "add" in request.POST:
                 bonus = BonusForm(request.POST, request.FILES)
-                looked = self._bonuses(request, recruitment, bonus) if bonus.is_valid() else None
+                looked = self._read_bonuses(request, recruitment, bonus) if bonus.is_valid() else None
                 if looked is not None and "add" in request.POST:
-                    n = ledger.add(recruitment, looked, Payment.Kind.BONUS, request.user)
+                    n = ledger.add_extra_payments(recruitment, looked, Payment.Kind.BONUS, request.user)
                     messages.success(request, f"{n} written down as due.")
-                    return self._here(pk)
+                    return self._redirect_to_due(pk)
             else:
                 try:
-                    messages.success(request, self._done(request, recruitment))
-                except NotNow as words:
+                    messages.success(request, self._perform_action(request, recruitment))
+                except ActionRefused as words:
                     messages.warning(request, str(words))
-                return self._here(pk)
+                return self._redirect_to_due(pk)
         return study_page.render(
             request,
             self.admin_site,
@@ -113,10 +113,10 @@ class PayPages:
             status=400 if bonus.errors else 200,
         )
 
-    def _here(self, pk):
+    def _redirect_to_due(self, pk):
         return HttpResponseRedirect(f"{reverse('admin:annotators_pay', args=[pk])}#due")
 
-    def _bonuses(self, request, recruitment, form):
+    def _read_bonuses(self, request, recruitment, form):
         try:
             return files.read_bonuses(recruitment, form.cleaned_data["lines"])
         except ValueError as faults:
@@ -124,19 +124,22 @@ class PayPages:
                 form.add_error("lines", fault)
             return None
 
-    def _done(self, request, recruitment) -> str:
+    def _perform_action(self, request, recruitment) -> str:
         """What was done, in words. Raises NotNow."""
         if "settle" in request.POST:
-            told = ledger.settle(recruitment, by=request.user)
+            told = ledger.settle_payments(recruitment, by=request.user)
             return f"{told.due} newly due, {told.amount} {told.currency}." if told.due else "Nothing new is due."
         if "order" in request.POST:
             try:
-                n = ledger.order(
-                    recruitment, service_of(recruitment).can, _amount(request.POST.get("total", "")), request.user
+                n = ledger.order_payments(
+                    recruitment,
+                    service_of(recruitment).operations,
+                    _amount(request.POST.get("total", "")),
+                    request.user,
                 )
             except NoService as words:
-                raise NotNow(str(words)) from None
-            sync.ask_soon(recruitment, by=request.user)
+                raise ActionRefused(str(words)) from None
+            sync.schedule_sync(recruitment, by=request.user)
             return f"{n} ordered at the panel. Load this page again in a moment."
         ticked = {
             int(one) for one in request.POST.getlist("payment") if one.isascii() and one.isdigit() and len(one) < 19
@@ -144,66 +147,66 @@ class PayPages:
         if "paid" in request.POST:
             return f"{ledger.mark_paid(recruitment, ticked, request.user)} marked as paid."
         if "cancel" in request.POST:
-            return f"{sum(ledger.cancel(recruitment, one, request.user) for one in sorted(ticked))} taken back."
+            return f"{sum(ledger.cancel_extra_payment(recruitment, one, request.user) for one in sorted(ticked))} taken back."
         if "compensate" in request.POST:
-            return f"{compensation.compensate(recruitment, ticked, request.user)} to be paid by hand."
-        raise NotNow("Nothing was asked for.")
+            return f"{compensation.compensate_unsent_rewards(recruitment, ticked, request.user)} to be paid by hand."
+        raise ActionRefused("Nothing was asked for.")
 
     def _pay_context(self, request, recruitment, bonus, looked) -> dict:
-        may_edit = may(request, Action.PAY, recruitment.study_id)
+        may_edit = is_request_allowed(request, Action.PAY, recruitment.study_id)
         due = (
             ledger.payments_of(recruitment).filter(state=Payment.State.DUE).select_related("assignment").order_by("pk")
         )
-        unsent = compensation.unsent(recruitment)[:ROWS]
+        unsent = compensation.unsent_rewards(recruitment)[:MAX_ROWS]
         all_by_hand = due.exclude(way=Payment.Way.APPROVAL)
-        by_hand = list(all_by_hand[:ROWS])
+        by_hand = list(all_by_hand[:MAX_ROWS])
         can: frozenset[str] = frozenset()
-        if may_edit and names_kept(recruitment):
+        if may_edit and secret_dates(recruitment):
             try:
-                can = service_of(recruitment).can
+                can = service_of(recruitment).operations
             except NoService:
                 can = frozenset()
-        orders = list(ledger.to_order(recruitment, can)) if can else []
+        orders = list(ledger.orderable_payments(recruitment, can)) if can else []
         ended = (
             ledger.payments_of(recruitment)
             .exclude(state=Payment.State.DUE)
             .select_related("assignment")
             .order_by("-pk")
         )
-        ended_shown = list(ended[:ROWS])
-        sums, channel = money.money_of(recruitment), REGISTRY[recruitment.channel]
+        ended_shown = list(ended[:MAX_ROWS])
+        sums, channel = money.link_cost(recruitment), REGISTRY[recruitment.channel]
         return {
             "title": "Pay",
             "recruitment": recruitment,
             "channel": channel,
             "may_edit": may_edit,
             "money": sums,
-            "due_more": _more(all_by_hand, by_hand),
-            "ended_more": _more(ended, ended_shown),
+            "due_more": _count_hidden(all_by_hand, by_hand),
+            "ended_more": _count_hidden(ended, ended_shown),
             "due": [(row, receipt_of(row.assignment.code)) for row in by_hand],
             "n_approval": due.filter(way=Payment.Way.APPROVAL).count(),
             "unsent": [(row, receipt_of(row.assignment.code)) for row in unsent],
             "ended": [(row, receipt_of(row.assignment.code)) for row in ended_shown],
             "orders": orders,
             "orders_total": ledger.total_of(orders),
-            "bulk": files.bulk_of(recruitment) if may_edit else [],
+            "bulk": files.bulk_payment_texts(recruitment) if may_edit else [],
             "bonus": bonus,
             "looked": looked,
             "looked_total": sum((one.amount for one in looked), Decimal(0)) if looked else None,
             "currency": sums.currency,
-            "early": promises.lines_of(recruitment, sums.currency, promises.terms_of(recruitment).newest),
-            "missing": promises.missing(recruitment),
-            "kept": keeping.kept_of(recruitment),
+            "early": promises.promise_lines(recruitment, sums.currency, promises.terms_of(recruitment).newest_wording),
+            "missing": promises.undeclared_outcome_labels(recruitment),
+            "kept": keeping.retained_ids(recruitment),
         }
 
 
-def _more(rows: QuerySet[Payment], shown: list[Payment]) -> int:
+def _count_hidden(rows: QuerySet[Payment], shown: list[Payment]) -> int:
     """How many are not shown. Counted only where a page is full."""
-    return rows.count() - len(shown) if len(shown) == ROWS else 0
+    return rows.count() - len(shown) if len(shown) == MAX_ROWS else 0
 
 
 def _amount(typed: str) -> Decimal:
     try:
         return Decimal(typed.strip())
     except InvalidOperation:
-        raise NotNow("Type the total as it is shown, such as 12.50. Nothing was ordered.") from None
+        raise ActionRefused("Type the total as it is shown, such as 12.50. Nothing was ordered.") from None

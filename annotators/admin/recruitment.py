@@ -8,22 +8,22 @@ from django.urls import path, reverse
 
 from annotators.participation import recruiting
 from annotators.recruitment.channels import REGISTRY
-from studies.access import Action, get_row, visible
+from studies.access import Action, filter_allowed, get_row
 from studies.admin import life
-from studies.admin.access import Scoped, VisibleStudies, may
-from studies.admin.forms.fields import RowChoice, RowChoices, moment_field
-from studies.admin.forms.settings import WithSettings, settings_fields, settings_parts, with_settings
+from studies.admin.access import StudyFilter, StudyScopedAdmin, is_request_allowed
+from studies.admin.forms.fields import RowChoiceField, RowMultipleChoiceField, moment_field
+from studies.admin.forms.settings import SettingsFormMixin, build_settings_form, settings_fields, settings_fieldsets
 from studies.admin.forms.words import CleanWords
 from studies.models import Study
 
 from ..models import Recruitment
 from ..pay import promises
 from . import promising
-from .panel import PanelPages
-from .pay import PayPages
-from .rehearsal import RehearsalPages
-from .sample import SamplePages
-from .verdicts import VerdictPages
+from .panel import PanelAdminMixin
+from .pay import PayAdminMixin
+from .rehearsal import RehearsalAdminMixin
+from .sample import SampleAdminMixin
+from .verdicts import VerdictAdminMixin
 
 LINKS_SHOWN = 20
 
@@ -43,7 +43,7 @@ class AddRecruitmentForm(CleanWords, forms.ModelForm):
         field.widget = forms.RadioSelect(choices=field.choices)
 
 
-class RecruitmentForm(promising.Promising, WithSettings):
+class RecruitmentForm(promising.PromisesFormMixin, SettingsFormMixin):
     # A channel reads what is stored and knows no defaults.
     stores_defaults = True
 
@@ -69,13 +69,15 @@ class RecruitmentForm(promising.Promising, WithSettings):
 
 
 @admin.register(Recruitment)
-class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, PanelPages, Scoped):
+class RecruitmentAdmin(
+    RehearsalAdminMixin, SampleAdminMixin, VerdictAdminMixin, PayAdminMixin, PanelAdminMixin, StudyScopedAdmin
+):
     action = Action.RECRUIT
     is_design = False
     form = RecruitmentForm
     change_form_template = "admin/annotators/recruitment.html"
     list_display = ("__str__", "study", "wanted", "reward", "stopped_at")
-    list_filter = (VisibleStudies, "channel")
+    list_filter = (StudyFilter, "channel")
     list_select_related = ("study",)
     list_per_page = 50
     search_fields = ("key", "pool")
@@ -93,17 +95,21 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
         recruitment = get_row(request.user, Action.RECRUIT, Recruitment.objects.select_related("study"), pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        if "stop" in request.POST and recruiting.stop(recruitment, request.user):
+        if "stop" in request.POST and recruiting.stop_link(recruitment, request.user):
             self.message_user(request, "The link is stopped. Who is at work can finish, and is paid.", messages.SUCCESS)
-        elif "open" in request.POST and recruiting.reopen(recruitment, request.user):
+        elif "open" in request.POST and recruiting.reopen_link(recruitment, request.user):
             self.message_user(request, "People may come by this link again.", messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:annotators_recruitment_change", args=[pk]))
 
     def has_add_permission(self, request):
-        return may(request, Action.RECRUIT)
+        return is_request_allowed(request, Action.RECRUIT)
 
     def has_delete_permission(self, request, obj=None):
-        return obj is not None and may(request, Action.RECRUIT, obj.study_id) and not obj.assignments.exists()
+        return (
+            obj is not None
+            and is_request_allowed(request, Action.RECRUIT, obj.study_id)
+            and not obj.assignments.exists()
+        )
 
     def get_queryset(self, request):
         return super().get_queryset(request).select_related("study")
@@ -113,7 +119,7 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
             return ((None, {"fields": ("study", "channel")}),)
         channel = REGISTRY.get(obj.channel)
         names = tuple(settings_fields(channel.settings_form if channel else None))
-        if not may(request, Action.RECRUIT, obj.study_id):
+        if not is_request_allowed(request, Action.RECRUIT, obj.study_id):
             fields = ("channel", "key", "pool", "wanted", "reward", "currency", "opens_at", "closes_at")
             return ((None, {"fields": fields}),)
         parts = [
@@ -133,32 +139,36 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
             (
                 "What an early end pays",
                 {
-                    "fields": promising.NAMES,
+                    "fields": promising.FIELD_NAMES,
                     "description": "Told on the first page. Who reaches the last page is paid the reward.",
                     "classes": ["pairs"],
                 },
             )
         )
         if names:
-            apart = settings_parts(channel.settings_form)
+            apart = settings_fieldsets(channel.settings_form)
             own = tuple(name for name in names if not any(name in options["fields"] for _, options in apart))
             parts += [(f"Settings of: {channel.label}", {"fields": own}), *apart]
         return tuple(parts)
 
     def get_form(self, request, obj=None, change=False, **kwargs):
         if obj is None:
-            studies = visible(
+            studies = filter_allowed(
                 request.user, Study.objects.filter(archived_at=None).exclude(state="closed"), Action.RECRUIT
             )
             rows = {row.pk: row for row in studies.order_by("-pk")[:200]}
-            form = type("AddRecruitmentForm", (AddRecruitmentForm,), {"study": RowChoice(rows, empty="choose a study")})
+            form = type(
+                "AddRecruitmentForm", (AddRecruitmentForm,), {"study": RowChoiceField(rows, empty="choose a study")}
+            )
             return super().get_form(request, obj, change, **kwargs | {"form": form})
         if not self.has_change_permission(request, obj):
             return super().get_form(request, obj, change, **kwargs | {"form": forms.ModelForm})
         channel = REGISTRY.get(obj.channel)
         arms = {row.pk: row for row in obj.study.arms.order_by("name")}
-        form = with_settings(self.form, channel.settings_form if channel else None)
-        extra = promising.fields() | {"shown_arms": RowChoices(arms, label="arms", help_text="None ticked: all.")}
+        form = build_settings_form(self.form, channel.settings_form if channel else None)
+        extra = promising.promise_fields() | {
+            "shown_arms": RowMultipleChoiceField(arms, label="arms", help_text="None ticked: all.")
+        }
         return super().get_form(request, obj, change, **kwargs | {"form": type("RecruitmentForm", (form,), extra)})
 
     def get_readonly_fields(self, request, obj=None):
@@ -170,29 +180,29 @@ class RecruitmentAdmin(RehearsalPages, SamplePages, VerdictPages, PayPages, Pane
 
     def save_model(self, request, obj, form, change):
         if change:
-            promised = {name for pair in promising.NAMES for name in pair}
-            recruiting.change(
+            promised = {name for pair in promising.FIELD_NAMES for name in pair}
+            recruiting.update_link(
                 obj, request.user, [name for name in form.changed_data if name not in promised], form.promises
             )
         else:
-            recruiting.make(obj, request.user)
+            recruiting.create_link(obj, request.user)
 
     def delete_model(self, request, obj):
-        recruiting.delete(obj, request.user)
+        recruiting.delete_link(obj, request.user)
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
         if obj is not None:
             channel = REGISTRY.get(obj.channel)
-            may_edit = may(request, Action.RECRUIT, obj.study_id)
+            may_edit = is_request_allowed(request, Action.RECRUIT, obj.study_id)
             links = links_of(obj) if may_edit else []
             context |= {
                 "study": obj.study,
-                "life": life.line(obj.study),
+                "life": life.workflow_steps(obj.study),
                 "channel": channel,
                 "links": links[:LINKS_SHOWN],
                 "hidden_links": links[LINKS_SHOWN:],
                 "has_panel": bool(channel and (channel.secrets or channel.takes_file(obj))),
-                "troubles": [*channel.problems(obj), *promises.hindrances(obj)]
+                "troubles": [*channel.problems(obj), *promises.pay_obstacles(obj)]
                 if channel
                 else ["This channel is not installed."],
                 "may_stop": may_edit,

@@ -14,15 +14,15 @@ from studies.services import jobs
 
 class RehearsalForm(forms.Form):
     people = forms.IntegerField(
-        min_value=rehearsing.LEAST,
-        max_value=rehearsing.MOST,
-        initial=rehearsing.USUAL,
+        min_value=rehearsing.MIN_PEOPLE,
+        max_value=rehearsing.MAX_PEOPLE,
+        initial=rehearsing.DEFAULT_PEOPLE,
         label="robots that come",
         help_text="One for each way to end, eleven at most; the others simply finish.",
     )
 
 
-class RehearsalPages:
+class RehearsalAdminMixin:
     """For the admin of recruitments, beside PanelPages."""
 
     def get_urls(self):
@@ -31,15 +31,15 @@ class RehearsalPages:
 
     def rehearsal(self, request, pk):
         """Look; POST starts one, unless one runs."""
-        recruitment = self._recruitment(request, pk)
+        recruitment = self._get_recruitment_or_404(request, pk)
         form = RehearsalForm()
         if request.method == "POST":
             form = RehearsalForm(request.POST)
             if form.is_valid():
-                rehearsing.rehearse_soon(recruitment, form.cleaned_data["people"], by=request.user)
+                rehearsing.schedule_rehearsal(recruitment, form.cleaned_data["people"], by=request.user)
                 messages.success(request, "The rehearsal is on its way.")
                 return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
-        asked = rehearsing.of(recruitment)
+        asked = rehearsing.rehearsals_of(recruitment)
         last, done = asked.first(), asked.filter(state=Job.State.DONE).first()
         is_running = last is not None and last.ended_at is None
         context = {

@@ -10,9 +10,9 @@ from annotators.recruitment.channels import REGISTRY
 from studies.admin import study_page
 
 from ..models import Recruitment, SampleColumn
-from .panel import ExportForm
+from .panel import PanelFileForm
 
-MOST_COLUMNS = 20
+MAX_COLUMNS = 20
 
 
 class ColumnsForm(forms.Form):
@@ -49,12 +49,12 @@ class ColumnsForm(forms.Form):
             for field in self.fields
         }
         columns = named["numbers"] + named["categories"]
-        if long := next((name for name in columns if len(name) > sample.LONGEST), None):
-            raise forms.ValidationError(f"“{long[:40]}…” is longer than {sample.LONGEST} characters.")
+        if long := next((name for name in columns if len(name) > sample.MAX_VALUE_LENGTH), None):
+            raise forms.ValidationError(f"“{long[:40]}…” is longer than {sample.MAX_VALUE_LENGTH} characters.")
         if twice := next((name for name in columns if [one.lower() for one in columns].count(name.lower()) > 1), None):
             raise forms.ValidationError(f"{twice} is named twice.")
-        if len(columns) > MOST_COLUMNS:
-            raise forms.ValidationError(f"At most {MOST_COLUMNS} columns: a table of the sample needs few.")
+        if len(columns) > MAX_COLUMNS:
+            raise forms.ValidationError(f"At most {MAX_COLUMNS} columns: a table of the sample needs few.")
         if unknown := [name for name in named["shown_small"] if name not in columns]:
             raise forms.ValidationError(f"{unknown[0]} is no column that is kept.")
         kinds = {"numbers": SampleColumn.Kind.NUMBER, "categories": SampleColumn.Kind.CATEGORY}
@@ -64,7 +64,7 @@ class ColumnsForm(forms.Form):
         return self.cleaned_data
 
 
-class SampleFileForm(ExportForm):
+class SampleFileForm(PanelFileForm):
     person = forms.CharField(max_length=100, label="column with the panel's ids of people")
     field_order = ("person", "file")
 
@@ -73,7 +73,7 @@ class SampleFileForm(ExportForm):
         self.fields["file"].label = "The panel's demographic file"
 
 
-class SamplePages:
+class SampleAdminMixin:
     """For the admin of recruitments, beside the panel's page."""
 
     def get_urls(self):
@@ -86,19 +86,19 @@ class SamplePages:
 
     def sample(self, request, pk):
         """The table; POST declares columns, or looks at a file or reads it."""
-        recruitment = self._recruitment(request, pk)
+        recruitment = self._get_recruitment_or_404(request, pk)
         columns, file, joined = ColumnsForm(recruitment.study), SampleFileForm(recruitment), None
         here = HttpResponseRedirect(reverse("admin:annotators_sample", args=[pk]))
         if "declare" in request.POST:
             columns = ColumnsForm(recruitment.study, request.POST)
             if columns.is_valid():
-                sample.declare(recruitment.study, columns.columns, by=request.user)
+                sample.declare_columns(recruitment.study, columns.columns, by=request.user)
                 messages.success(request, "Declared. Of a file nothing else is kept.")
                 return here
         elif request.method == "POST":
             file = SampleFileForm(recruitment, request.POST, request.FILES)
             if file.is_valid():
-                joined = self._joined(request, recruitment, file)
+                joined = self._read_sample_file(request, recruitment, file)
                 if joined is not None and "take" in request.POST:
                     messages.success(request, f"Read: {joined.people} people of this link, {joined.values} values.")
                     return here
@@ -108,25 +108,25 @@ class SamplePages:
             "columns": columns,
             "file": file,
             "joined": joined,
-            "table": sample.table(recruitment.study),
-            "small": sample.SMALL,
+            "table": sample.sample_table(recruitment.study),
+            "small": sample.SMALL_COUNT,
         }
         status = 400 if columns.errors or file.errors else 200
         template = "admin/annotators/sample.html"
         return study_page.render(request, self.admin_site, template, recruitment.study, context, status=status)
 
-    def _joined(self, request, recruitment, form):
+    def _read_sample_file(self, request, recruitment, form):
         typed = form.cleaned_data
         try:
-            return sample.read(
-                recruitment, typed["file"], typed["person"], by=request.user, is_dry="take" not in request.POST
+            return sample.import_sample(
+                recruitment, typed["file"], typed["person"], by=request.user, dry_run="take" not in request.POST
             )
         except ValueError as refused:
             form.add_error("file", str(refused))
             return None
 
     def sample_csv(self, request, pk):
-        recruitment = self._recruitment(request, pk)
-        text = sample.as_csv(sample.table(recruitment.study))
+        recruitment = self._get_recruitment_or_404(request, pk)
+        text = sample.sample_csv(sample.sample_table(recruitment.study))
         headers = {"Content-Disposition": 'attachment; filename="sample.csv"'}
         return HttpResponse(text, content_type="text/csv; charset=utf-8", headers=headers)

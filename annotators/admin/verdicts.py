@@ -7,21 +7,21 @@ from django.contrib import messages
 from django.http import Http404, HttpResponseRedirect
 from django.urls import path, reverse
 
-from annotators.models.identity import name_submissions
+from annotators.models.identity import attach_display_ids
 from annotators.pay.verdicts import decide
-from annotators.pay.verdicts.appeals import answer, is_settled, may_answer
-from annotators.pay.verdicts.decide import LONGEST, Work
-from annotators.pay.verdicts.grounds import Ground, drafted, grounds_for
-from annotators.pay.verdicts.measured import lasted, measured, told
-from annotators.places.exclude import standing_exclusions
+from annotators.pay.verdicts.appeals import answer_appeal, eligible_answerers, is_approved_at_panel
+from annotators.pay.verdicts.decide import MAX_MESSAGE_LENGTH, WorkUnderReview
+from annotators.pay.verdicts.grounds import RejectionGround, draft_message, grounds_for
+from annotators.pay.verdicts.measured import evidence_sentences, format_duration, measure_work
+from annotators.places.exclude import active_exclusions
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import sync as panel_work
-from annotators.recruitment.panels.reconcile import CLASSES
-from annotators.recruitment.panels.secrets import names_kept
+from annotators.recruitment.panels.reconcile import MATCH_STATUSES
+from annotators.recruitment.panels.secrets import secret_dates
 from studies.access import Action
 from studies.admin import study_page
 from studies.admin.forms.words import CleanWords
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
 from ..models import Appeal, PanelOrder, Recruitment, Verdict
 
@@ -31,7 +31,7 @@ class RejectForm(CleanWords, forms.Form):
 
     category = forms.ChoiceField(widget=forms.RadioSelect)
     message = forms.CharField(
-        max_length=LONGEST,
+        max_length=MAX_MESSAGE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 6, "cols": 70}),
         label="what the person reads",
         help_text="Say what was wrong so that they understand it. Name no system and no answer that was expected.",
@@ -45,14 +45,14 @@ class RejectForm(CleanWords, forms.Form):
     )
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
-    def __init__(self, grounds: list[Ground], least: int, *args, **kwargs):
+    def __init__(self, grounds: list[RejectionGround], min_length: int, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.fields["category"].choices = [
             (one.category, f"{one.category}: {one.words} ({'rests on what you saw' if one.needs_note else 'measured'})")
             for one in grounds
             if not one.missing
         ]
-        self.fields["message"].help_text += f" At least {least} characters."
+        self.fields["message"].help_text += f" At least {min_length} characters."
 
     @property
     def shown(self) -> str:
@@ -60,19 +60,21 @@ class RejectForm(CleanWords, forms.Form):
         return sha256("\x1f".join(" ".join(one.split()) for one in typed).encode()).hexdigest()
 
 
-class WordsForm(CleanWords, forms.Form):
+class MessageForm(CleanWords, forms.Form):
     message = forms.CharField(
-        max_length=LONGEST, widget=forms.Textarea(attrs={"rows": 3, "cols": 70}), label="what the person reads"
+        max_length=MAX_MESSAGE_LENGTH,
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
+        label="what the person reads",
     )
 
 
-class BackForm(WordsForm):
+class ReverseRejectionForm(MessageForm):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.fields["message"].required = False
 
 
-class AnswerForm(CleanWords, forms.Form):
+class AppealAnswerForm(CleanWords, forms.Form):
     is_upheld = forms.ChoiceField(
         choices=[
             ("yes", "They are right: the rejection is taken back, and they are paid"),
@@ -82,7 +84,9 @@ class AnswerForm(CleanWords, forms.Form):
         label="What you decide",
     )
     answer = forms.CharField(
-        max_length=LONGEST, widget=forms.Textarea(attrs={"rows": 5, "cols": 70}), label="your answer to the person"
+        max_length=MAX_MESSAGE_LENGTH,
+        widget=forms.Textarea(attrs={"rows": 5, "cols": 70}),
+        label="your answer to the person",
     )
     says_another = forms.BooleanField(
         label="I am not the person who rejected this work at the panel",
@@ -95,7 +99,7 @@ class AnswerForm(CleanWords, forms.Form):
             del self.fields["says_another"]
 
 
-class VerdictPages:
+class VerdictAdminMixin:
     """For the admin of recruitments, beside the panel's page."""
 
     def get_urls(self):
@@ -109,7 +113,7 @@ class VerdictPages:
 
     def verdict(self, request, pk, submission=None, assignment=None):
         """Evidence, and what may follow from it. A rejection is shown once more before it is ordered."""
-        recruitment = self._recruitment(request, pk, Action.REJECT)
+        recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
         found = (
             decide.work_of_submission(recruitment, submission)
             if submission
@@ -117,11 +121,11 @@ class VerdictPages:
         )
         if found is None:
             raise Http404("There is no such work.")
-        page = _Page(self, request, found)
-        return page.act() if request.method == "POST" else page.shown()
+        page = _VerdictPage(self, request, found)
+        return page.handle_post() if request.method == "POST" else page.shown()
 
     def appeal(self, request, pk, appeal):
-        recruitment = self._recruitment(request, pk, Action.REJECT)
+        recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
         rows = Appeal.objects.select_related(
             "verdict__assignment__study", "verdict__submission__recruitment__study", "answered_by"
         )
@@ -129,27 +133,27 @@ class VerdictPages:
         if row is None:
             raise Http404("There is no such appeal.")
         is_own = row.rejected_by_id == request.user.pk
-        form, status = AnswerForm(row), 200
+        form, status = AppealAnswerForm(row), 200
         if request.method == "POST":
-            form = AnswerForm(row, request.POST)
+            form = AppealAnswerForm(row, request.POST)
             try:
                 if form.is_valid():
                     typed = form.cleaned_data
-                    back = answer(
+                    back = answer_appeal(
                         row,
                         typed["answer"],
                         typed["is_upheld"] == "yes",
                         request.user,
                         typed.get("says_another", False),
                     )
-                    messages.success(request, f"Answered. {_taken_back_in_words(back)}" if back else "Answered.")
-                    _tell(recruitment, request.user)
-                    return HttpResponseRedirect(_address(recruitment, row.verdict))
-            except NotNow as refused:
+                    messages.success(request, f"Answered. {_reversal_message(back)}" if back else "Answered.")
+                    _schedule_panel_sync(recruitment, request.user)
+                    return HttpResponseRedirect(_verdict_url(recruitment, row.verdict))
+            except ActionRefused as refused:
                 form.add_error(None, str(refused))
             status = 422
         is_at_panel = row.verdict.category == Verdict.AT_PANEL
-        evidence = _measured_now(row.verdict.assignment) if is_at_panel else row.verdict.evidence
+        evidence = _current_evidence(row.verdict.assignment) if is_at_panel else row.verdict.evidence
         context = {
             "title": "Appeal",
             "recruitment": recruitment,
@@ -157,58 +161,58 @@ class VerdictPages:
             "verdict": row.verdict,
             "form": form,
             "is_own": is_own,
-            "others": may_answer(recruitment.study, row.rejected_by_id),
-            "told": told(evidence),
+            "others": eligible_answerers(recruitment.study, row.rejected_by_id),
+            "told": evidence_sentences(evidence),
             "checks": evidence.get("failed_checks", ()),
             "is_at_panel": is_at_panel,
-            "is_settled": row.answered_at is None and is_settled(row.verdict),
+            "is_settled": row.answered_at is None and is_approved_at_panel(row.verdict),
         }
         return study_page.render(
             request, self.admin_site, "admin/annotators/appeal.html", recruitment.study, context, status=status
         )
 
 
-class _Page:
+class _VerdictPage:
     """One piece of work, looked at or decided."""
 
-    def __init__(self, pages, request, work: Work):
+    def __init__(self, pages, request, work: WorkUnderReview):
         self.pages, self.request, self.work = pages, request, work
         self.recruitment, self.assignment = work.recruitment, work.assignment
-        self.hindrance = decide.hindrance(work)
-        self.measured = measured(work.assignment) if work.assignment and work.assignment.batch_id else None
+        self.reason_not_rejectable = decide.reason_not_rejectable(work)
+        self.measured = measure_work(work.assignment) if work.assignment and work.assignment.batch_id else None
         self.grounds = (
-            grounds_for(work.refusals, self.measured, bool(work.assignment.submitted_at))
-            if work.refusals and self.measured
+            grounds_for(work.rejection_policy, self.measured, bool(work.assignment.submitted_at))
+            if work.rejection_policy and self.measured
             else []
         )
         self.forms = {
-            "reject": self._reject_form(initial={"message": drafted(self.measured)} if self.measured else {}),
-            "ask": WordsForm(prefix="ask"),
-            "back": BackForm(prefix="back"),
+            "reject": self._reject_form(initial={"message": draft_message(self.measured)} if self.measured else {}),
+            "ask": MessageForm(prefix="ask"),
+            "back": ReverseRejectionForm(prefix="back"),
         }
-        self.is_last_look = False
+        self.needs_confirmation = False
         asked = PanelOrder.objects.filter(submission=work.submission, operation="request_return")
         self.was_asked = asked.first() if work.submission else None
 
     def _reject_form(self, *args, **kwargs) -> RejectForm:
-        least = self.work.refusals.least_characters if self.work.refusals else 1
+        least = self.work.rejection_policy.min_message_length if self.work.rejection_policy else 1
         return RejectForm(self.grounds, least, *args, **kwargs)
 
-    def act(self):
+    def handle_post(self):
         for name in ("approve", "ask", "back", "reject"):
             if name in self.request.POST or (name == "reject" and "look" in self.request.POST):
                 try:
                     words = getattr(self, f"_{name}")()
-                except NotNow as refused:
+                except ActionRefused as refused:
                     if name == "approve":
                         messages.error(self.request, str(refused))
                         return HttpResponseRedirect(self.request.path)
                     self.forms[name].add_error(None, str(refused))
                     words = ""
                 if not words:
-                    return self.shown(200 if self.is_last_look else 422)
+                    return self.shown(200 if self.needs_confirmation else 422)
                 messages.success(self.request, words)
-                _tell(self.recruitment, self.request.user)
+                _schedule_panel_sync(self.recruitment, self.request.user)
                 return HttpResponseRedirect(self.request.path)
         return HttpResponseRedirect(self.request.path)
 
@@ -217,41 +221,41 @@ class _Page:
         return "Approved."
 
     def _ask(self) -> str:
-        form = self.forms["ask"] = WordsForm(self.request.POST, prefix="ask")
+        form = self.forms["ask"] = MessageForm(self.request.POST, prefix="ask")
         if not form.is_valid():
             return ""
         decide.ask_for_return(self.work, form.cleaned_data["message"], self.request.user)
         return "The order to ask for a return is given. Wait for five days before you think of rejecting."
 
     def _back(self) -> str:
-        form = self.forms["back"] = BackForm(self.request.POST, prefix="back")
-        standing = decide.standing_rejection(self.assignment) if self.assignment else None
+        form = self.forms["back"] = ReverseRejectionForm(self.request.POST, prefix="back")
+        standing = decide.effective_rejection(self.assignment) if self.assignment else None
         if standing is None:
-            raise NotNow("No rejection stands.")
+            raise ActionRefused("No rejection stands.")
         if not form.is_valid():
             return ""
-        return _taken_back_in_words(decide.reverse(standing, self.request.user, form.cleaned_data["message"]))
+        return _reversal_message(decide.reverse_rejection(standing, self.request.user, form.cleaned_data["message"]))
 
     def _reject(self) -> str:
         """The first press shows what would be ordered; only what was shown is ordered."""
         form = self.forms["reject"] = self._reject_form(self.request.POST.copy())
-        if self.hindrance:
-            raise NotNow(self.hindrance)
+        if self.reason_not_rejectable:
+            raise ActionRefused(self.reason_not_rejectable)
         if not form.is_valid():
             return ""
         typed = form.cleaned_data
-        decide.checked(self.work, typed["category"], typed["message"], typed["note"])
+        decide.validate_rejection(self.work, typed["category"], typed["message"], typed["note"])
         if "reject" not in self.request.POST or typed["seen"] != form.shown:
             form.data["seen"] = form.shown
-            self.is_last_look = True
+            self.needs_confirmation = True
             return ""
         decide.reject(self.work, typed["category"], typed["message"], self.request.user, typed["note"])
         return "Rejected. The person reads your reason on their last page, and may appeal to somebody else."
 
     def shown(self, status: int = 200):
         work, one, request = self.work, self.assignment, self.request
-        can = decide.can_order(self.recruitment)
-        name_submissions([work.submission] if work.submission else [])
+        can = decide.available_operations(self.recruitment)
+        attach_display_ids([work.submission] if work.submission else [])
         verdicts = Verdict.objects.filter(**({"assignment": one} if one else {"submission": work.submission}))
         context = {
             "title": "Decide about one piece of work",
@@ -260,25 +264,27 @@ class _Page:
             "work": work,
             "submission": work.submission,
             "assignment": one,
-            "standing": CLASSES.get(work.standing),
+            "standing": MATCH_STATUSES.get(work.standing),
             "evidence": self.measured,
-            "lasted": lasted(self.measured.seconds) if self.measured and self.measured.seconds is not None else "",
+            "lasted": format_duration(self.measured.seconds)
+            if self.measured and self.measured.seconds is not None
+            else "",
             "closed": [ground for ground in self.grounds if ground.missing],
             "is_any_open": any(not ground.missing for ground in self.grounds),
-            "hindrance": self.hindrance,
-            "is_excluded": one is not None and standing_exclusions([one]).exists(),
-            "refusals": work.refusals,
+            "hindrance": self.reason_not_rejectable,
+            "is_excluded": one is not None and active_exclusions([one]).exists(),
+            "refusals": work.rejection_policy,
             "verdicts": list(verdicts.select_related("by", "appeal").order_by("pk")),
             "form": self.forms["reject"],
             "ask_form": self.forms["ask"],
             "back_form": self.forms["back"],
-            "is_last_look": self.is_last_look,
-            "rejection": decide.standing_rejection(one) if one else None,
-            "is_approved": decide.approval_of(work) is not None,
-            "can_be_asked": "request_return" in can and not self.hindrance and not self.was_asked,
+            "is_last_look": self.needs_confirmation,
+            "rejection": decide.effective_rejection(one) if one else None,
+            "is_approved": decide.effective_approval(work) is not None,
+            "can_be_asked": "request_return" in can and not self.reason_not_rejectable and not self.was_asked,
             "was_asked": self.was_asked,
             "can": can,
-            "others": may_answer(self.recruitment.study, request.user.pk),
+            "others": eligible_answerers(self.recruitment.study, request.user.pk),
         }
         return study_page.render(
             request,
@@ -290,21 +296,21 @@ class _Page:
         )
 
 
-def _measured_now(assignment) -> dict:
+def _current_evidence(assignment) -> dict:
     """For who answers, where nobody here measured anything when the panel rejected."""
-    return measured(assignment).as_json() if assignment.batch_id else {}
+    return measure_work(assignment).as_json() if assignment.batch_id else {}
 
 
-def _tell(recruitment: Recruitment, by) -> None:
-    if names_kept(recruitment):
-        panel_work.ask_soon(recruitment, by=by)
+def _schedule_panel_sync(recruitment: Recruitment, by) -> None:
+    if secret_dates(recruitment):
+        panel_work.schedule_sync(recruitment, by=by)
 
 
-def _address(recruitment: Recruitment, verdict: Verdict) -> str:
+def _verdict_url(recruitment: Recruitment, verdict: Verdict) -> str:
     return reverse("admin:annotators_verdict_here", args=[recruitment.pk, verdict.assignment_id])
 
 
-def _taken_back_in_words(back: Verdict) -> str:
+def _reversal_message(back: Verdict) -> str:
     if back.evidence.get("way") == "unsent":
         return "The rejection is taken back before it took effect, and the work is approved."
     if amount := back.evidence.get("compensation"):

@@ -7,9 +7,9 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from annotators.imports import Options, refusal
+from annotators.imports import Options, reason_not_importable
 from studies.access import Action, get_study
-from studies.admin.views import page
+from studies.admin.views import render_page
 from studies.imports.tables import import_job, uploads
 from studies.services import lifecycle
 from studies.stimuli.declared import SettingsRefused
@@ -42,13 +42,13 @@ class AnswersForm(forms.Form):
 def import_answers(request, code):
     """Choose a file of answers, and say what its columns are called."""
     study = get_study(request.user, Action.EDIT, code=code)
-    if words := refusal(study):
-        return page(request, "import_frozen", study, 409 if request.method == "POST" else 200, fault=words)
+    if words := reason_not_importable(study):
+        return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200, fault=words)
     form = AnswersForm(request.POST, request.FILES) if request.method == "POST" else AnswersForm()
     if form.is_bound and form.is_valid():
         file, options = form.cleaned_data["file"], form.cleaned_data["columns"]
         try:
-            upload = uploads.keep(
+            upload = uploads.store_upload(
                 file.chunks(),
                 file.name,
                 study=study.pk,
@@ -56,8 +56,8 @@ def import_answers(request, code):
                 options=options.as_json(),
                 kind="answers",
             )
-            import_job.start(study, upload, request.user, is_confirmed=False)
-        except lifecycle.NotNow as refused:
+            import_job.run_or_queue_upload(study, upload, request.user, is_confirmed=False)
+        except lifecycle.ActionRefused as refused:
             form.add_error("file", str(refused))
         else:
             return HttpResponseRedirect(reverse("import_confirm", args=[study.code, upload.token]))
@@ -66,4 +66,4 @@ def import_answers(request, code):
         for section in study.sections.prefetch_related("questions")
         for question in section.questions.all()
     ]
-    return page(request, "import_answers", study, 400 if form.errors else 200, form=form, questions=questions)
+    return render_page(request, "import_answers", study, 400 if form.errors else 200, form=form, questions=questions)

@@ -5,6 +5,6 @@ ever sees them.
 """
 
 from .options import Options
-from .run import import_answers, refusal
+from .run import import_answers, reason_not_importable
 
-__all__ = ["Options", "import_answers", "refusal"]
+__all__ = ["Options", "import_answers", "reason_not_importable"]

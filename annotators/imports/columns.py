@@ -8,23 +8,30 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
-from studies.imports.tables.cells import CellRefused, Layout, Records, name_of, number_of, text_of
-from studies.stimuli.rows import Problems, Row, Rows
+from studies.imports.tables.cells import (
+    CellRefused,
+    ColumnLayout,
+    RecordReader,
+    parse_name_cell,
+    parse_number_cell,
+    parse_text_cell,
+)
+from studies.stimuli.rows import Row, Rows, TableProblems
 
-ALIASES = {"prompt": "prompt_key", "key": "prompt_key", "pair": "prompt_key"}
+COLUMN_ALIASES = {"prompt": "prompt_key", "key": "prompt_key", "pair": "prompt_key"}
 COLUMNS = (
     "annotator", "arm", "section", "question", "prompt_key", "system", "sample", "value", "chosen", "choice", "text", "skip_reason",
     "part", "label", "position", "time",
 )  # fmt: skip
 # Which system stood under which letter of the screen: shown:A, shown:B, …
-PLACES = re.compile(r"shown:([A-Z]{1,2})")
-LABEL = re.compile(r"[A-Z]{1,4}")
-ANSWERS = ("value", "chosen", "choice", "text", "skip_reason")
-NAMES = {"annotator": 200, "arm": 50, "question": 50, "prompt_key": 100, "system": 100, "chosen": 100, "choice": 50, "part": 50, "skip_reason": 50}  # fmt: skip
+SHOWN_COLUMN = re.compile(r"shown:([A-Z]{1,2})")
+LABEL_PATTERN = re.compile(r"[A-Z]{1,4}")
+ANSWER_COLUMNS = ("value", "chosen", "choice", "text", "skip_reason")
+NAME_LIMITS = {"annotator": 200, "arm": 50, "question": 50, "prompt_key": 100, "system": 100, "chosen": 100, "choice": 50, "part": 50, "skip_reason": 50}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AnswerRow:
     """One row: an answer and what it is about. ``shown``: (letter, system) pairs as far as the file tells."""
 
     row: int
@@ -44,17 +51,17 @@ class Said:
     label: str = ""
     position: int | None = None
     time: datetime | None = None
-    has_offset: bool = True
+    has_utc_offset: bool = True
     shown: tuple[tuple[str, str], ...] = ()
 
     @property
     def given(self) -> tuple[str, ...]:
         """The columns of an answer that the row fills."""
-        return tuple(name for name in ANSWERS if getattr(self, name))
+        return tuple(name for name in ANSWER_COLUMNS if getattr(self, name))
 
 
 @dataclass(frozen=True)
-class AnswerLayout(Layout):
+class AnswerLayout(ColumnLayout):
     places: tuple[tuple[str, str], ...] = ()  # letter, column
 
 
@@ -67,10 +74,10 @@ def _layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> A
         problem = problem or f"there is no column “{missing}”, which was said to be {named[missing]}."
     for column in columns:
         # A column that was given a meaning has no other; and a name of ours that was given to another column is theirs alone.
-        ours = named.get(column) or ALIASES.get(column, column)
+        ours = named.get(column) or COLUMN_ALIASES.get(column, column)
         if column not in named and ours in dict(mapping):
             ignored.append(column)
-        elif ours in COLUMNS or PLACES.fullmatch(ours):
+        elif ours in COLUMNS or SHOWN_COLUMN.fullmatch(ours):
             if ours in cells:
                 problem = problem or f"the columns “{cells[ours]}” and “{column}” mean the same."
             cells[ours] = column
@@ -82,64 +89,66 @@ def _layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> A
             f"no column annotator; the columns found are: {found[:500]}. If another column names the annotator, write its name under "
             f"“Columns that have other names in the file”: annotator = {columns[0][:50] if columns else 'worker'}."
         )
-    if not problem and not any(name in cells for name in (*ANSWERS, "label")):
+    if not problem and not any(name in cells for name in (*ANSWER_COLUMNS, "label")):
         problem = (
-            f"no column holds an answer ({', '.join(ANSWERS)}); the columns found are: {', '.join(columns)[:500]}. A file has a row for each "
+            f"no column holds an answer ({', '.join(ANSWER_COLUMNS)}); the columns found are: {', '.join(columns)[:500]}. A file has a row for each "
             f"answer. If another column holds the answers, write its name under “Columns that have other names in the file”: value = {columns[-1][:50]}."
         )
-    places = sorted((name.partition(":")[2], column) for name, column in cells.items() if PLACES.fullmatch(name))
+    places = sorted((name.partition(":")[2], column) for name, column in cells.items() if SHOWN_COLUMN.fullmatch(name))
     return AnswerLayout(cells, tuple(ignored), problem, tuple(places))
 
 
-class Answers(Records):
-    def __init__(self, rows: Rows, columns: Mapping[str, str], problems: Problems):
+class AnswerReader(RecordReader):
+    def __init__(self, rows: Rows, columns: Mapping[str, str], problems: TableProblems):
         super().__init__(rows, problems)
         self.mapping = tuple(sorted(columns.items()))
 
     def layout(self, columns: tuple[str, ...]) -> AnswerLayout:
         return _layout(columns, self.mapping)
 
-    def record(self, row: Row, layout: AnswerLayout) -> Said | None:
-        return self.noting(row, lambda: _said(row, layout))
+    def record(self, row: Row, layout: AnswerLayout) -> AnswerRow | None:
+        return self.read_or_note(row, lambda: _parse_row(row, layout))
 
 
-def _said(row: Row, layout: AnswerLayout) -> Said:
+def _parse_row(row: Row, layout: AnswerLayout) -> AnswerRow:
     values, cells = row.values, layout.cells
 
     def cell(name: str) -> tuple[Any, str]:
         column = cells.get(name)
         return (values.get(column) if column else None), column or name
 
-    names = {name: name_of(*cell(name), limit) for name, limit in NAMES.items()}
+    names = {name: parse_name_cell(*cell(name), limit) for name, limit in NAME_LIMITS.items()}
     if not names["annotator"]:
         raise CellRefused(cells["annotator"], "must not be empty.")
-    time, has_offset = _time(*cell("time"))
-    label = name_of(*cell("label"), 8)
-    if label and not LABEL.fullmatch(label):
+    time, has_offset = _parse_time(*cell("time"))
+    label = parse_name_cell(*cell("label"), 8)
+    if label and not LABEL_PATTERN.fullmatch(label):
         raise CellRefused(cells["label"], f"“{label}” is no letter as A or B.")
     shown = tuple(
-        (letter, system) for letter, column in layout.places if (system := name_of(values.get(column), column, 100))
+        (letter, system)
+        for letter, column in layout.places
+        if (system := parse_name_cell(values.get(column), column, 100))
     )
     if len({system for _, system in shown}) < len(shown):
         raise CellRefused(layout.places[0][1], "one system is said to stand in two places.")
     prompt = names.pop("prompt_key")
-    return Said(
+    return AnswerRow(
         row.number,
         prompt=prompt,
-        section=number_of(*cell("section")),
-        sample=number_of(*cell("sample")) or 0,
-        value=_value(*cell("value")),
-        text=text_of(*cell("text")).strip(),
+        section=parse_number_cell(*cell("section")),
+        sample=parse_number_cell(*cell("sample")) or 0,
+        value=_parse_value(*cell("value")),
+        text=parse_text_cell(*cell("text")).strip(),
         label=label,
-        position=number_of(*cell("position")),
+        position=parse_number_cell(*cell("position")),
         time=time,
-        has_offset=has_offset,
+        has_utc_offset=has_offset,
         shown=shown,
         **names,
     )
 
 
-def _value(value: Any, column: str) -> str:
+def _parse_value(value: Any, column: str) -> str:
     """A number as a page would send it: 4.0 of a spreadsheet is 4."""
     if value is None or value == "":
         return ""
@@ -153,7 +162,7 @@ def _value(value: Any, column: str) -> str:
     return str(int(number)) if number == number.to_integral_value() else str(number)
 
 
-def _time(value: Any, column: str) -> tuple[datetime | None, bool]:
+def _parse_time(value: Any, column: str) -> tuple[datetime | None, bool]:
     """The time in UTC, and whether the file said how far from UTC it was."""
     if value is None or value == "":
         return None, True

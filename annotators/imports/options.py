@@ -5,9 +5,9 @@ from typing import Any
 
 from studies.stimuli.declared import SettingsRefused
 
-from .columns import COLUMNS, PLACES
+from .columns import COLUMNS, SHOWN_COLUMN
 
-MAX_NAME = 200
+MAX_COLUMN_NAME_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Options:
         given = options.get("columns", {})
         if not isinstance(given, dict) or set(options) - {"columns"}:
             raise SettingsRefused("options: must be an object with “columns” alone.")
-        return cls(checked(given))
+        return cls(check_column_mapping(given))
 
     @classmethod
     def from_text(cls, lines: str) -> "Options":
@@ -41,15 +41,20 @@ class Options:
             if ours in found:
                 raise SettingsRefused(f"line {number}: {ours[:60]} is there twice.")
             found[ours] = theirs
-        return cls(checked(found))
+        return cls(check_column_mapping(found))
 
 
-def checked(given: dict[Any, Any]) -> dict[str, str]:
+def check_column_mapping(given: dict[Any, Any]) -> dict[str, str]:
     """The mapping with the names of ours checked. Raises SettingsRefused."""
     for ours, theirs in given.items():
-        if not isinstance(ours, str) or not isinstance(theirs, str) or not theirs or len(theirs) > MAX_NAME:
+        if (
+            not isinstance(ours, str)
+            or not isinstance(theirs, str)
+            or not theirs
+            or len(theirs) > MAX_COLUMN_NAME_LENGTH
+        ):
             raise SettingsRefused(f"columns: {str(ours)[:60]!r} must be the name of a column of the file.")
-        if ours not in COLUMNS and not PLACES.fullmatch(ours):
+        if ours not in COLUMNS and not SHOWN_COLUMN.fullmatch(ours):
             known = f"{', '.join(COLUMNS)}, and shown:A, shown:B, …"
             raise SettingsRefused(f"columns: there is no “{ours[:60]}”; there are {known}.")
     twice = [theirs for theirs in given.values() if list(given.values()).count(theirs) > 1]

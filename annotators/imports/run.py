@@ -7,29 +7,35 @@ from typing import Any
 from django.db import transaction
 
 from annotators.models import Assignment
-from studies.access import Action, check
-from studies.design.checklist import unreadable
-from studies.imports.tables import Report
+from studies.access import Action, check_permission
+from studies.design.checklist import find_analysis_blockers
+from studies.imports.tables import ImportReport
 from studies.imports.tables.result import Count
-from studies.imports.tables.run import Progress, check_agreed, no_progress, note_reading, sha256_of
+from studies.imports.tables.run import (
+    ProgressCallback,
+    add_file_findings,
+    check_expected_outcome,
+    no_progress,
+    sha256_of,
+)
 from studies.models import Job, Study, audit
 from studies.services import lifecycle
-from studies.stimuli.rows import Limits, read_rows
+from studies.stimuli.rows import TableLimits, read_rows
 
-from .columns import ALIASES, COLUMNS, Answers, Said
-from .ground import ERASED, Before, Ground, before_of, ground_of, person_key
+from .columns import COLUMN_ALIASES, COLUMNS, AnswerReader, AnswerRow
+from .ground import ERASED_ANSWER, EarlierImports, StudyIndex, build_study_index, load_earlier_imports, person_key
 from .options import Options
-from .sittings import Answer, Sitting, sitting_of
-from .writing import write
+from .sittings import ImportedAnswer, ImportedAssignment, build_imported_assignment
+from .writing import write_imported_answers
 
-VERB = "import answers"
-MOST_ROWS = 500_000
-TOLD_EVERY = 2000
-FIRST = 10
-KINDS = ("annotators", "items", "answers")
+AUDIT_VERB = "import answers"
+MAX_ROWS = 500_000
+PROGRESS_EVERY = 2000
+MAX_EXAMPLE_ROWS = 10
+COUNTED_KINDS = ("annotators", "items", "answers")
 
 
-def refusal(study: Study) -> str:
+def reason_not_importable(study: Study) -> str:
     """Why answers cannot be imported into the study now; '' where they can."""
     if study.state == Study.State.DRAFT:
         return ""
@@ -48,80 +54,86 @@ def import_answers(
     filename: str = "",
     options: Options | dict[str, Any] | None = None,
     is_dry_run: bool = False,
-    agreed: dict[str, Any] | None = None,
-    progress: Progress = no_progress,
+    expected_outcome: dict[str, Any] | None = None,
+    progress: ProgressCallback = no_progress,
     job: Job | None = None,
-) -> Report:
+) -> ImportReport:
     """Read a file of answers into a study: all of it, or nothing and a report that says why.
 
     A draft is frozen and closed by it. The same file a second time changes nothing. ``agreed``: see ``studies.imports.tables``.
     """
-    check(by, Action.EDIT, study)
+    check_permission(by, Action.EDIT, study)
     how = options if isinstance(options, Options) else Options.from_json(options or {})
-    if words := refusal(study):
-        raise lifecycle.NotNow(words)
+    if words := reason_not_importable(study):
+        raise lifecycle.ActionRefused(words)
     filename = filename or path.name
-    report = Report(filename=filename, sha256=sha256_of(path), counts={kind: Count() for kind in KINDS})
-    rows = _rows(study, path, how, report, progress)
+    report = ImportReport(filename=filename, sha256=sha256_of(path), counts={kind: Count() for kind in COUNTED_KINDS})
+    rows = _read_rows(study, path, how, report, progress)
     if study.is_draft:
-        for problem in unreadable(study):
+        for problem in find_analysis_blockers(study):
             report.problems.add(None, None, f"The study is not ready: {problem.text}")
-    sittings: list[Sitting] = []
+    sittings: list[ImportedAssignment] = []
     if report.is_sound:
-        ground = ground_of(study)
-        sittings = _sittings(ground, rows, report, progress)
-        _count(ground, before_of(study), sittings, report)
-    _tell(study, report, rows)
-    check_agreed(report, agreed)
-    if is_dry_run or not report.is_sound or not report.has_news:
+        ground = build_study_index(study)
+        sittings = _build_imports(ground, rows, report, progress)
+        _count_new_and_known(ground, load_earlier_imports(study), sittings, report)
+    _add_findings(study, report, rows)
+    check_expected_outcome(report, expected_outcome)
+    if is_dry_run or not report.is_sound or not report.has_changes:
         return report
     progress(report.rows, report.rows, "Writing")
     with transaction.atomic():
         if study.is_draft:
-            study = lifecycle.freeze(study, by)
+            study = lifecycle.freeze_and_close(study, by)
         # Under the study's lock nobody else imports, and what is counted is what is written.
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
-        if words := refusal(study):
-            raise lifecycle.NotNow(words)
-        before = before_of(study)
-        new = [one for one in (_new(ground, before, sitting) for sitting in sittings) if one.answers]
-        write(study, ground, before, new, job or _job(study, by, report))
-        audit.record(VERB, study=study, by=by, filename=filename[:200], options=how.as_json(), **report.outcome())
+        if words := reason_not_importable(study):
+            raise lifecycle.ActionRefused(words)
+        before = load_earlier_imports(study)
+        new = [one for one in (_only_new_answers(ground, before, sitting) for sitting in sittings) if one.answers]
+        write_imported_answers(study, ground, before, new, job or _create_done_job(study, by, report))
+        audit.record(AUDIT_VERB, study=study, by=by, filename=filename[:200], options=how.as_json(), **report.outcome())
     report.is_written = True
     return report
 
 
-def _rows(study: Study, path: Path, how: Options, report: Report, progress: Progress) -> dict[str, list[Said]]:
+def _read_rows(
+    study: Study, path: Path, how: Options, report: ImportReport, progress: ProgressCallback
+) -> dict[str, list[AnswerRow]]:
     """The rows by annotator, annotators in the order in which the file names them first."""
-    known = (*COLUMNS, *ALIASES, *how.columns.values())
-    limits = Limits(rows=MOST_ROWS)
-    found: dict[str, list[Said]] = {}
+    known = (*COLUMNS, *COLUMN_ALIASES, *how.columns.values())
+    limits = TableLimits(rows=MAX_ROWS)
+    found: dict[str, list[AnswerRow]] = {}
     with path.open("rb") as file:
         table = read_rows(report.filename, file, known=known, limits=limits, problems=report.problems)
-        answers = Answers(table, how.columns, report.problems)
+        answers = AnswerReader(table, how.columns, report.problems)
         for said in answers:
             found.setdefault(said.annotator, []).append(said)
-            if answers.count % TOLD_EVERY == 0:
+            if answers.count % PROGRESS_EVERY == 0:
                 progress(answers.count, 0, f"Reading row {answers.count:,}")
         report.rows = answers.count
-    note_reading(study, report, answers, VERB)
+    add_file_findings(study, report, answers, AUDIT_VERB)
     return found
 
 
-def _sittings(ground: Ground, rows: dict[str, list[Said]], report: Report, progress: Progress) -> list[Sitting]:
+def _build_imports(
+    ground: StudyIndex, rows: dict[str, list[AnswerRow]], report: ImportReport, progress: ProgressCallback
+) -> list[ImportedAssignment]:
     found, done = [], 0
     for name, mine in rows.items():
-        sitting = sitting_of(ground, name, mine, report.problems)
+        sitting = build_imported_assignment(ground, name, mine, report.problems)
         if sitting is not None:
             found.append(sitting)
         done += len(mine)
         progress(done, report.rows, f"Answers of {len(found):,} of {len(rows):,} annotators fit")
-    for answer in sorted(chain.from_iterable(one.answers for one in found), key=lambda one: one.about.said.row)[:FIRST]:
-        report.first.append(_shown(answer))
+    for answer in sorted(chain.from_iterable(one.answers for one in found), key=lambda one: one.about.said.row)[
+        :MAX_EXAMPLE_ROWS
+    ]:
+        report.first.append(_example_row(answer))
     return found
 
 
-def _shown(answer: Answer) -> dict[str, Any]:
+def _example_row(answer: ImportedAnswer) -> dict[str, Any]:
     """A row as it was understood, for a table."""
     about, row = answer.about, answer.row
     said = (
@@ -140,12 +152,14 @@ def _shown(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _stored(answer: Answer) -> tuple[Any, ...]:
+def _answer_key(answer: ImportedAnswer) -> tuple[Any, ...]:
     row = answer.row
     return (row.value, row.chosen_id, row.choice, row.part, row.text, row.skip_reason)
 
 
-def _count(ground: Ground, before: Before, sittings: list[Sitting], report: Report) -> None:
+def _count_new_and_known(
+    ground: StudyIndex, before: EarlierImports, sittings: list[ImportedAssignment], report: ImportReport
+) -> None:
     """What is new and what is the study's already; an answer that differs from the one stored is a problem."""
     items, people, answers = (report.counts[kind] for kind in ("items", "annotators", "answers"))
     n_gone = 0
@@ -154,7 +168,7 @@ def _count(ground: Ground, before: Before, sittings: list[Sitting], report: Repo
         people.new += person is None
         people.same += person is not None
         for answer in sitting.answers:
-            standing = _standing(before, person, sitting, answer)
+            standing = _import_status(before, person, sitting, answer)
             n_gone += standing == "gone"
             answers.same += standing != "new"
             answers.new += standing == "new"
@@ -170,7 +184,9 @@ def _count(ground: Ground, before: Before, sittings: list[Sitting], report: Repo
         )
 
 
-def _standing(before: Before, person: int | None, sitting: Sitting, answer: Answer) -> str:
+def _import_status(
+    before: EarlierImports, person: int | None, sitting: ImportedAssignment, answer: ImportedAnswer
+) -> str:
     """new | same | other | gone: how an answer stands to what was imported before."""
     if person is None:
         return "new"
@@ -179,23 +195,23 @@ def _standing(before: Before, person: int | None, sitting: Sitting, answer: Answ
     row = answer.row
     item = sitting.items[row.item_id - 1] if row.item_id else None
     there = before.said.get((person, row.question_id, item, row.exposure_id), [])
-    mine = _stored(answer)
+    mine = _answer_key(answer)
     is_one_of_many = answer.about.question.scale.kind == "multiple" or bool(row.part)
     if is_one_of_many:
-        there = [one for one in there if one == ERASED or (one[2], one[3]) == (row.choice, row.part)]
+        there = [one for one in there if one == ERASED_ANSWER or (one[2], one[3]) == (row.choice, row.part)]
     if not there:
         return "new"
-    return "gone" if ERASED in there else "same" if mine in there else "other"
+    return "gone" if ERASED_ANSWER in there else "same" if mine in there else "other"
 
 
-def _new(ground: Ground, before: Before, sitting: Sitting) -> Sitting:
+def _only_new_answers(ground: StudyIndex, before: EarlierImports, sitting: ImportedAssignment) -> ImportedAssignment:
     """The part of a sitting that is not stored yet."""
     person = before.people.get(person_key(ground.study, sitting.name))
-    kept = [one for one in sitting.answers if _standing(before, person, sitting, one) == "new"]
-    return Sitting(sitting.name, sitting.arm, sitting.items, kept)
+    kept = [one for one in sitting.answers if _import_status(before, person, sitting, one) == "new"]
+    return ImportedAssignment(sitting.name, sitting.arm, sitting.items, kept)
 
 
-def _tell(study: Study, report: Report, rows: dict[str, list[Said]]) -> None:
+def _add_findings(study: Study, report: ImportReport, rows: dict[str, list[AnswerRow]]) -> None:
     if study.is_draft:
         report.add_finding(
             "freezes",
@@ -203,7 +219,7 @@ def _tell(study: Study, report: Report, rows: dict[str, list[Said]]) -> None:
             "Clone it to collect answers of your own.",
         )
     every = list(chain.from_iterable(rows.values()))
-    if n := sum(not said.has_offset for said in every):
+    if n := sum(not said.has_utc_offset for said in every):
         report.add_finding("no_offset", f"{n:,} times do not say how far from UTC they are; they are read as UTC.")
     if every and not any(said.time for said in every):
         report.add_finding("no_times", "The file has no times: when answers were given stays unknown.")
@@ -213,7 +229,7 @@ def _tell(study: Study, report: Report, rows: dict[str, list[Said]]) -> None:
         )
 
 
-def _job(study: Study, by: Any, report: Report) -> Job:
+def _create_done_job(study: Study, by: Any, report: ImportReport) -> Job:
     """What imported answers name as their source, where no job read them: the same row, done."""
     from django.db.models.functions import Now
 

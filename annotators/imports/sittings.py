@@ -11,93 +11,95 @@ from datetime import datetime
 from string import ascii_uppercase
 from typing import Any
 
-from annotators.pages.forms import Row, answer_columns, cleaned, plain_answer
+from annotators.pages.forms import NewResponse, answer_columns, answer_value, clean_answer
 from annotators.pages.sequence import page_question
-from studies.design.wording import QuestionWords, SectionWords
+from studies.design.wording import QuestionWording, SectionWording
 from studies.imports.tables.cells import CellRefused
-from studies.protocols import Ask, LaidSection, Page, PageItem, PageQuestion, Protocol
-from studies.protocols.base.fields import Refused
-from studies.stimuli.rows import Problems
+from studies.protocols import Page, PageField, PageItem, PageQuestion, PageSection, Protocol
+from studies.protocols.base.fields import AnswerRefused
+from studies.stimuli.rows import TableProblems
 
-from .columns import Said
-from .ground import Ground, ItemKey
+from .columns import AnswerRow
+from .ground import ItemKey, StudyIndex
 
-END = math.inf
+SORTS_LAST = math.inf
 
 
 @dataclass(slots=True)
-class Shown:
+class ImportedItem:
     """An item as this annotator saw it: its outputs by letter. ``is_known``: whether the file says which stood where."""
 
     key: ItemKey
     letters: dict[str, int]
-    is_known: bool
-    said: list["About"] = field(default_factory=list)
+    is_layout_known: bool
+    said: list["ResolvedRow"] = field(default_factory=list)
 
     @property
     def order(self) -> tuple[float, float, int]:
         places = [about.said.position for about in self.said if about.said.position is not None]
         times = [about.said.time.timestamp() for about in self.said if about.said.time]
-        return (min(places, default=END), min(times, default=END), self.said[0].said.row)
+        return (min(places, default=SORTS_LAST), min(times, default=SORTS_LAST), self.said[0].said.row)
 
     @property
-    def is_placed(self) -> bool:
+    def has_position(self) -> bool:
         return any(about.said.position is not None or about.said.time for about in self.said)
 
 
 @dataclass(slots=True)
-class About:
+class ResolvedRow:
     """A row with what it is about."""
 
-    said: Said
-    section: SectionWords
-    question: QuestionWords
-    item: Shown | None = None
+    said: AnswerRow
+    section: SectionWording
+    question: QuestionWording
+    item: ImportedItem | None = None
     output: int | None = None
     chosen: int | None = None
 
 
 @dataclass(slots=True)
-class Answer:
+class ImportedAnswer:
     """A response to be. ``row`` names the item by its place in ``items`` and exposures by their outputs."""
 
-    about: About
-    row: Row
+    about: ResolvedRow
+    row: NewResponse
 
 
 @dataclass(slots=True)
-class Sitting:
+class ImportedAssignment:
     """What one annotator said: items in the order in which they met them, and answers."""
 
     name: str
     arm: int
     items: list[ItemKey] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[ImportedAnswer] = field(default_factory=list)
 
     @property
     def times(self) -> list[datetime]:
         return [answer.about.said.time for answer in self.answers if answer.about.said.time]
 
 
-def sitting_of(ground: Ground, name: str, rows: Sequence[Said], problems: Problems) -> Sitting | None:
+def build_imported_assignment(
+    study_index: StudyIndex, name: str, rows: Sequence[AnswerRow], problems: TableProblems
+) -> ImportedAssignment | None:
     """The annotator's answers, each in the field of a page. None where a row has a problem; all of them are noted."""
     before = problems.count
-    arm = _arm(ground, rows, problems)
-    by_section: dict[int, list[About]] = {}
-    items: dict[int, dict[ItemKey, Shown]] = {}
+    arm = _resolve_arm(study_index, rows, problems)
+    by_section: dict[int, list[ResolvedRow]] = {}
+    items: dict[int, dict[ItemKey, ImportedItem]] = {}
     for said in rows:
         try:
-            about = _about(ground, said, items)
+            about = _resolve_row(study_index, said, items)
             by_section.setdefault(about.section.position, []).append(about)
         except CellRefused as wrong:
             problems.add(said.row, wrong.column, wrong.text)
-    sitting = Sitting(name, arm or 0)
+    sitting = ImportedAssignment(name, arm or 0)
     for place, position in enumerate(sorted(by_section), 1):
-        _lay(ground, place, by_section[position], sitting, problems)
+        _fill_section_pages(study_index, place, by_section[position], sitting, problems)
     return sitting if problems.count == before and arm else None
 
 
-def _arm(ground: Ground, rows: Sequence[Said], problems: Problems) -> int | None:
+def _resolve_arm(ground: StudyIndex, rows: Sequence[AnswerRow], problems: TableProblems) -> int | None:
     names = {said.arm for said in rows if said.arm}
     if not names and len(ground.arms) == 1:
         return next(iter(ground.arms.values()))
@@ -115,27 +117,27 @@ def _arm(ground: Ground, rows: Sequence[Said], problems: Problems) -> int | None
     return None
 
 
-def _about(ground: Ground, said: Said, items: dict[int, dict[ItemKey, Shown]]) -> About:
-    section, question = _asked(ground, said)
-    about = About(said, section, question)
+def _resolve_row(ground: StudyIndex, said: AnswerRow, items: dict[int, dict[ItemKey, ImportedItem]]) -> ResolvedRow:
+    section, question = _resolve_question(ground, said)
+    about = ResolvedRow(said, section, question)
     if said.prompt:
-        about.item = _item(ground, said, section, items)
+        about.item = _resolve_item(ground, said, section, items)
         about.item.said.append(about)
         if said.system:
-            about.output = _output(ground, said, said.system, "system")
+            about.output = _resolve_output(ground, said, said.system, "system")
             if about.output not in about.item.letters.values():
                 raise CellRefused("system", f"“{said.system}” is not among the outputs shown.")
         if said.chosen:
-            about.chosen = _output(ground, said, said.chosen, "chosen")
+            about.chosen = _resolve_output(ground, said, said.chosen, "chosen")
     elif said.system or said.chosen:
         raise CellRefused("prompt_key", "must say of which prompt: a system is named.")
     return about
 
 
-def _asked(ground: Ground, said: Said) -> tuple[SectionWords, QuestionWords]:
+def _resolve_question(ground: StudyIndex, said: AnswerRow) -> tuple[SectionWording, QuestionWording]:
     found = [
         (section, question)
-        for section, question in ground.asking(said.question)
+        for section, question in ground.questions_with_key(said.question)
         if said.section in (None, section.position)
     ]
     if len(found) == 1:
@@ -143,13 +145,13 @@ def _asked(ground: Ground, said: Said) -> tuple[SectionWords, QuestionWords]:
     if said.section is not None and said.section not in ground.sections:
         raise CellRefused("section", f"the study has no section {said.section}.")
     if not found:
-        keys = ", ".join(dict.fromkeys(question.key for _, question in ground.asking(""))) or "none"
+        keys = ", ".join(dict.fromkeys(question.key for _, question in ground.questions_with_key(""))) or "none"
         raise CellRefused("question", f"the study does not ask “{said.question}”; its questions are {keys[:500]}.")
     places = ", ".join(f"{question.key} in section {section.position}" for section, question in found[:5])
     raise CellRefused("question", f"could be several: {places}. Say which in the columns question and section.")
 
 
-def _output(ground: Ground, said: Said, system: str, column: str) -> int:
+def _resolve_output(ground: StudyIndex, said: AnswerRow, system: str, column: str) -> int:
     """The output that a row names: its prompt's, of this system; of several samples the one in ``sample``."""
     if system not in ground.systems:
         known = ", ".join(sorted(ground.systems)[:10]) or "none"
@@ -162,18 +164,20 @@ def _output(ground: Ground, said: Said, system: str, column: str) -> int:
     raise CellRefused("sample", f"“{system}” has no sample {said.sample} for “{said.prompt}”.")
 
 
-def _item(ground: Ground, said: Said, section: SectionWords, items: dict[int, dict[ItemKey, Shown]]) -> Shown:
+def _resolve_item(
+    ground: StudyIndex, said: AnswerRow, section: SectionWording, items: dict[int, dict[ItemKey, ImportedItem]]
+) -> ImportedItem:
     """The item that a row is about, the same for all its rows; its letters where the file tells them."""
     if said.prompt not in ground.prompts:
         raise CellRefused("prompt_key", f"the study has no prompt “{said.prompt}”.")
     if not ground.protocol(section).has_items:
         raise CellRefused("prompt_key", f"section {section.position} shows no texts: leave it empty.")
     source = ground.source(section)
-    width = ground.widths[source.position]
+    width = ground.item_sizes[source.position]
     if said.shown:
-        letters = {letter: _output(ground, said, system, f"shown:{letter}") for letter, system in said.shown}
+        letters = {letter: _resolve_output(ground, said, system, f"shown:{letter}") for letter, system in said.shown}
     else:
-        letters = dict(zip(ascii_uppercase, _unnamed(ground, said, width), strict=False))
+        letters = dict(zip(ascii_uppercase, _default_outputs(ground, said, width), strict=False))
     if width is not None and len(letters) != width:
         words = "shown:A, shown:B and so on must say which outputs were shown"
         raise CellRefused(
@@ -184,31 +188,33 @@ def _item(ground: Ground, said: Said, section: SectionWords, items: dict[int, di
     mine = items.setdefault(source.position, {})
     there = mine.get(key)
     if there is None:
-        mine[key] = there = Shown(key, letters, bool(said.shown))
-    elif said.shown and there.is_known and letters != there.letters:
+        mine[key] = there = ImportedItem(key, letters, bool(said.shown))
+    elif said.shown and there.is_layout_known and letters != there.letters:
         raise CellRefused(
             f"shown:{said.shown[0][0]}", f"stands otherwise than in row {there.said[0].said.row}, of the same item."
         )
-    elif said.shown and not there.is_known:
-        there.letters, there.is_known = letters, True
+    elif said.shown and not there.is_layout_known:
+        there.letters, there.is_layout_known = letters, True
     return there
 
 
-def _unnamed(ground: Ground, said: Said, width: int | None) -> list[int]:
+def _default_outputs(ground: StudyIndex, said: AnswerRow, width: int | None) -> list[int]:
     """The outputs of an item of which the file names none: every system's, or the one that the row is about."""
     if width is None:
         if not (said.system or said.chosen):
             raise CellRefused("system", "must say whose text was shown.")
-        return [_output(ground, said, said.system or said.chosen, "system" if said.system else "chosen")]
+        return [_resolve_output(ground, said, said.system or said.chosen, "system" if said.system else "chosen")]
     prompt = ground.prompts[said.prompt]
     with_output = [name for name in sorted(ground.systems) if (prompt, ground.systems[name]) in ground.outputs]
-    return [_output(ground, said, name, "prompt_key") for name in with_output]
+    return [_resolve_output(ground, said, name, "prompt_key") for name in with_output]
 
 
 # The pages
 
 
-def _lay(ground: Ground, place: int, rows: list[About], sitting: Sitting, problems: Problems) -> None:
+def _fill_section_pages(
+    ground: StudyIndex, place: int, rows: list[ResolvedRow], sitting: ImportedAssignment, problems: TableProblems
+) -> None:
     """Put one section's rows on its pages."""
     section = rows[0].section
     protocol = ground.protocol(section)
@@ -223,26 +229,26 @@ def _lay(ground: Ground, place: int, rows: list[About], sitting: Sitting, proble
         for position, item in enumerate(shown, 1)
     )
     by_item = {id(item): page_item for item, page_item in zip(shown, items, strict=True)}
-    laid = LaidSection(place, section.m, section.settings, tuple(_questions(ground, section, rows)))
-    slots: dict[tuple[Any, ...], tuple[str, Ask]] = {}
+    laid = PageSection(place, section.m, section.settings, tuple(_questions(ground, section, rows)))
+    slots: dict[tuple[Any, ...], tuple[str, PageField]] = {}
     pages = [(page, protocol.asks(page)) for page in protocol.pages(laid, items, {})]
     for _, asks in pages:
         for slot, ask in asks.items():
             slots[ask.question_id, ask.item_id, ask.exposure_id, ask.choice, ask.part] = slot, ask
     values: dict[str, Any] = {}
-    told: dict[str, tuple[About, Ask]] = {}
+    told: dict[str, tuple[ResolvedRow, PageField]] = {}
     for about in rows:
         try:
             item = by_item[id(about.item)] if about.item else None
-            slot, ask = _found(ground, about, item, slots)
+            slot, ask = _find_field(ground, about, item, slots)
             if slot in told:
                 raise CellRefused(None, f"answers again what row {told[slot][0].said.row} answered.")
-            values[slot], told[slot] = _value(about, ask), (about, ask)
+            values[slot], told[slot] = _clean_value(about, ask), (about, ask)
         except CellRefused as wrong:
             problems.add(about.said.row, wrong.column, wrong.text)
-    _across(protocol, pages, values, told, problems)
+    _apply_page_rules(protocol, pages, values, told, problems)
     stored = {slot: _row(slot, *told[slot], value) for slot, value in values.items()}
-    asked = _asked_after(protocol, laid, items, {slot: plain_answer(row) for slot, row in stored.items()})
+    asked = _reachable_slots(protocol, laid, items, {slot: answer_value(row) for slot, row in stored.items()})
     for slot, row in stored.items():
         about = told[slot][0]
         if slot not in asked:
@@ -253,10 +259,10 @@ def _lay(ground: Ground, place: int, rows: list[About], sitting: Sitting, proble
         if about.said.label and row.label != about.said.label:
             words = f"says {about.said.label}, but by the columns shown:… that stood under {row.label or 'none'}."
             problems.add(about.said.row, "label", words)
-        sitting.answers.append(Answer(about, row))
+        sitting.answers.append(ImportedAnswer(about, row))
 
 
-def _questions(ground: Ground, section: SectionWords, rows: list[About]) -> Iterator[PageQuestion]:
+def _questions(ground: StudyIndex, section: SectionWording, rows: list[ResolvedRow]) -> Iterator[PageQuestion]:
     """The section's questions; of those that name two systems the letters, where the file says under which they stood."""
     letters = {system: letter for about in rows for letter, system in about.said.shown}
     numbers = {system: number for number, system in enumerate(letters)}
@@ -265,9 +271,9 @@ def _questions(ground: Ground, section: SectionWords, rows: list[About]) -> Iter
         yield page_question(place, ground.ids[section.position, words.key], words, known, list(letters.values()))
 
 
-def _found(
-    ground: Ground, about: About, item: PageItem | None, slots: dict[tuple[Any, ...], tuple[str, Ask]]
-) -> tuple[str, Ask]:
+def _find_field(
+    ground: StudyIndex, about: ResolvedRow, item: PageItem | None, slots: dict[tuple[Any, ...], tuple[str, PageField]]
+) -> tuple[str, PageField]:
     """The field that a row answers. Raises CellRefused, saying what is asked instead."""
     question = ground.ids[about.section.position, about.question.key]
     said = about.said
@@ -291,39 +297,39 @@ def _found(
     )
 
 
-def _value(about: About, ask: Ask) -> Any:
+def _clean_value(about: ResolvedRow, ask: PageField) -> Any:
     """What the field makes of the row."""
     said = about.said
     if ask.field.inputs:
         raise CellRefused(
             "question", f"answers to “{about.question.key}” have several parts, which are not read from files."
         )
-    column, sent = _sent(about, ask)
+    column, sent = _form_value(about, ask)
     if not (sent or said.skip_reason or (ask.choice and said.value)):
         raise CellRefused(column, "is empty: give the answer or a skip_reason, or leave the row out.")
     others = [name for name in said.given if name not in (column, "skip_reason", *(("choice",) if ask.choice else ()))]
     if others:
         raise CellRefused(others[0], f"must be empty: “{about.question.key}” is answered in {column}.")
     try:
-        return cleaned(ask, {"": [sent]}, [said.skip_reason] if said.skip_reason else [])
-    except Refused as refused:
+        return clean_answer(ask, {"": [sent]}, [said.skip_reason] if said.skip_reason else [])
+    except AnswerRefused as refused:
         if said.skip_reason:
             raise CellRefused("skip_reason", f"“{said.skip_reason}”: {refused}") from None
         raise CellRefused(column, f"“{sent[:60]}” is no answer to “{about.question.key}”: {refused}") from None
 
 
-def _sent(about: About, ask: Ask) -> tuple[str, str]:
+def _form_value(about: ResolvedRow, ask: PageField) -> tuple[str, str]:
     """The column that holds the answer, and the answer as a browser would send it."""
     said = about.said
     if ask.choice:
         return "value", "" if said.value == "0" else said.value or "1"
-    if ask.stores != "chosen":
-        return ask.stores, getattr(said, ask.stores)
+    if ask.answer_column != "chosen":
+        return ask.answer_column, getattr(said, ask.answer_column)
     if said.choice and not said.chosen:
         return "choice", said.choice
     letters = about.item.letters if about.item else {}
     if not said.chosen:
-        if said.label and about.item and about.item.is_known and not said.skip_reason:
+        if said.label and about.item and about.item.is_layout_known and not said.skip_reason:
             if said.label not in letters:
                 raise CellRefused("label", f"nothing stood under “{said.label}”.")
             return "chosen", said.label
@@ -334,12 +340,12 @@ def _sent(about: About, ask: Ask) -> tuple[str, str]:
     return "chosen", letter
 
 
-def _across(
+def _apply_page_rules(
     protocol: Protocol,
-    pages: Sequence[tuple[Page, Mapping[str, Ask]]],
+    pages: Sequence[tuple[Page, Mapping[str, PageField]]],
     values: dict[str, Any],
-    told: Mapping[str, tuple[About, Ask]],
-    problems: Problems,
+    told: Mapping[str, tuple[ResolvedRow, PageField]],
+    problems: TableProblems,
 ) -> None:
     """The protocol's rules across the fields of a page, where all of it was answered."""
     for page, asks in pages:
@@ -350,19 +356,19 @@ def _across(
             values.update(mine)
 
 
-def _asked_after(
-    protocol: Protocol, laid: LaidSection, items: Sequence[PageItem], answers: Mapping[str, Any]
+def _reachable_slots(
+    protocol: Protocol, laid: PageSection, items: Sequence[PageItem], answers: Mapping[str, Any]
 ) -> set[str]:
     """The fields that are asked once these answers were given."""
     return {slot for page in protocol.pages(laid, items, answers) for slot in protocol.asks(page)}
 
 
-def _row(slot: str, about: About, ask: Ask, value: Any) -> Row:
+def _row(slot: str, about: ResolvedRow, ask: PageField, value: Any) -> NewResponse:
     """The response to be, with the letter and the place as far as the file tells them."""
     columns = answer_columns(ask, value) or {}
     label = about.said.label or (ask.label if about.item is None else "")
-    if about.item is not None and about.item.is_known:
+    if about.item is not None and about.item.is_layout_known:
         letters = {output: letter for letter, output in about.item.letters.items()}
-        label = letters.get(columns.get("chosen_id") if ask.stores == "chosen" else ask.exposure_id, "")
-    position = about.said.position if about.item is None else ask.position if about.item.is_placed else None
-    return Row(0, ask.question_id, ask.item_id, ask.exposure_id, slot, label, position, **columns)
+        label = letters.get(columns.get("chosen_id") if ask.answer_column == "chosen" else ask.exposure_id, "")
+    position = about.said.position if about.item is None else ask.position if about.item.has_position else None
+    return NewResponse(0, ask.question_id, ask.item_id, ask.exposure_id, slot, label, position, **columns)

@@ -7,29 +7,31 @@ from django.db.models import Max
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Response
-from studies.design.draw import DrawnBatch, item_key, write_batches, write_items
+from studies.design.draw import DrawnBatch, get_or_create_items, item_key, write_batches
 from studies.models import Batch, Exposure, Item, Job, Prompt, Study
 from studies.protocols import DrawnItem
 
-from .ground import Before, Ground, ItemKey, in_natural_order, person_key, pool_of
-from .sittings import Sitting
+from .ground import EarlierImports, ItemKey, StudyIndex, natural_sort_key, person_key, pool_of
+from .sittings import ImportedAssignment
 
 
-def write(study: Study, ground: Ground, before: Before, sittings: Sequence[Sitting], source: Job) -> None:
+def write_imported_answers(
+    study: Study, study_index: StudyIndex, earlier: EarlierImports, imported: Sequence[ImportedAssignment], job: Job
+) -> None:
     """The study is frozen and locked. Items are numbered in the order of their prompts' keys, numbers in them by their value."""
-    items = _items(study, {key for sitting in sittings for key in sitting.items})
+    items = _get_or_create_items(study, {key for sitting in imported for key in sitting.items})
     # An item of which nothing is new is not placed again.
-    drawn = [DrawnBatch(0, sitting.arm, tuple(_placed(sitting, items))) for sitting in sittings]
+    drawn = [DrawnBatch(0, sitting.arm, tuple(_answered_items(sitting, items))) for sitting in imported]
     last = Batch.objects.filter(study=study).exclude(origin=Batch.Origin.TEST).aggregate(n=Max("number"))["n"]
     batches = write_batches(
-        study, drawn, wanted=1, origin=Batch.Origin.ANSWERED, first_number=0 if last is None else last + 1
+        study, drawn, places_per_batch=1, origin=Batch.Origin.ANSWERED, first_number=0 if last is None else last + 1
     )
     Batch.objects.filter(pk__in=[batch.pk for batch in batches]).update(claimed=1)
-    people = _people(study, sittings)
+    people = _get_or_create_annotators(study, imported)
     now = timezone.now()
     design = study.designs.order_by("version").last()
     made = []
-    for sitting, batch in zip(sittings, batches, strict=True):
+    for sitting, batch in zip(imported, batches, strict=True):
         person = people[person_key(study, sitting.name)]
         begun, ended = min(sitting.times, default=now), max(sitting.times, default=now)
         made.append(
@@ -38,36 +40,36 @@ def write(study: Study, ground: Ground, before: Before, sittings: Sequence[Sitti
                 batch=batch,
                 annotator_id=person,
                 origin=Assignment.Origin.IMPORTED,
-                source=source,
+                source=job,
                 design=design,
-                ordinal=before.ordinals.get(person, 0) + 1,
+                ordinal=earlier.ordinals.get(person, 0) + 1,
                 claimed_at=begun,
                 started_at=begun,
                 submitted_at=ended,
             )
         )
     Assignment.objects.bulk_create(made, batch_size=500)
-    Response.objects.bulk_create(_responses(sittings, made, items, now), batch_size=1000)
+    Response.objects.bulk_create(_responses(imported, made, items, now), batch_size=1000)
 
 
-def _items(study: Study, wanted: set[ItemKey]) -> dict[ItemKey, int]:
+def _get_or_create_items(study: Study, wanted: set[ItemKey]) -> dict[ItemKey, int]:
     """The ids of these items; those that are not there yet are made."""
     prompts = {prompt for _, prompt, _ in wanted}
     keys = {pk: key for pk, key in Prompt.objects.filter(study=study).values_list("pk", "key") if pk in prompts}
-    ordered = sorted(wanted, key=lambda item: (in_natural_order(keys[item[1]]), keys[item[1]], item[0], item[2]))
+    ordered = sorted(wanted, key=lambda item: (natural_sort_key(keys[item[1]]), keys[item[1]], item[0], item[2]))
     records = {key: (key[0], DrawnItem(key[1], key[2])) for key in ordered}
-    written = write_items(study, records.values())
+    written = get_or_create_items(study, records.values())
     return {key: written[item_key(*record)].pk for key, record in records.items()}
 
 
-def _placed(sitting: Sitting, items: dict[ItemKey, int]) -> Iterator[tuple[int, DrawnItem]]:
+def _answered_items(sitting: ImportedAssignment, items: dict[ItemKey, int]) -> Iterator[tuple[int, DrawnItem]]:
     about = {answer.row.item_id for answer in sitting.answers}
     for number, key in enumerate(sitting.items, 1):
         if number in about:
             yield key[0], DrawnItem(item=items[key])
 
 
-def _people(study: Study, sittings: Sequence[Sitting]) -> dict[str, int]:
+def _get_or_create_annotators(study: Study, sittings: Sequence[ImportedAssignment]) -> dict[str, int]:
     """Annotators by their keyed name."""
     pool = pool_of(study)
     keys = {person_key(study, sitting.name) for sitting in sittings}
@@ -79,7 +81,7 @@ def _people(study: Study, sittings: Sequence[Sitting]) -> dict[str, int]:
 
 
 def _responses(
-    sittings: Sequence[Sitting], made: Sequence[Assignment], items: dict[ItemKey, int], now: datetime
+    sittings: Sequence[ImportedAssignment], made: Sequence[Assignment], items: dict[ItemKey, int], now: datetime
 ) -> Iterator[Response]:
     exposures: dict[tuple[int, int], int] = {}
     if made:

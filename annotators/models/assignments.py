@@ -17,7 +17,7 @@ from studies.models import (
     Question,
     Study,
 )
-from studies.models.fields import link, moment, new_seed, optional_link
+from studies.models.fields import new_seed, optional_datetime_field, optional_foreign_key, protected_foreign_key
 from studies.models.guards import AppendOnlyModel
 
 from .recruitment import Recruitment
@@ -77,29 +77,29 @@ class Assignment(models.Model):
 
     code = models.CharField(max_length=32, unique=True, default=new_code, editable=False)
     # Found by the constraints below, which begin with them: each further index is a page written with every answer.
-    study = link(Study, "assignments", db_index=False)
-    batch = optional_link(Batch, "assignments", db_index=False)
-    annotator = link(Annotator, "assignments")
-    recruitment = optional_link(Recruitment, "assignments")
+    study = protected_foreign_key(Study, "assignments", db_index=False)
+    batch = optional_foreign_key(Batch, "assignments", db_index=False)
+    annotator = protected_foreign_key(Annotator, "assignments")
+    recruitment = optional_foreign_key(Recruitment, "assignments")
     external_ids = models.JSONField(default=dict, blank=True)
     trust = models.CharField(max_length=9, choices=Trust, default=Trust.CLAIMED)
     ordinal = models.PositiveSmallIntegerField(default=1)
     seed = models.PositiveBigIntegerField(default=new_seed)
-    design = optional_link(Design, "assignments")
+    design = optional_foreign_key(Design, "assignments")
     origin = models.CharField(max_length=8, choices=Origin, default=Origin.LIVE)
-    source = optional_link(Job)
+    source = optional_foreign_key(Job)
     queue_number = models.PositiveIntegerField(null=True, blank=True)
     consent_version = models.PositiveSmallIntegerField(null=True, blank=True)
-    consented_at = moment()
+    consented_at = optional_datetime_field()
     claimed_at = models.DateTimeField(db_default=Now())
-    reserved_until = moment()
-    started_at = moment()
-    submitted_at = moment()
-    withdrawn_at = moment()
-    released_at = moment()
+    reserved_until = optional_datetime_field()
+    started_at = optional_datetime_field()
+    submitted_at = optional_datetime_field()
+    withdrawn_at = optional_datetime_field()
+    released_at = optional_datetime_field()
     released_reason = models.CharField(max_length=13, blank=True, choices=Released)
     is_late = models.BooleanField(default=False)
-    replaced_at = moment()
+    replaced_at = optional_datetime_field()
 
     class Meta:
         constraints = [
@@ -156,13 +156,13 @@ class PageVisit(models.Model):
     is null.
     """
 
-    assignment = link(Assignment, "visits", db_index=False)
+    assignment = protected_foreign_key(Assignment, "visits", db_index=False)
     key = models.CharField(max_length=40)
     shown = models.JSONField(default=dict)
     layout = models.CharField(max_length=10, blank=True)
     draft = models.JSONField(null=True, blank=True)
     shown_at = models.DateTimeField(null=True, blank=True, db_default=Now())
-    recorded_at = moment()
+    recorded_at = optional_datetime_field()
     active_seconds = models.PositiveIntegerField(default=0)
     # A row is inserted without it: the database itself must know the default.
     unseen = models.TextField(blank=True, default="", db_default="")
@@ -188,15 +188,15 @@ class PageVisit(models.Model):
 class Response(AppendOnlyModel):
     """One stored answer: the value of one slot, and what it is about."""
 
-    erasable = frozenset({"text", "value", "chosen", "choice", "part", "skip_reason", "erased_at"})
+    erasable_fields = frozenset({"text", "value", "chosen", "choice", "part", "skip_reason", "erased_at"})
 
-    assignment = link(Assignment, "responses", db_index=False)
-    question = link(Question, "responses")
-    item = optional_link(Item, "responses", db_index=False)
-    exposure = optional_link(Exposure, "responses", db_index=False)
+    assignment = protected_foreign_key(Assignment, "responses", db_index=False)
+    question = protected_foreign_key(Question, "responses")
+    item = optional_foreign_key(Item, "responses", db_index=False)
+    exposure = optional_foreign_key(Exposure, "responses", db_index=False)
     slot = models.CharField(max_length=60)
     value = models.DecimalField(max_digits=14, decimal_places=4, null=True, blank=True)
-    chosen = optional_link(Exposure, "chosen_in", db_index=False)
+    chosen = optional_foreign_key(Exposure, "chosen_in", db_index=False)
     choice = models.CharField(max_length=50, blank=True)
     part = models.CharField(max_length=50, blank=True)
     text = models.TextField(blank=True)
@@ -204,7 +204,7 @@ class Response(AppendOnlyModel):
     label = models.CharField(max_length=8, blank=True)
     position = models.PositiveSmallIntegerField(null=True, blank=True)
     received_at = models.DateTimeField(db_default=Now())
-    erased_at = moment()
+    erased_at = optional_datetime_field()
 
     class Meta:
         base_manager_name = "objects"
@@ -239,12 +239,12 @@ class Exclusion(AppendOnlyModel):
 
     study_path = "assignment__study"
 
-    assignment = link(Assignment, "exclusions")
+    assignment = protected_foreign_key(Assignment, "exclusions")
     reason = models.CharField(max_length=40)
     note = models.TextField(blank=True)
-    by = link(settings.AUTH_USER_MODEL)
+    by = protected_foreign_key(settings.AUTH_USER_MODEL)
     at = models.DateTimeField(db_default=Now())
-    reverses = optional_link("self", "reversed_by")
+    reverses = optional_foreign_key("self", "reversed_by")
 
     class Meta:
         base_manager_name = "objects"
@@ -266,7 +266,7 @@ class Inquiry(models.Model):
 
     study_path = "assignment__study"
 
-    assignment = link(Assignment, "inquiries")
+    assignment = protected_foreign_key(Assignment, "inquiries")
     kind = models.CharField(max_length=8, choices=Kind)
     page_key = models.CharField(max_length=40, blank=True)
     label = models.CharField(max_length=8, blank=True)

@@ -10,8 +10,8 @@ EXPIRED = "expired"  # the panel's time ran out
 SCREENED_OUT = "screened_out"
 UNKNOWN = "unknown"  # a word that we do not know: nothing changes
 # A panel's id of a person, a submission or a task.
-LONGEST_ID = 64
-STATES = (WORKING, SUBMITTED, APPROVED, REJECTED, RETURNED, EXPIRED, SCREENED_OUT, UNKNOWN)
+MAX_EXTERNAL_ID_LENGTH = 64
+SUBMISSION_STATES = (WORKING, SUBMITTED, APPROVED, REJECTED, RETURNED, EXPIRED, SCREENED_OUT, UNKNOWN)
 
 # What may be ordered, with the values that each order carries. Amounts are text with two places, as money is written.
 OPERATIONS = {

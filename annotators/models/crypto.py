@@ -9,7 +9,7 @@ from functools import lru_cache
 from django.conf import settings
 
 
-def keyed(*parts: str) -> str:
+def keyed_hash(*parts: str) -> str:
     """A keyed hash: the same parts give the same name, and nobody without the key can find the parts."""
     message = "\x1f".join(parts).encode()
     return hmac.new(settings.PSEUDONYM_KEY.encode(), message, hashlib.sha256).hexdigest()

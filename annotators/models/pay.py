@@ -5,7 +5,12 @@ from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 from django.db.models.functions import Now
 
-from studies.models.fields import NO_DEBT, link, moment, optional_link
+from studies.models.fields import (
+    NONNEGATIVE_VALIDATORS,
+    optional_datetime_field,
+    optional_foreign_key,
+    protected_foreign_key,
+)
 
 
 class OutcomePay(models.Model):
@@ -24,10 +29,12 @@ class OutcomePay(models.Model):
         SHARE = "share", "a share of the reward, by the pages sent"
         NOTHING = "nothing", "nothing"
 
-    recruitment = link("annotators.Recruitment", "outcome_pays")
+    recruitment = protected_foreign_key("annotators.Recruitment", "outcome_pays")
     outcome = models.CharField(max_length=13, choices=Outcome)
     rule = models.CharField(max_length=7, choices=Rule)
-    amount = models.DecimalField(max_digits=7, decimal_places=2, null=True, blank=True, validators=NO_DEBT)
+    amount = models.DecimalField(
+        max_digits=7, decimal_places=2, null=True, blank=True, validators=NONNEGATIVE_VALIDATORS
+    )
 
     class Meta:
         constraints = [
@@ -73,18 +80,18 @@ class Payment(models.Model):
     # What is promised, and what stands in its place. A bonus comes on top.
     COVERING = (Kind.BASE, Kind.OUTCOME, Kind.DIFFERENCE, Kind.COMPENSATION)
 
-    assignment = link("annotators.Assignment", "payments")
+    assignment = protected_foreign_key("annotators.Assignment", "payments")
     kind = models.CharField(max_length=12, choices=Kind)
     number = models.PositiveSmallIntegerField(default=1)
     amount = models.DecimalField(max_digits=9, decimal_places=2)
     currency = models.CharField(max_length=3)
     way = models.CharField(max_length=10, choices=Way)
     state = models.CharField(max_length=9, choices=State, default=State.DUE)
-    order = optional_link("annotators.PanelOrder", "payments")
+    order = optional_foreign_key("annotators.PanelOrder", "payments")
     reason = models.CharField(max_length=300, blank=True)
-    by = optional_link(settings.AUTH_USER_MODEL)
+    by = optional_foreign_key(settings.AUTH_USER_MODEL)
     made_at = models.DateTimeField(db_default=Now())
-    ended_at = moment()
+    ended_at = optional_datetime_field()
 
     class Meta:
         constraints = [

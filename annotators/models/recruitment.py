@@ -8,9 +8,16 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from studies.models import Arm, Study
-from studies.models.fields import CURRENCY, NO_DEBT, PEOPLE, link, moment, optional_link
+from studies.models.fields import (
+    CURRENCY_VALIDATORS,
+    HEADCOUNT_VALIDATORS,
+    NONNEGATIVE_VALIDATORS,
+    optional_datetime_field,
+    optional_foreign_key,
+    protected_foreign_key,
+)
 
-from .constants import OPERATIONS, STATES
+from .constants import OPERATIONS, SUBMISSION_STATES
 from .registry import choices
 
 
@@ -22,7 +29,7 @@ def new_key() -> str:
 class Recruitment(models.Model):
     """A way by which annotators come to a study: one link, at one panel, with its pay and its return routes."""
 
-    study = link(Study, "recruitments")
+    study = protected_foreign_key(Study, "recruitments")
     channel = models.CharField(max_length=20, choices=choices)
     pool = models.CharField(
         max_length=50,
@@ -32,11 +39,18 @@ class Recruitment(models.Model):
     key = models.SlugField(max_length=50, default=new_key)
     settings = models.JSONField(default=dict, blank=True)
     reward = models.DecimalField(
-        max_digits=7, decimal_places=2, null=True, blank=True, validators=NO_DEBT, help_text="Empty: the study's."
+        max_digits=7,
+        decimal_places=2,
+        null=True,
+        blank=True,
+        validators=NONNEGATIVE_VALIDATORS,
+        help_text="Empty: the study's.",
     )
-    currency = models.CharField(max_length=3, blank=True, validators=CURRENCY, help_text="Empty: the study's.")
+    currency = models.CharField(
+        max_length=3, blank=True, validators=CURRENCY_VALIDATORS, help_text="Empty: the study's."
+    )
     wanted = models.PositiveIntegerField(
-        null=True, blank=True, validators=PEOPLE, help_text="How many people the panel is told to send."
+        null=True, blank=True, validators=HEADCOUNT_VALIDATORS, help_text="How many people the panel is told to send."
     )
     arms = models.ManyToManyField(Arm, through="RecruitmentArm", blank=True, related_name="+")
     opens_at = models.DateTimeField(null=True, blank=True)
@@ -72,7 +86,7 @@ class RecruitmentArm(models.Model):
 class PanelSecret(models.Model):
     """What lets us speak to a panel in a researcher's name: enciphered, written and never shown."""
 
-    recruitment = link("annotators.Recruitment", "panel_secrets")
+    recruitment = protected_foreign_key("annotators.Recruitment", "panel_secrets")
     name = models.SlugField(max_length=30)
     ciphertext = models.BinaryField()
     written_at = models.DateTimeField(db_default=Now())
@@ -87,10 +101,10 @@ class PanelSecret(models.Model):
 class PanelTask(models.Model):
     """What a panel offers to its people, such as a study of Prolific. Published from here, or there by hand and named here."""
 
-    recruitment = link("annotators.Recruitment", "panel_tasks")
+    recruitment = protected_foreign_key("annotators.Recruitment", "panel_tasks")
     external_id = models.CharField(max_length=64)
     places = models.PositiveIntegerField(null=True, blank=True)
-    closed_at = moment()
+    closed_at = optional_datetime_field()
     made_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -130,18 +144,18 @@ class PanelSubmission(models.Model):
         SERVICE = "service", "the panel's service"
         FILE = "file", "a file that the panel exports"
 
-    recruitment = link("annotators.Recruitment", "panel_submissions")
-    task = optional_link(PanelTask, "submissions")
+    recruitment = protected_foreign_key("annotators.Recruitment", "panel_submissions")
+    task = optional_foreign_key(PanelTask, "submissions")
     external_id = models.CharField(max_length=64)
-    annotator = link("annotators.Annotator", "panel_submissions")
-    assignment = optional_link("annotators.Assignment", "panel_submissions")
-    state = models.CharField(max_length=12, choices=[(state, state) for state in STATES])
+    annotator = protected_foreign_key("annotators.Annotator", "panel_submissions")
+    assignment = optional_foreign_key("annotators.Assignment", "panel_submissions")
+    state = models.CharField(max_length=12, choices=[(state, state) for state in SUBMISSION_STATES])
     word = models.CharField(max_length=40, blank=True)
     receipt = models.CharField(max_length=64, blank=True)
-    started_at = moment()
-    submitted_at = moment()
-    decided_at = moment()
-    decides_itself_at = moment()
+    started_at = optional_datetime_field()
+    submitted_at = optional_datetime_field()
+    decided_at = optional_datetime_field()
+    decides_itself_at = optional_datetime_field()
     source = models.CharField(max_length=7, choices=Source)
     first_seen_at = models.DateTimeField(db_default=Now())
     seen_at = models.DateTimeField(db_default=Now())
@@ -152,7 +166,7 @@ class PanelSubmission(models.Model):
                 fields=["recruitment", "external_id", "annotator"], name="panel_submission_once_per_person"
             ),
             CheckConstraint(name="panel_submission_has_an_id", condition=~Q(external_id="")),
-            CheckConstraint(name="panel_submission_state_is_known", condition=Q(state__in=STATES)),
+            CheckConstraint(name="panel_submission_state_is_known", condition=Q(state__in=SUBMISSION_STATES)),
         ]
         indexes = [models.Index(fields=["recruitment", "state"], name="panel_submission_by_state")]
 
@@ -163,8 +177,8 @@ class PanelSubmission(models.Model):
 class PanelBar(models.Model):
     """A person whom an order keeps out. The order itself names nobody."""
 
-    order = link("annotators.PanelOrder", "bars")
-    annotator = link("annotators.Annotator", "panel_bars")
+    order = protected_foreign_key("annotators.PanelOrder", "bars")
+    annotator = protected_foreign_key("annotators.Annotator", "panel_bars")
 
     class Meta:
         constraints = [UniqueConstraint(fields=["order", "annotator"], name="panel_bar_once_per_order")]
@@ -178,11 +192,11 @@ class PanelEvent(models.Model):
 
     source = models.CharField(max_length=64)
     external_id = models.CharField(max_length=200)
-    recruitment = optional_link("annotators.Recruitment", "panel_events")
+    recruitment = optional_foreign_key("annotators.Recruitment", "panel_events")
     kind = models.CharField(max_length=64, blank=True)
     body = models.JSONField(default=dict, blank=True)
     received_at = models.DateTimeField(db_default=Now())
-    handled_at = moment()
+    handled_at = optional_datetime_field()
 
     class Meta:
         constraints = [UniqueConstraint(fields=["source", "external_id"], name="panel_event_once_per_source")]
@@ -201,7 +215,7 @@ class SampleColumn(models.Model):
         CATEGORY = "category"
         NUMBER = "number"
 
-    study = link("studies.Study", "sample_columns")
+    study = protected_foreign_key("studies.Study", "sample_columns")
     name = models.CharField(max_length=100)
     kind = models.CharField(max_length=8, choices=Kind)
     shows_small = models.BooleanField(default=False)
@@ -217,8 +231,8 @@ class SampleColumn(models.Model):
 class SampleValue(models.Model):
     """What a file said of a person in a column. Nothing is kept where it is missing."""
 
-    column = link(SampleColumn, "values")
-    annotator = link("annotators.Annotator", "sample_values")
+    column = protected_foreign_key(SampleColumn, "values")
+    annotator = protected_foreign_key("annotators.Annotator", "sample_values")
     value = models.CharField(max_length=100)
 
     class Meta:
@@ -242,20 +256,20 @@ class PanelOrder(models.Model):
         UNCLEAR = "unclear", "nobody knows whether it was carried out"
         CANCELLED = "cancelled", "taken back before it was sent"
 
-    recruitment = link("annotators.Recruitment", "panel_orders")
-    submission = optional_link(PanelSubmission, "orders")
+    recruitment = protected_foreign_key("annotators.Recruitment", "panel_orders")
+    submission = optional_foreign_key(PanelSubmission, "orders")
     operation = models.CharField(max_length=20, choices=[(name, name) for name in OPERATIONS])
     token = models.CharField(max_length=64)
     values = models.JSONField(default=dict)
     state = models.CharField(max_length=9, choices=State, default=State.WAITING)
     tries = models.PositiveSmallIntegerField(default=0)
-    not_before = moment()  # empty: at once
+    not_before = optional_datetime_field()  # empty: at once
     words = models.TextField(blank=True)
     result = models.JSONField(default=dict, blank=True)
-    by = optional_link(settings.AUTH_USER_MODEL)
+    by = optional_foreign_key(settings.AUTH_USER_MODEL)
     made_at = models.DateTimeField(db_default=Now())
-    sent_at = moment()
-    ended_at = moment()
+    sent_at = optional_datetime_field()
+    ended_at = optional_datetime_field()
 
     class Meta:
         constraints = [

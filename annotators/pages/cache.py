@@ -6,21 +6,21 @@ from threading import Lock
 from typing import Any
 
 
-class Kept:
+class SizedLRUCache:
     """Values by key, those used last; ``most`` bounds the sum of their sizes. Threads may share it."""
 
-    def __init__(self, most: int):
-        self.most, self.size = most, 0
+    def __init__(self, max_size: int):
+        self.most, self.size = max_size, 0
         self._values: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: Hashable, make: Callable[[], Any], size_of: Callable[[Any], int]) -> Any:
+    def get(self, key: Hashable, make_value: Callable[[], Any], size_of: Callable[[Any], int]) -> Any:
         """The value of this key, made where it is not kept. One that is larger than a hundredth of all is not kept."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key][1]
-        value = make()
+        value = make_value()
         size = size_of(value)
         if size * 100 <= self.most:
             with self._lock:

@@ -16,24 +16,27 @@ from django.db.models.base import ModelState
 from django.db.models.sql import UpdateQuery
 
 SYNCHRONOUS_NORMAL = 1
-INSERTED = "{insert} VALUES {places}"
-INSERTED_UNLESS_THERE = "{insert} VALUES {places} ON CONFLICT DO NOTHING"
+INSERT_SQL = "{insert} VALUES {places}"
+INSERT_OR_IGNORE_SQL = "{insert} VALUES {places} ON CONFLICT DO NOTHING"
 # The same on PostgreSQL, without waiting for its disk.
-INSERTED_LIGHTLY = (
+INSERT_WITHOUT_FSYNC_SQL = (
     "WITH light AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)) "
     "{insert} SELECT {row} FROM light ON CONFLICT DO NOTHING"
 )
 # The parts of a statement on PostgreSQL of which each waits for the one before it.
-AFTER = " AND EXISTS (SELECT 1 FROM done{})"
-INSERTED_AFTER = "{{insert}} SELECT new.* FROM (VALUES {{places}}) AS new, done{}"
-COUNTED = "(SELECT count(*) FROM done{})"
+AFTER_UPDATE_SQL = " AND EXISTS (SELECT 1 FROM done{})"
+INSERT_AFTER_UPDATE_SQL = "{{insert}} SELECT new.* FROM (VALUES {{places}}) AS new, done{}"
+COUNT_UPDATED_SQL = "(SELECT count(*) FROM done{})"
 # What stands for a value while a statement is compiled: found again among the parameters.
-STAND_INS: dict[type, Callable[[int], Any]] = {int: lambda n: 7_310_000_000 + n, str: lambda n: f"stand-in {n}"}
+PLACEHOLDER_VALUES: dict[type, Callable[[int], Any]] = {
+    int: lambda n: 7_310_000_000 + n,
+    str: lambda n: f"stand-in {n}",
+}
 # Asking the field what to do with each value took longer than writing them.
-TAKEN_AS_THEY_ARE: dict[type[Field], type] = {BigAutoField: int, CharField: str, TextField: str}
+UNCONVERTED_FIELDS: dict[type[Field], type] = {BigAutoField: int, CharField: str, TextField: str}
 
 
-class _Prepared:
+class _CompiledStatement:
     """``build`` takes a value of each of ``kinds`` and says what is asked or changed."""
 
     def __init__(self, build: Callable[..., Any], *kinds: type):
@@ -42,7 +45,7 @@ class _Prepared:
     @cached_property
     def compiled(self) -> tuple[str, list[tuple[int | None, Any]], tuple]:
         """The statement, where each of its parameters comes from, and what makes Python's values of the database's."""
-        stand_ins = [STAND_INS[kind](n) for n, kind in enumerate(self.kinds)]
+        stand_ins = [PLACEHOLDER_VALUES[kind](n) for n, kind in enumerate(self.kinds)]
         compiler = self.query(self.build(*stand_ins)).get_compiler(DEFAULT_DB_ALIAS)
         sql, parameters = compiler.as_sql()
         origins = [(stand_ins.index(one), None) if one in stand_ins else (None, one) for one in parameters]
@@ -65,7 +68,7 @@ class _Prepared:
         cursor.execute(self.compiled[0], self.parameters(values))
 
 
-class Select(_Prepared):
+class CompiledSelect(_CompiledStatement):
     """``build`` gives a QuerySet of ``values_list``; calling gives its rows."""
 
     def __call__(self, *values: Any) -> list[tuple]:
@@ -89,7 +92,7 @@ class Select(_Prepared):
         return tuple(values)
 
 
-class Update(_Prepared):
+class CompiledUpdate(_CompiledStatement):
     """``build`` gives a QuerySet and the columns to set; calling gives the number of rows that it found."""
 
     def __call__(self, *values: Any) -> int:
@@ -118,7 +121,7 @@ def _insertion(model: type[Model], columns: tuple[str, ...], rows: int, statemen
     return statement.format(insert=insert, places=", ".join([f"({row})"] * rows), row=row)
 
 
-def insert_lightly(model: type[Model], columns: tuple[str, ...], row: Any) -> None:
+def insert_missing_without_fsync(model: type[Model], columns: tuple[str, ...], row: Any) -> None:
     """Insert a row that is made again, the same, where it is missing: unless it is there, and without waiting for the disk.
 
     A power cut may lose it, as long as nothing that was written after it has reached the disk.
@@ -126,10 +129,10 @@ def insert_lightly(model: type[Model], columns: tuple[str, ...], row: Any) -> No
     connection = connections[DEFAULT_DB_ALIAS]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            statement = _insertion(model, columns, 1, INSERTED_LIGHTLY)
+            statement = _insertion(model, columns, 1, INSERT_WITHOUT_FSYNC_SQL)
             cursor.execute(statement, _values(model, columns, [row], connection))
             return
-        statement = _insertion(model, columns, 1, INSERTED_UNLESS_THERE)
+        statement = _insertion(model, columns, 1, INSERT_OR_IGNORE_SQL)
         values = _values(model, columns, [row], connection)
         database = connection.connection
         kept = database.execute("PRAGMA synchronous").fetchone()[0]
@@ -144,8 +147,8 @@ def insert_lightly(model: type[Model], columns: tuple[str, ...], row: Any) -> No
             database.execute(f"PRAGMA synchronous={kept}")
 
 
-def in_turn(
-    updates: Sequence[tuple[Update, tuple]], model: type[Model], columns: tuple[str, ...], rows: Iterable[Any]
+def update_then_insert(
+    updates: Sequence[tuple[CompiledUpdate, tuple]], model: type[Model], columns: tuple[str, ...], rows: Iterable[Any]
 ) -> int:
     """Change one row after the other, each with its values, then insert rows: as far as each update finds its row. Says how many did.
 
@@ -168,22 +171,22 @@ def in_turn(
                 return done
         if rows:
             with connection.cursor() as cursor:
-                statement = _insertion(model, columns, len(rows), INSERTED)
+                statement = _insertion(model, columns, len(rows), INSERT_SQL)
                 cursor.execute(statement, _values(model, columns, rows, connection))
     return len(updates)
 
 
 @lru_cache(maxsize=256)
-def _chain(updates: tuple[Update, ...], model: type[Model], columns: tuple[str, ...], rows: int) -> str:
+def _chain(updates: tuple[CompiledUpdate, ...], model: type[Model], columns: tuple[str, ...], rows: int) -> str:
     parts = []
     for number, update in enumerate(updates):
-        after = AFTER.format(number - 1) if number else ""
+        after = AFTER_UPDATE_SQL.format(number - 1) if number else ""
         parts.append(f"done{number} AS ({update.compiled[0]}{after} RETURNING 1)")
     if rows:
         # In a list of values that is chosen from, nothing else says of what kind an empty one is.
-        insertion = _insertion(model, columns, rows, INSERTED_AFTER.format(len(updates) - 1), is_typed=True)
+        insertion = _insertion(model, columns, rows, INSERT_AFTER_UPDATE_SQL.format(len(updates) - 1), is_typed=True)
         parts.append(f"written AS ({insertion})")
-    return f"WITH {', '.join(parts)} SELECT {', '.join(COUNTED.format(number) for number in range(len(updates)))}"
+    return f"WITH {', '.join(parts)} SELECT {', '.join(COUNT_UPDATED_SQL.format(number) for number in range(len(updates)))}"
 
 
 @lru_cache(maxsize=64)
@@ -192,7 +195,7 @@ def _fields(model: type[Model], columns: tuple[str, ...]) -> tuple[tuple[str, Fi
     of what type a value is taken as it is."""
     fields = [model._meta.get_field(name) for name in columns]
     known = [(field.attname, field.target_field if field.is_relation else field) for field in fields]
-    return tuple((name, field, TAKEN_AS_THEY_ARE.get(type(field), NoneType)) for name, field in known)
+    return tuple((name, field, UNCONVERTED_FIELDS.get(type(field), NoneType)) for name, field in known)
 
 
 def _values(model: type[Model], columns: tuple[str, ...], rows: Iterable[Any], connection) -> list[Any]:
@@ -205,7 +208,7 @@ def _values(model: type[Model], columns: tuple[str, ...], rows: Iterable[Any], c
     ]
 
 
-def loaded(model: type[Model], columns: Sequence[str], row: Iterable[Any]) -> Any:
+def instance_from_row(model: type[Model], columns: Sequence[str], row: Iterable[Any]) -> Any:
     """An instance with these columns, as ``from_db`` makes it: any other column is read when it is asked for.
 
     ``from_db`` goes through all fields of the model and sends two signals, which took longer than the query.

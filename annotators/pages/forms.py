@@ -8,33 +8,40 @@ from django.http import QueryDict
 
 from annotators.models import Assignment, Response
 from annotators.places.batch_plan import plan_of
-from studies.protocols import Ask, Page
-from studies.protocols.base.fields import Answer, Refused
+from studies.protocols import Page, PageField
+from studies.protocols.base.fields import Answer, AnswerRefused
 
-from .images import UNSEEN, as_sent, joined, mentions_images, names_on, read_unseen
+from .images import (
+    UNSEEN_PREFIX,
+    join_image_names,
+    mentions_images,
+    page_image_names,
+    parse_unseen_images,
+    unseen_form_data,
+)
 from .sequence import Step
 
-SKIP = ".skip"
+SKIP_SUFFIX = ".skip"
 # What a page may send beside its answers.
-CONTROLS = frozenset({"go", "save", "layout", "active"})
+CONTROL_NAMES = frozenset({"go", "save", "layout", "active"})
 
 
 @dataclass(slots=True)
-class Sent:
+class PageForm:
     """A page's form as it came: cleaned values, messages by slot, and the texts as typed."""
 
     values: dict[str, Any] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     typed: dict[str, str] = field(default_factory=dict)
-    general: list[str] = field(default_factory=list)
+    non_field_errors: list[str] = field(default_factory=list)
 
     @property
     def is_valid(self) -> bool:
-        return not self.errors and not self.general
+        return not self.errors and not self.non_field_errors
 
 
 @dataclass(slots=True)
-class Row:
+class NewResponse:
     """A Response to be: its columns alone, which takes a tenth of the time that making the model takes."""
 
     assignment_id: int
@@ -52,65 +59,67 @@ class Row:
     skip_reason: str = ""
 
 
-def read_page(step: Step, asks: Mapping[str, Ask], data: QueryDict, has_files: bool = False) -> Sent:
+def parse_page_form(step: Step, asks: Mapping[str, PageField], data: QueryDict, has_files: bool = False) -> PageForm:
     """Check what was sent against what the page asks: every name known, every value single and exactly one of those offered."""
-    sent = Sent()
+    sent = PageForm()
     names = {slot: input_names(slot, ask) for slot, ask in asks.items()}
     known = {name for mine in names.values() for name in mine.values()}
-    known |= {slot + SKIP for slot, ask in asks.items() if ask.skip_reasons}
-    # ``unseen_images`` checks the names of images.
-    if strange := [name for name in data if not (name in known or name in CONTROLS or name.startswith(UNSEEN))]:
-        sent.general.append(
+    known |= {slot + SKIP_SUFFIX for slot, ask in asks.items() if ask.skip_reasons}
+    # ``validate_unseen_images`` checks the names of images.
+    if strange := [
+        name for name in data if not (name in known or name in CONTROL_NAMES or name.startswith(UNSEEN_PREFIX))
+    ]:
+        sent.non_field_errors.append(
             f"This page does not ask for {', '.join(name[:40] for name in sorted(strange)[:3])}. Please reload it."
         )
     if has_files:
-        sent.general.append("This page takes no files.")
+        sent.non_field_errors.append("This page takes no files.")
     for slot, ask in asks.items():
         values = {part: data.getlist(name) for part, name in names[slot].items()}
-        skips = [reason for reason in data.getlist(slot + SKIP) if reason]
+        skips = [reason for reason in data.getlist(slot + SKIP_SUFFIX) if reason]
         sent.typed.update({names[slot][part]: mine[0] if mine else "" for part, mine in values.items()})
         if skips:
-            sent.typed[slot + SKIP] = skips[0]
+            sent.typed[slot + SKIP_SUFFIX] = skips[0]
         try:
-            sent.values[slot] = cleaned(ask, values, skips)
-        except Refused as refused:
+            sent.values[slot] = clean_answer(ask, values, skips)
+        except AnswerRefused as refused:
             sent.errors[slot] = str(refused)
     # One look shows all that is wrong: what was valid is checked together whatever else was refused.
     sent.errors = step.protocol.clean(step.page, sent.values) | sent.errors
     return sent
 
 
-def unseen_images(assignment: Assignment, page: Page, data: QueryDict, sent: Sent) -> str:
+def validate_unseen_images(assignment: Assignment, page: Page, data: QueryDict, form: PageForm) -> str:
     """The images of which the form says that they were not seen, as a visit keeps them. ``sent`` takes what must be shown again."""
     if not mentions_images(data):
         return ""
-    unseen, wrong = read_unseen(data, names_on(page, plan_of(assignment).images))
-    sent.typed.update(as_sent(joined(unseen)))
+    unseen, wrong = parse_unseen_images(data, page_image_names(page, plan_of(assignment).images))
+    form.typed.update(unseen_form_data(join_image_names(unseen)))
     if wrong:
         names = ", ".join(name[:40] for name in wrong[:3])
-        sent.general.append(f"This page shows no such image: {names}. Please reload it.")
-    return joined(unseen)
+        form.non_field_errors.append(f"This page shows no such image: {names}. Please reload it.")
+    return join_image_names(unseen)
 
 
-def input_names(slot: str, ask: Ask) -> dict[str, str]:
+def input_names(slot: str, ask: PageField) -> dict[str, str]:
     """The names of a slot's form inputs, by part; a plain field has one, the slot itself."""
     return {part: f"{slot}.{part}" for part in ask.field.inputs} or {"": slot}
 
 
-def cleaned(ask: Ask, values: dict[str, list[str]], skips: list[str]) -> Any:
+def clean_answer(ask: PageField, values: dict[str, list[str]], skips: list[str]) -> Any:
     if any(len(mine) > 1 for mine in values.values()) or len(skips) > 1:
-        raise Refused("Please give one answer only.")
+        raise AnswerRefused("Please give one answer only.")
     single = {part: mine[0] if mine else "" for part, mine in values.items()}
     if skips:
         if skips[0] not in dict(ask.skip_reasons):
-            raise Refused("Please choose one of the answers.")
+            raise AnswerRefused("Please choose one of the answers.")
         if any(value.strip() for value in single.values()):
-            raise Refused("Please answer, or say that you cannot; not both.")
+            raise AnswerRefused("Please answer, or say that you cannot; not both.")
         return Answer(skip_reason=skips[0])
     return ask.field.clean(single if ask.field.inputs else single[""])
 
 
-def answer_columns(ask: Ask, value: Any) -> dict[str, Any] | None:
+def answer_columns(ask: PageField, value: Any) -> dict[str, Any] | None:
     """The columns of a Response for a cleaned value, or None where nothing was answered."""
     if value is None:
         return None
@@ -121,7 +130,7 @@ def answer_columns(ask: Ask, value: Any) -> dict[str, Any] | None:
             name: getattr(value, name) for name in ("value", "chosen_id", "choice", "part", "text", "skip_reason")
         }
     else:
-        columns = {"chosen_id" if ask.stores == "chosen" else ask.stores: value}
+        columns = {"chosen_id" if ask.answer_column == "chosen" else ask.answer_column: value}
     if ask.choice:
         columns["choice"] = ask.choice
     if ask.part:
@@ -129,19 +138,19 @@ def answer_columns(ask: Ask, value: Any) -> dict[str, Any] | None:
     return columns
 
 
-def rows_of(assignment_id: int, asks: Mapping[str, Ask], sent: Sent) -> list[Row]:
+def build_new_responses(assignment_id: int, asks: Mapping[str, PageField], form: PageForm) -> list[NewResponse]:
     rows = []
     for slot, ask in asks.items():
-        columns = answer_columns(ask, sent.values.get(slot))
+        columns = answer_columns(ask, form.values.get(slot))
         if columns is not None:
             rows.append(
-                Row(
+                NewResponse(
                     assignment_id=assignment_id,
                     question_id=ask.question_id,
                     item_id=ask.item_id,
                     exposure_id=ask.exposure_id,
                     slot=slot,
-                    label=_label(ask, sent.typed.get(slot, "")),
+                    label=_label(ask, form.typed.get(slot, "")),
                     position=ask.position,
                     **columns,
                 )
@@ -149,27 +158,27 @@ def rows_of(assignment_id: int, asks: Mapping[str, Ask], sent: Sent) -> list[Row
     return rows
 
 
-def _label(ask: Ask, typed: str) -> str:
+def _label(ask: PageField, typed: str) -> str:
     """The letter on the screen that the answer is about: of the output asked about, or of the one chosen."""
-    if ask.stores != "chosen":
+    if ask.answer_column != "chosen":
         return ask.label
     return typed if typed in dict(getattr(ask.field, "exposures", ())) else ""
 
 
-def plain_answer(response: Response | Row) -> Any:
+def answer_value(response: Response | NewResponse) -> Any:
     """What a protocol sees of an earlier answer."""
     if response.value is not None:
         return response.value
     return response.chosen_id or response.choice or response.text or None
 
 
-def screens_out(asks: Mapping[str, Ask], sent: Sent) -> bool:
+def has_screening_answer(asks: Mapping[str, PageField], form: PageForm) -> bool:
     """Whether an answer was one that the researcher marked as ending participation."""
     return any(
         option.screens_out
         for slot, ask in asks.items()
         for option in getattr(ask.field, "options", ())
-        if sent.values.get(slot) == option.key
+        if form.values.get(slot) == option.key
     )
 
 
@@ -179,7 +188,7 @@ def active_seconds(data: QueryDict) -> int:
     return min(int(value), 86_400) if value.isascii() and value.isdigit() and len(value) < 7 else 0
 
 
-def typed_in(data: QueryDict) -> dict[str, list[str]]:
+def nonempty_inputs(data: QueryDict) -> dict[str, list[str]]:
     """What was typed or chosen on a page, by the names of its inputs: all that is not empty, but for the page's own controls."""
-    typed = {name: [one for one in values if one.strip()] for name, values in data.lists() if name not in CONTROLS}
+    typed = {name: [one for one in values if one.strip()] for name, values in data.lists() if name not in CONTROL_NAMES}
     return {name: values for name, values in typed.items() if values}

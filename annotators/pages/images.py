@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from studies.protocols import Page
 
 # The form's field of an image is this, followed by the image's name.
-UNSEEN = "unseen."
+UNSEEN_PREFIX = "unseen."
 TICKED = "1"
 
 
@@ -17,7 +17,7 @@ def image_name(position: int, label: str = "") -> str:
     return f"i{position}.{label}" if label else f"i{position}"
 
 
-def names_on(page: Page, images: Collection[tuple[str, int]]) -> list[str]:
+def page_image_names(page: Page, images: Collection[tuple[str, int]]) -> list[str]:
     """The names of the page's images in the order in which they are shown. ``images``: all images of the annotator's plan."""
     names = []
     for item in page.items:
@@ -31,21 +31,21 @@ def names_on(page: Page, images: Collection[tuple[str, int]]) -> list[str]:
 
 def mentions_images(data: Mapping[str, str]) -> bool:
     """Whether a form says of any image that it was not seen."""
-    return any(name.startswith(UNSEEN) for name in data)
+    return any(name.startswith(UNSEEN_PREFIX) for name in data)
 
 
-def read_unseen(data, names: Collection[str]) -> tuple[list[str], list[str]]:
+def parse_unseen_images(data, names: Collection[str]) -> tuple[list[str], list[str]]:
     """The images that a form says were not seen, in the order of ``names``, and the fields of the form that cannot be read."""
-    sent = {name.removeprefix(UNSEEN): data.getlist(name) for name in data if name.startswith(UNSEEN)}
-    wrong = [UNSEEN + name for name, values in sent.items() if name not in names or values != [TICKED]]
+    sent = {name.removeprefix(UNSEEN_PREFIX): data.getlist(name) for name in data if name.startswith(UNSEEN_PREFIX)}
+    wrong = [UNSEEN_PREFIX + name for name, values in sent.items() if name not in names or values != [TICKED]]
     return [name for name in names if sent.get(name) == [TICKED]], sorted(wrong)
 
 
-def joined(names: Collection[str]) -> str:
+def join_image_names(names: Collection[str]) -> str:
     """As ``PageVisit.unseen`` keeps them."""
     return ";".join(names)
 
 
-def as_sent(unseen: str) -> dict[str, str]:
+def unseen_form_data(unseen: str) -> dict[str, str]:
     """What ``PageVisit.unseen`` keeps, as the fields of a form."""
-    return {UNSEEN + name: TICKED for name in unseen.split(";") if name}
+    return {UNSEEN_PREFIX + name: TICKED for name in unseen.split(";") if name}

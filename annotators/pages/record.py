@@ -17,60 +17,60 @@ from django.db.models.functions import Coalesce, Greatest, Now
 from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.places.assign import ENDS_PARTICIPATION, Released, begin, release, revive
-from annotators.places.leases import kept_for
+from annotators.places.assign import FINAL_RELEASE_REASONS, Released, begin, release, revive
+from annotators.places.leases import extended_deadline
 from studies.models import Batch
-from studies.protocols import Ask
+from studies.protocols import PageField
 
-from .compiled_queries import Update, columns_of, in_turn, insert_lightly
+from .compiled_queries import CompiledUpdate, columns_of, insert_missing_without_fsync, update_then_insert
 from .forms import (
-    CONTROLS,
-    Row,
-    Sent,
+    CONTROL_NAMES,
+    NewResponse,
+    PageForm,
     active_seconds,
-    plain_answer,
-    read_page,
-    rows_of,
-    screens_out,
-    typed_in,
-    unseen_images,
+    answer_value,
+    build_new_responses,
+    has_screening_answer,
+    nonempty_inputs,
+    parse_page_form,
+    validate_unseen_images,
 )
-from .sequence import Step, Walk, page_as_shown, shown_of, walk_of, way_of
+from .sequence import PageSequence, Step, build_page_sequence, get_itinerary, page_snapshot, restore_shown_page
 
 # Characters, names and all; and how many names and values.
-DRAFT_LIMIT, DRAFT_TEXTS = 200_000, 2_000
+MAX_DRAFT_CHARACTERS, MAX_DRAFT_TEXTS = 200_000, 2_000
 
 
-class NotStored(Exception):
+class PageNotStored(Exception):
     """What was sent to a page is not stored. The sender is shown it again, with the reason. Each reason is a subclass."""
 
 
-class Conflict(NotStored):
+class ConflictingAnswers(PageNotStored):
     """This page was recorded before, with other answers."""
 
 
-class Elsewhere(NotStored):
+class PageOutOfOrder(PageNotStored):
     """Another page has to be answered before this one."""
 
 
-class NoSuchPage(NotStored):
+class NoSuchPage(PageNotStored):
     """The assignment has no page with this key."""
 
 
-class Closed(NotStored):
+class AssignmentClosed(PageNotStored):
     """The assignment takes no answers any more: it was submitted, withdrawn or ended, or it never had a place."""
 
 
-class AlreadyStored(NotStored):
+class AlreadyStored(PageNotStored):
     """A draft of a page that is recorded, with nothing in it that is not stored."""
 
 
-class TooLong(NotStored):
+class DraftTooLong(PageNotStored):
     """A draft is larger than what is kept of one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PageState:
     """Where an assignment is: its visits by page key, its answers by slot, its pages as far as they are determined.
 
     ``around``: only the visits of this page and of the one before it are here, and no answers.
@@ -79,8 +79,8 @@ class Standing:
     assignment: Assignment
     visits: Mapping[str, PageVisit]
     answers: Mapping[str, Any]
-    walk: Walk
-    around: str = ""
+    walk: PageSequence
+    partial_key: str = ""
 
     @property
     def steps(self) -> Mapping[str, Step]:
@@ -91,7 +91,7 @@ class Standing:
 
     def is_next(self, key: str) -> bool:
         """Whether this page is the one to be answered now. Fixed pages are recorded in order: the one before it tells."""
-        if not self.around:
+        if not self.partial_key:
             return key == self.next_key
         before = self.walk.before(key)
         return not self.is_recorded(key) and (not before or self.is_recorded(before))
@@ -99,40 +99,40 @@ class Standing:
     @property
     def next_key(self) -> str | None:
         """The first page that is not recorded; None when all are."""
-        whole = standing_of(self.assignment) if self.around else self
+        whole = page_state(self.assignment) if self.partial_key else self
         return next((key for key in whole.walk.keys if not whole.is_recorded(key)), None)
 
 
-def standing_of(assignment: Assignment) -> Standing:
+def page_state(assignment: Assignment) -> PageState:
     """Two queries, whatever the length of the study."""
     visits = {visit.key: visit for visit in PageVisit.objects.filter(assignment=assignment)}
     answers = {}
-    if way_of(assignment).fixed is None and any(visit.recorded_at for visit in visits.values()):
-        answers = {r.slot: plain_answer(r) for r in Response.objects.filter(assignment=assignment)}
-    return Standing(assignment, visits, answers, walk_of(assignment, answers))
+    if get_itinerary(assignment).fixed is None and any(visit.recorded_at for visit in visits.values()):
+        answers = {r.slot: answer_value(r) for r in Response.objects.filter(assignment=assignment)}
+    return PageState(assignment, visits, answers, build_page_sequence(assignment, answers))
 
 
 # What a page needs of its own visit, and of the one before it.
-OF_VISIT = columns_of(PageVisit, "id", "key", "shown", "layout", "draft", "recorded_at", "unseen")
-OF_VISIT_BEFORE = columns_of(PageVisit, "id", "key", "layout", "recorded_at")
+VISIT_COLUMNS = columns_of(PageVisit, "id", "key", "shown", "layout", "draft", "recorded_at", "unseen")
+PREVIOUS_VISIT_COLUMNS = columns_of(PageVisit, "id", "key", "layout", "recorded_at")
 # What is written of a new visit; its moment is the database's own.
-OF_NEW_VISIT = ("assignment", "key", "shown", "layout", "active_seconds")
+NEW_VISIT_COLUMNS = ("assignment", "key", "shown", "layout", "active_seconds")
 
 
-def standing_at(assignment: Assignment, key: str) -> Standing:
+def page_state_near(assignment: Assignment, key: str) -> PageState:
     """As much of it as this page needs. Where pages are fixed nothing that is read grows with what was answered before.
 
-    ``assignment.around``: the keys of the page before it and of this one with their visits, where they were read with the
+    ``assignment.preloaded_visits``: the keys of the page before it and of this one with their visits, where they were read with the
     assignment just now. They serve once: whoever looks again wants to see what has happened since.
     """
-    walk = way_of(assignment).fixed
+    walk = get_itinerary(assignment).fixed
     if walk is None or key not in walk.places:
-        return standing_of(assignment)
+        return page_state(assignment)
     wanted = (walk.before(key), key)
-    read, visits = assignment.__dict__.pop("around", (None, None))
+    read, visits = assignment.__dict__.pop("preloaded_visits", (None, None))
     if read != wanted:
         visits = {visit.key: visit for visit in PageVisit.objects.filter(assignment=assignment, key__in=wanted)}
-    return Standing(assignment, visits, {}, walk, around=key)
+    return PageState(assignment, visits, {}, walk, partial_key=key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,47 +147,47 @@ class NewVisit:
     shown_at: None = None
 
 
-def new_visit(standing: Standing, step: Step, key: str) -> NewVisit:
+def new_visit(state: PageState, step: Step, key: str) -> NewVisit:
     """The visit of a page that has none, not yet stored. A page begins in the layout that was chosen on the one before."""
-    before = standing.visits.get(standing.walk.before(key))
-    return NewVisit(standing.assignment.pk, key, shown_of(step.page), before.layout if before else "")
+    before = state.visits.get(state.walk.before(key))
+    return NewVisit(state.assignment.pk, key, page_snapshot(step.page), before.layout if before else "")
 
 
-def lost_visit(standing: Standing, step: Step, key: str) -> PageVisit:
+def recreate_lost_visit(state: PageState, step: Step, key: str) -> PageVisit:
     """Make the visit of the page that is next again. The page comes out the same, for it is drawn from the assignment's seed.
 
     Nobody knows when it was shown. Where another request was quicker, its row is the one that counts.
     """
-    insert_lightly(PageVisit, (*OF_NEW_VISIT, "shown_at"), new_visit(standing, step, key))
-    return PageVisit.objects.get(assignment=standing.assignment, key=key)
+    insert_missing_without_fsync(PageVisit, (*NEW_VISIT_COLUMNS, "shown_at"), new_visit(state, step, key))
+    return PageVisit.objects.get(assignment=state.assignment, key=key)
 
 
-def as_shown(step: Step, visit: PageVisit) -> Step:
+def restore_shown_step(step: Step, visit: PageVisit) -> Step:
     """The page as its visit says that it was shown: nearly always as it is laid now."""
-    if visit.shown == shown_of(step.page):
+    if visit.shown == page_snapshot(step.page):
         return step
-    return Step(step.protocol, page_as_shown(step.page, visit.shown), step.purpose)
+    return Step(step.protocol, restore_shown_page(step.page, visit.shown), step.purpose)
 
 
-def addressed(assignment: Assignment, key: str) -> tuple[Standing, Step, PageVisit]:
+def resolve_submitted_page(assignment: Assignment, key: str) -> tuple[PageState, Step, PageVisit]:
     """The page that something was sent to, as it was shown, with its visit: recorded, or taking answers now. Raises NotStored."""
     if assignment.withdrawn_at or assignment.batch_id is None:
-        raise Closed
-    standing = standing_at(assignment, key)
+        raise AssignmentClosed
+    standing = page_state_near(assignment, key)
     step, visit = standing.steps.get(key), standing.visits.get(key)
     if step is None:
         raise NoSuchPage
     if visit is None or not visit.recorded_at:
-        if assignment.submitted_at or assignment.released_reason in ENDS_PARTICIPATION:
-            raise Closed
+        if assignment.submitted_at or assignment.released_reason in FINAL_RELEASE_REASONS:
+            raise AssignmentClosed
         if not standing.is_next(key):
-            raise Elsewhere
+            raise PageOutOfOrder
     if visit is None:
-        visit = lost_visit(standing, step, key)
-    return standing, as_shown(step, visit), visit
+        visit = recreate_lost_visit(standing, step, key)
+    return standing, restore_shown_step(step, visit), visit
 
 
-def _stored(response: Response | Row) -> tuple:
+def _answer_key(response: Response | NewResponse) -> tuple:
     value = None if response.value is None else Decimal(response.value).normalize()
     return (
         response.slot,
@@ -201,88 +201,90 @@ def _stored(response: Response | Row) -> tuple:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RecordResult:
     """What came of a page: the next page's key (None: all done), or the form with its messages, or who left."""
 
-    following: str | None = None
-    sent: Sent | None = None
-    asks: Mapping[str, Ask] | None = None
+    next_key: str | None = None
+    sent: PageForm | None = None
+    asks: Mapping[str, PageField] | None = None
     step: Step | None = None
 
 
-def record_page(assignment: Assignment, key: str, data: QueryDict, has_files: bool = False) -> Outcome:
+def record_page(assignment: Assignment, key: str, data: QueryDict, has_files: bool = False) -> RecordResult:
     """Store one page's answers, once. Raises NotStored.
 
     A released assignment takes its place again if that is still free; else its answers are kept all the same and are marked
     late when the last page is sent.
     """
-    standing, step, visit = addressed(assignment, key)
+    standing, step, visit = resolve_submitted_page(assignment, key)
     asks = step.protocol.asks(step.page)
-    sent = read_page(step, asks, data, has_files)
-    unseen = unseen_images(assignment, step.page, data, sent)
+    sent = parse_page_form(step, asks, data, has_files)
+    unseen = validate_unseen_images(assignment, step.page, data, sent)
     if visit.recorded_at:
-        return _replayed(standing, step, asks, sent)
+        return _resolve_repeat(standing, step, asks, sent)
     if assignment.started_at is None:
         begin(assignment)
     if not sent.is_valid:
-        return Outcome(key, sent, asks, step)
-    rows = rows_of(assignment.pk, asks, sent)
-    following = _following(standing, key, rows)
-    is_screened_out = step.purpose == "screening" and screens_out(asks, sent)
+        return RecordResult(key, sent, asks, step)
+    rows = build_new_responses(assignment.pk, asks, sent)
+    following = _next_key(standing, key, rows)
+    is_screened_out = step.purpose == "screening" and has_screening_answer(asks, sent)
     if is_screened_out:
         following = None
     try:
         _store(assignment, visit, rows, following, is_screened_out, active_seconds(data), unseen)
-    except _Raced:
-        return _replayed(standing_of(assignment), step, asks, sent)
-    return Outcome(following)
+    except _LostRace:
+        return _resolve_repeat(page_state(assignment), step, asks, sent)
+    return RecordResult(following)
 
 
-def _following(standing: Standing, key: str, rows: list[Row]) -> str | None:
+def _next_key(standing: PageState, key: str, rows: list[NewResponse]) -> str | None:
     """The next page once this one is recorded; None when it was the last that was missing."""
-    if standing.around and (following := standing.walk.after(key)):
+    if standing.partial_key and (following := standing.walk.after(key)):
         return following
     # The end is only believed when every page was looked at.
-    whole = standing_of(standing.assignment) if standing.around else standing
-    answers = {**whole.answers, **{row.slot: plain_answer(row) for row in rows}}
-    walk = walk_of(whole.assignment, answers)
+    whole = page_state(standing.assignment) if standing.partial_key else standing
+    answers = {**whole.answers, **{row.slot: answer_value(row) for row in rows}}
+    walk = build_page_sequence(whole.assignment, answers)
     return next((other for other in walk.keys if other != key and not whole.is_recorded(other)), None)
 
 
-class _Raced(Exception):
+class _LostRace(Exception):
     """Another request recorded this page first."""
 
 
-def live(pk: int) -> QuerySet[Assignment]:
+def unfinished_assignment(pk: int) -> QuerySet[Assignment]:
     return Assignment.objects.filter(pk=pk, released_at=None, submitted_at=None, withdrawn_at=None)
 
 
 # A live assignment's place is kept for so long from now.
-_extension = Update(lambda seconds, pk: (live(pk), {"reserved_until": kept_for(seconds)}), int, int)
-SUBMITTED = {
+_extension = CompiledUpdate(
+    lambda seconds, pk: (unfinished_assignment(pk), {"reserved_until": extended_deadline(seconds)}), int, int
+)
+SUBMITTED_VALUES = {
     "started_at": Coalesce("started_at", Now()),
     "submitted_at": Greatest(Coalesce("started_at", Now()), Now()),
 }
-_submission = Update(lambda pk: (live(pk), SUBMITTED), int)
+_submission = CompiledUpdate(lambda pk: (unfinished_assignment(pk), SUBMITTED_VALUES), int)
 
 
-def _released(pk: int) -> QuerySet[Assignment]:
+def _released_assignment(pk: int) -> QuerySet[Assignment]:
     """Whose place was given back, and who may go on all the same."""
     released = Assignment.objects.filter(pk=pk, released_at__isnull=False, submitted_at=None, withdrawn_at=None)
-    return released.exclude(released_reason__in=ENDS_PARTICIPATION)
+    return released.exclude(released_reason__in=FINAL_RELEASE_REASONS)
 
 
-_late_page = Update(lambda pk: (_released(pk), {"is_late": False}), int)
-_late_screening = Update(lambda pk: (_released(pk), {"released_reason": Released.SCREENED_OUT}), int)
-_late_submission = Update(lambda pk: (_released(pk), SUBMITTED | {"is_late": True}), int)
+_late_page = CompiledUpdate(lambda pk: (_released_assignment(pk), {"is_late": False}), int)
+_late_screening = CompiledUpdate(lambda pk: (_released_assignment(pk), {"released_reason": Released.SCREENED_OUT}), int)
+_late_submission = CompiledUpdate(lambda pk: (_released_assignment(pk), SUBMITTED_VALUES | {"is_late": True}), int)
 # A clock that was set back must cost nobody an answer: what followed is no earlier than what it followed. Where it is not known
 # when the page was shown, there is nothing to follow; SQLite's greatest of nothing and a moment would be nothing.
-RECORDED = {"recorded_at": Greatest(Coalesce("shown_at", Now()), Now()), "draft": None}
-_recording = Update(
+RECORDED_VALUES = {"recorded_at": Greatest(Coalesce("shown_at", Now()), Now()), "draft": None}
+_recording = CompiledUpdate(
     lambda seconds, unseen, pk: (
         PageVisit.objects.filter(pk=pk, recorded_at=None),
         {
-            **RECORDED,
+            **RECORDED_VALUES,
             "active_seconds": Greatest("active_seconds", Value(seconds)),
             "unseen": Value(unseen),
         },
@@ -291,7 +293,7 @@ _recording = Update(
     str,
     int,
 )
-OF_RESPONSE = (
+RESPONSE_COLUMNS = (
     "assignment", "question", "item", "exposure", "slot", "value", "chosen", "choice", "part", "text", "skip_reason", "label",
     "position",
 )  # fmt: skip
@@ -301,16 +303,16 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds, 
     is_last = following is None and not is_screened_out
     recording = (_recording, (active_seconds, unseen, visit.pk))
 
-    def write(lock: tuple[Update, tuple], is_released_then: bool = False) -> bool:
+    def write(lock: tuple[CompiledUpdate, tuple], is_released_then: bool = False) -> bool:
         """Whether the assignment was as ``lock`` wants it. It waits for whoever holds the row and then finds the truth."""
         # Where another was first, a place that is kept longer may stay so; nothing else may.
         with transaction.atomic() if following is None else nullcontext():
             if is_released_then and assignment.batch_id:
                 # The place goes back in the same transaction: batch before assignment.
                 Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.batch_id)
-            found = in_turn([lock, recording], Response, OF_RESPONSE, rows)
+            found = update_then_insert([lock, recording], Response, RESPONSE_COLUMNS, rows)
             if found == 1:
-                raise _Raced
+                raise _LostRace
             if found and is_released_then:
                 release(assignment.pk, Released.SCREENED_OUT)
             return bool(found)
@@ -324,30 +326,32 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds, 
         if not revive(assignment.pk):
             break
     if not write((_late_screening if is_screened_out else _late_submission if is_last else _late_page, this)):
-        raise _Raced
+        raise _LostRace
 
 
-def _replayed(standing: Standing, step: Step, asks: Mapping[str, Ask], sent: Sent) -> Outcome:
+def _resolve_repeat(standing: PageState, step: Step, asks: Mapping[str, PageField], sent: PageForm) -> RecordResult:
     """The same page again: what is stored decides. Equal answers go on as if they had come once."""
     visit = standing.visits.get(step.page.key)
     if visit is None or not visit.recorded_at:
-        raise Closed
-    stored = {_stored(r) for r in Response.objects.filter(assignment=standing.assignment, slot__in=list(asks))}
-    if not sent.is_valid or {_stored(r) for r in rows_of(standing.assignment.pk, asks, sent)} != stored:
-        raise Conflict
-    return Outcome(standing.next_key)
+        raise AssignmentClosed
+    stored = {_answer_key(r) for r in Response.objects.filter(assignment=standing.assignment, slot__in=list(asks))}
+    if not sent.is_valid or {_answer_key(r) for r in build_new_responses(standing.assignment.pk, asks, sent)} != stored:
+        raise ConflictingAnswers
+    return RecordResult(standing.next_key)
 
 
 def save_draft(assignment: Assignment, key: str, data: QueryDict) -> None:
     """Keep what was typed on a page that is not recorded. Raises NotStored."""
     kept = {
-        _storable(name): [_storable(value) for value in values] for name, values in data.lists() if name not in CONTROLS
+        _strip_unstorable(name): [_strip_unstorable(value) for value in values]
+        for name, values in data.lists()
+        if name not in CONTROL_NAMES
     }
     sizes = [len(one) for name, values in kept.items() for one in (name, *values)]
-    fits = sum(sizes) <= DRAFT_LIMIT and len(sizes) <= DRAFT_TEXTS
+    fits = sum(sizes) <= MAX_DRAFT_CHARACTERS and len(sizes) <= MAX_DRAFT_TEXTS
     # No join: the database looks at these conditions again when it had to wait for the row.
     at_work = Assignment.objects.filter(pk=assignment.pk, withdrawn_at=None, submitted_at=None)
-    at_work = at_work.exclude(released_reason__in=ENDS_PARTICIPATION)
+    at_work = at_work.exclude(released_reason__in=FINAL_RELEASE_REASONS)
     open_visit = PageVisit.objects.filter(assignment__in=at_work, key=key, recorded_at=None)
     changes: dict[str, Any] = {"draft": kept}
     if data.get("layout") in ("side", "one"):
@@ -357,22 +361,24 @@ def save_draft(assignment: Assignment, key: str, data: QueryDict) -> None:
     for _ in range(3):
         if fits and open_visit.update(**changes):
             break
-        assignment.__dict__.pop("around", None)  # what was read before is not what the statement has found
-        standing, step, visit = addressed(assignment, key)
+        assignment.__dict__.pop("preloaded_visits", None)  # what was read before is not what the statement has found
+        standing, step, visit = resolve_submitted_page(assignment, key)
         if visit.recorded_at:
-            if typed_in(data):
+            if nonempty_inputs(data):
                 asks = step.protocol.asks(step.page)
-                _replayed(standing, step, asks, read_page(step, asks, data))
+                _resolve_repeat(standing, step, asks, parse_page_form(step, asks, data))
             raise AlreadyStored
         if not fits:
-            raise TooLong
+            raise DraftTooLong
     else:
-        raise Closed  # its annotator left while this was on its way
+        raise AssignmentClosed  # its annotator left while this was on its way
     # A person who types is still there, and has begun.
     held = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
-    held.update(started_at=Coalesce("started_at", Now()), reserved_until=kept_for(assignment.study.idle_lease_seconds))
+    held.update(
+        started_at=Coalesce("started_at", Now()), reserved_until=extended_deadline(assignment.study.idle_lease_seconds)
+    )
 
 
-def _storable(text: str) -> str:
+def _strip_unstorable(text: str) -> str:
     """Without what a database cannot hold in a text."""
     return text.replace("\x00", "").encode("utf-8", "ignore").decode()

@@ -8,14 +8,14 @@ from string import ascii_uppercase
 from typing import Any
 
 from annotators.models import Assignment
-from annotators.models.crypto import keyed
-from annotators.places.batch_plan import Plan, PlannedSection, frozen_plan, plan_of
-from studies.design.draw import random_of
-from studies.design.wording import QuestionWords
+from annotators.models.crypto import keyed_hash
+from annotators.places.batch_plan import BatchPlan, PlannedSection, frozen_plan, plan_of
+from studies.design.draw import seeded_random
+from studies.design.wording import QuestionWording
 from studies.models import Exposure, Study
-from studies.protocols import REGISTRY, LaidSection, Page, PageItem, PageQuestion, Protocol
+from studies.protocols import REGISTRY, Page, PageItem, PageQuestion, PageSection, Protocol
 
-CHARACTERS_A_WORD = 6
+CHARACTERS_PER_WORD = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Step:
     purpose: str
 
 
-class Instructions(Protocol):
+class InstructionsProtocol(Protocol):
     """The page before the first text. It asks nothing; that it was read is its visit."""
 
     slug = "instructions"
@@ -38,10 +38,10 @@ class Instructions(Protocol):
         return {}
 
 
-INSTRUCTIONS = Instructions()
+INSTRUCTIONS = InstructionsProtocol()
 
 
-class Feedback(Protocol):
+class FeedbackProtocol(Protocol):
     """The page behind a practice page: what was answered there, and the truth. It asks nothing."""
 
     slug = "feedback"
@@ -51,24 +51,24 @@ class Feedback(Protocol):
         return {}
 
 
-FEEDBACK = Feedback()
+FEEDBACK = FeedbackProtocol()
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class OrderedSection:
     """A section in this annotator's order."""
 
     planned: PlannedSection
-    section: LaidSection
+    section: PageSection
     items: tuple[PageItem, ...]
 
 
-class Walk:
+class PageSequence:
     """Pages in their order, found by key. ``left``: of all the work, the part that lies on this page and those after it."""
 
     __slots__ = ("keys", "left", "places", "steps")
 
-    def __init__(self, steps: Iterable[Step], plan: Plan):
+    def __init__(self, steps: Iterable[Step], plan: BatchPlan):
         self.steps = {step.page.key: step for step in steps}
         self.keys = tuple(self.steps)
         self.places = {key: place for place, key in enumerate(self.keys)}
@@ -85,14 +85,14 @@ class Walk:
         return self.keys[place] if place < len(self.keys) else None
 
 
-def _parts_left(pages: Sequence[Page], plan: Plan) -> list[float]:
+def _parts_left(pages: Sequence[Page], plan: BatchPlan) -> list[float]:
     """By reading and by answering, not by pages: a text counts where it is first shown, a question a quarter of a minute."""
-    a_minute = plan.wording.study["words_per_minute"] * CHARACTERS_A_WORD
+    a_minute = plan.wording.study["words_per_minute"] * CHARACTERS_PER_WORD
     read: set[int] = set()
     work = []
     for page in pages:
         shown = {exposure for item in page.items for _, exposure in item.exposures}
-        characters = sum(plan.lengths.get(exposure, 0) for exposure in shown - read)
+        characters = sum(plan.text_lengths.get(exposure, 0) for exposure in shown - read)
         read |= shown
         each = 1 if any(question.label for question in page.questions) else max(1, len(shown))
         characters += len(plan.instructions) if page.key == "start" else 0
@@ -102,28 +102,28 @@ def _parts_left(pages: Sequence[Page], plan: Plan) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Itinerary:
     """What one assignment meets: its sections in its order, and its pages where no answer has a say in them."""
 
-    plan: Plan
-    laid: tuple[Laid, ...]
-    fixed: Walk | None
+    plan: BatchPlan
+    sections: tuple[OrderedSection, ...]
+    fixed: PageSequence | None
 
 
-def way_of(assignment: Assignment) -> Way:
+def get_itinerary(assignment: Assignment) -> Itinerary:
     if assignment.design_id:
-        return _laid(assignment.batch_id, assignment.design_id, assignment.seed)
-    return _way(plan_of(assignment), assignment.seed)
+        return _cached_itinerary(assignment.batch_id, assignment.design_id, assignment.seed)
+    return _build_itinerary(plan_of(assignment), assignment.seed)
 
 
 # About as many as answer at the same time: a way of a hundred pages takes 50 kB.
 @lru_cache(maxsize=256)
-def _laid(batch_id: int, design_id: int, seed: int) -> Way:
-    return _way(frozen_plan(batch_id, design_id), seed)
+def _cached_itinerary(batch_id: int, design_id: int, seed: int) -> Itinerary:
+    return _build_itinerary(frozen_plan(batch_id, design_id), seed)
 
 
 @lru_cache(maxsize=4096)
-def _claimed(code: str) -> tuple[int, int, int]:
+def _batch_design_seed(code: str) -> tuple[int, int, int]:
     """The batch, design and seed of an assignment, none of which changes. Raises LookupError where no design is frozen."""
     found = Assignment.objects.filter(code=code, batch__isnull=False, design__isnull=False)
     row = found.values_list("batch_id", "design_id", "seed").first()
@@ -135,23 +135,23 @@ def _claimed(code: str) -> tuple[int, int, int]:
 def page_before(code: str, key: str) -> str:
     """The page before this one where the pages are fixed; else ''. The assignment itself is not read for it."""
     try:
-        walk = _laid(*_claimed(code)).fixed
+        walk = _cached_itinerary(*_batch_design_seed(code)).fixed
     except LookupError:
         return ""
     return walk.before(key) if walk and key in walk.places else ""
 
 
-def _way(plan: Plan, seed: int) -> Way:
-    laid = _lay_all(plan, seed)
-    return Way(plan, laid, _fixed_walk(plan, laid))
+def _build_itinerary(plan: BatchPlan, seed: int) -> Itinerary:
+    laid = _build_ordered_sections(plan, seed)
+    return Itinerary(plan, laid, _fixed_sequence(plan, laid))
 
 
-def _lay_all(plan: Plan, seed: int) -> tuple[Laid, ...]:
+def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection, ...]:
     by_position = {section.position: section for section in plan.sections}
     letters: dict[int, tuple[str, ...]] = {}
     used = 0
     laid = []
-    for place, planned in enumerate(_arranged_sections(plan, seed), 1):
+    for place, planned in enumerate(_order_sections(plan, seed), 1):
         source = by_position.get(planned.reuses, planned) if planned.reuses else planned
         width = max((len(exposures) for _, exposures in source.items), default=0)
         if width and source.position not in letters:
@@ -159,10 +159,10 @@ def _lay_all(plan: Plan, seed: int) -> tuple[Laid, ...]:
             start = used if wanted == "continue" else 0
             names = [label_of(n) for n in range(start, start + width)]
             if wanted != "fixed":
-                random_of(seed, "labels", source.position).shuffle(names)
+                seeded_random(seed, "labels", source.position).shuffle(names)
             letters[source.position] = tuple(names)
             used = max(used, start + width)
-        laid.append(_lay(planned, source, seed, place, letters.get(source.position, ())))
+        laid.append(_build_ordered_section(planned, source, seed, place, letters.get(source.position, ())))
     return tuple(laid)
 
 
@@ -171,7 +171,7 @@ def label_of(n: int) -> str:
     return (label_of(n // 26 - 1) if n >= 26 else "") + ascii_uppercase[n % 26]
 
 
-def _arranged_sections(plan: Plan, seed: int) -> Sequence[PlannedSection]:
+def _order_sections(plan: BatchPlan, seed: int) -> Sequence[PlannedSection]:
     """Screening first, then training, then live sections in the order of the design or at random.
 
     A section that reuses another stays right behind it, whatever the order: it speaks of what was just read.
@@ -181,7 +181,7 @@ def _arranged_sections(plan: Plan, seed: int) -> Sequence[PlannedSection]:
     if plan.wording.study["section_order"] != Study.SectionOrder.COUNTERBALANCED:
         return sorted(plan.sections, key=lambda section: (section.purpose != "screening", section.position))
     heads = [s for s in sections if s.purpose == "live" and s.reuses is None and REGISTRY[s.protocol].has_items]
-    moved = iter(random_of(seed, "sections").sample(heads, len(heads)))
+    moved = iter(seeded_random(seed, "sections").sample(heads, len(heads)))
     arranged: list[PlannedSection] = []
     for section in sections:
         if section in heads:
@@ -193,9 +193,11 @@ def _arranged_sections(plan: Plan, seed: int) -> Sequence[PlannedSection]:
     return arranged
 
 
-def _lay(planned: PlannedSection, source: PlannedSection, seed: int, place: int, letters: tuple[str, ...]) -> Laid:
+def _build_ordered_section(
+    planned: PlannedSection, source: PlannedSection, seed: int, place: int, letters: tuple[str, ...]
+) -> OrderedSection:
     protocol = REGISTRY[planned.protocol]
-    order = random_of(seed, "items", source.position).sample(source.items, len(source.items))
+    order = seeded_random(seed, "items", source.position).sample(source.items, len(source.items))
     if planned.reuses:
         order = order[: planned.m]
     by_section = REGISTRY[source.protocol].labels == "section" or source.settings.get("labels") == "fixed"
@@ -203,18 +205,20 @@ def _lay(planned: PlannedSection, source: PlannedSection, seed: int, place: int,
     for position, (item, exposures) in enumerate(order, 1):
         mine = letters
         if not by_section:
-            mine = tuple(random_of(seed, "item", item).sample(letters, len(letters)))
+            mine = tuple(seeded_random(seed, "item", item).sample(letters, len(letters)))
         labelled = ((mine[number], exposure) for number, exposure in exposures)
         items.append(PageItem(position, item, tuple(sorted(labelled, key=lambda pair: (len(pair[0]), pair[0])))))
     asked = [question for _, question in planned.asked]
     ids = {question.key: pk for pk, question in planned.asked}
-    arranged = protocol.arranged(asked, planned.settings, random_of(seed, "questions", planned.position))
-    questions = tuple(page_question(n, ids[q.key], q, planned.numbers, letters) for n, q in enumerate(arranged, 1))
-    return Laid(planned, LaidSection(place, planned.m, planned.settings, questions), tuple(items))
+    arranged = protocol.order_questions(asked, planned.settings, seeded_random(seed, "questions", planned.position))
+    questions = tuple(
+        page_question(n, ids[q.key], q, planned.exposure_numbers, letters) for n, q in enumerate(arranged, 1)
+    )
+    return OrderedSection(planned, PageSection(place, planned.m, planned.settings, questions), tuple(items))
 
 
 def page_question(
-    position: int, pk: int, words: QuestionWords, numbers: Mapping[str, int], letters: Sequence[str]
+    position: int, pk: int, words: QuestionWording, numbers: Mapping[str, int], letters: Sequence[str]
 ) -> PageQuestion:
     def label(system):
         return letters[numbers[system]] if system in numbers and letters else ""
@@ -227,13 +231,13 @@ def page_question(
     )  # fmt: skip
 
 
-def walk_of(assignment: Assignment, answers: Mapping[str, Any]) -> Walk:
+def build_page_sequence(assignment: Assignment, answers: Mapping[str, Any]) -> PageSequence:
     """The pages, in order, as far as the answers so far determine them."""
-    way = way_of(assignment)
-    return way.fixed or Walk(_steps(way.plan, way.laid, answers), way.plan)
+    way = get_itinerary(assignment)
+    return way.fixed or PageSequence(_steps(way.plan, way.sections, answers), way.plan)
 
 
-def _steps(plan: Plan, sections: Sequence[Laid], answers: Mapping[str, Any]) -> list[Step]:
+def _steps(plan: BatchPlan, sections: Sequence[OrderedSection], answers: Mapping[str, Any]) -> list[Step]:
     steps: list[Step] = []
     instructions = plan.instructions
     for laid in sections:
@@ -243,44 +247,46 @@ def _steps(plan: Plan, sections: Sequence[Laid], answers: Mapping[str, Any]) -> 
         protocol = REGISTRY[laid.planned.protocol]
         for page in protocol.pages(laid.section, laid.items, answers):
             steps.append(Step(protocol, page, laid.planned.purpose))
-            if tells := told_on(page, laid.planned.told):
+            if tells := feedback_question_ids(page, laid.planned.told):
                 questions = tuple(question for question in page.questions if question.id in tells)
                 told = Page(f"{page.key}t", page.section, page.items, questions, step=protocol.slug)
                 steps.append(Step(FEEDBACK, told, laid.planned.purpose))
     return steps
 
 
-def told_on(page: Page, told: frozenset[tuple[int, int]]) -> set[int]:
+def feedback_question_ids(page: Page, feedback_pairs: frozenset[tuple[int, int]]) -> set[int]:
     """The questions of this page whose truth is told on the page behind it."""
-    return {question.id for question in page.questions for item in page.items if (item.id, question.id) in told}
+    return {
+        question.id for question in page.questions for item in page.items if (item.id, question.id) in feedback_pairs
+    }
 
 
-class _LooksAtAnswers(Exception):
+class _AnswersNeeded(Exception):
     """A protocol asked for an answer to determine its pages."""
 
 
-class _Unread(Mapping):
+class _UnreadableAnswers(Mapping):
     """Answers at which nobody may look."""
 
     def _refuse(self, *_):
-        raise _LooksAtAnswers
+        raise _AnswersNeeded
 
     __getitem__ = __iter__ = __len__ = _refuse
 
 
-def _fixed_walk(plan: Plan, sections: Sequence[Laid]) -> Walk | None:
+def _fixed_sequence(plan: BatchPlan, sections: Sequence[OrderedSection]) -> PageSequence | None:
     """All pages, where they are determined without a look at any answer: then no answer changes them."""
     try:
-        return Walk(_steps(plan, sections, _Unread()), plan)
-    except _LooksAtAnswers:
+        return PageSequence(_steps(plan, sections, _UnreadableAnswers()), plan)
+    except _AnswersNeeded:
         return None
 
 
 def _instructions_step() -> Step:
-    return Step(INSTRUCTIONS, Page("start", LaidSection(0, 0, {}, ())), "live")
+    return Step(INSTRUCTIONS, Page("start", PageSection(0, 0, {}, ())), "live")
 
 
-def shown_of(page: Page) -> dict[str, Any]:
+def page_snapshot(page: Page) -> dict[str, Any]:
     """What this page showed, to be kept: item order with labels and media ids, questions in order with their words."""
     return {
         "items": [
@@ -290,7 +296,7 @@ def shown_of(page: Page) -> dict[str, Any]:
     }
 
 
-def page_as_shown(page: Page, shown: Mapping[str, Any]) -> Page:
+def restore_shown_page(page: Page, shown: Mapping[str, Any]) -> Page:
     """The page as it was at first sight, so that no later release of the code reorders it."""
     by_id = {question.id: question for question in page.section.questions}
     questions = tuple(
@@ -309,7 +315,7 @@ _NUMBERED = {"s": "section", "p": "page"}
 _BEHIND = {"f": "reasons", "t": "the truth"}
 
 
-def page_words(key: str) -> str:
+def describe_page_key(key: str) -> str:
     """A page's key as a researcher reads it: "s2.ask" is "section 2, questions". The numbers are this annotator's."""
     words = []
     for part in key.split("."):
@@ -322,12 +328,12 @@ def page_words(key: str) -> str:
     return ", ".join(words)
 
 
-def media_id(assignment_code: str, exposure_id: int, of: str = "output") -> str:
+def media_id(assignment_code: str, exposure_id: int, kind: str = "output") -> str:
     """The name of an image in this assignment's pages: keyed, so that it tells nothing and nobody else can make it."""
-    return keyed("media", assignment_code, of, str(exposure_id))[:32]
+    return keyed_hash("media", assignment_code, kind, str(exposure_id))[:32]
 
 
-def media_names(assignment: Assignment) -> dict[str, str]:
+def media_files_by_id(assignment: Assignment) -> dict[str, str]:
     """Every image that this assignment may see: opaque id to stored name."""
     rows = Exposure.objects.filter(item__placements__batch=assignment.batch_id).values_list(
         "pk", "output__media", "item_id", "item__prompt__media"

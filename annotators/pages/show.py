@@ -10,20 +10,20 @@ from django.utils.text import capfirst
 
 from annotators.models import Assignment
 from studies.models import Exposure
-from studies.protocols import Ask, Page
+from studies.protocols import Page, PageField
 from studies.protocols.base.fields import Field
-from studies.stimuli.markdown import rendered
+from studies.stimuli.markdown import render_markdown
 
-from .cache import Kept
-from .compiled_queries import Select
-from .forms import SKIP, Sent, input_names
-from .images import UNSEEN, image_name
+from .cache import SizedLRUCache
+from .compiled_queries import CompiledSelect
+from .forms import SKIP_SUFFIX, PageForm, input_names
+from .images import UNSEEN_PREFIX, image_name
 from .sequence import media_id
 
 
 @lru_cache(maxsize=512)
 def cached_markdown(text: str) -> SafeString:
-    return rendered(text, has_boxes=True)
+    return render_markdown(text, scrolls_wide_blocks=True)
 
 
 # Characters of a prompt that fill about half a small screen in the column beside its outputs.
@@ -61,7 +61,7 @@ class ShownImage:
 
     @property
     def field(self) -> str:
-        return UNSEEN + self.name
+        return UNSEEN_PREFIX + self.name
 
     @property
     def id(self) -> str:
@@ -92,11 +92,11 @@ class ShownField:
     @property
     def is_blank(self) -> bool:
         """Whether it looks the same wherever its question stands: nobody has typed here, and it shows nothing of its page."""
-        own = self.field.inputs or self.field.is_of_page
+        own = self.field.inputs or self.field.depends_on_page
         return not (own or self.value or self.values or self.error or self.skip_value)
 
     @property
-    def brief(self) -> str:
+    def brief_text(self) -> str:
         """The question for a long list. Its middle is left out: questions of a page begin alike and end in what tells them apart."""
         if len(self.text) <= BRIEF:
             return self.text
@@ -106,7 +106,7 @@ class ShownField:
 
     @property
     def skip_name(self) -> str:
-        return self.slot + SKIP
+        return self.slot + SKIP_SUFFIX
 
     @property
     def template(self) -> str:
@@ -213,20 +213,20 @@ def _output(
 def shown_page(
     assignment: Assignment,
     page: Page,
-    asks: Mapping[str, Ask],
+    asks: Mapping[str, PageField],
     *,
     stored: Mapping[str, Any] | None = None,
     draft: Mapping[str, Any] | None = None,
-    sent: Sent | None = None,
+    form: PageForm | None = None,
 ) -> ShownPage:
     """The page with its texts (one query, of this page alone) and its fields: as stored, as refused just now, or as drafted."""
-    if sent is not None:
-        typed: Mapping[str, str] = sent.typed
+    if form is not None:
+        typed: Mapping[str, str] = form.typed
     elif stored is not None:
         typed = stored
     else:
         typed = {name: _first(values) for name, values in (draft or {}).items()}
-    fields = [_field(slot, ask, typed, stored is not None, sent) for slot, ask in asks.items()]
+    fields = [_field(slot, ask, typed, stored is not None, form) for slot, ask in asks.items()]
     about: dict[tuple[int | None, int | None], list[ShownField]] = {}
     for ask, shown in zip(asks.values(), fields, strict=True):
         about.setdefault((ask.item_id, ask.exposure_id), []).append(shown)
@@ -243,7 +243,7 @@ def shown_page(
     )
 
 
-def _field(slot: str, ask: Ask, typed: Mapping[str, str], is_locked: bool, sent: Sent | None) -> ShownField:
+def _field(slot: str, ask: PageField, typed: Mapping[str, str], is_locked: bool, sent: PageForm | None) -> ShownField:
     return ShownField(
         slot=slot,
         field=ask.field,
@@ -255,7 +255,7 @@ def _field(slot: str, ask: Ask, typed: Mapping[str, str], is_locked: bool, sent:
         values={part: typed.get(name, "") for part, name in input_names(slot, ask).items()} if ask.field.inputs else {},
         error=sent.errors.get(slot, "") if sent is not None else "",
         skip_reasons=ask.skip_reasons,
-        skip_value=typed.get(slot + SKIP, ""),
+        skip_value=typed.get(slot + SKIP_SUFFIX, ""),
         is_locked=is_locked,
     )
 
@@ -265,9 +265,9 @@ def _first(values: Any) -> str:
 
 
 @lru_cache(maxsize=64)
-def _texts(items: int) -> Select:
+def _texts_query(items: int) -> CompiledSelect:
     """The query for the texts of so many items."""
-    return Select(
+    return CompiledSelect(
         lambda *ids: Exposure.objects.filter(item__in=ids).order_by().values_list(
             "pk", "item_id", "output__format", "output__text", "output__media", "output__alt", "output__is_empty",
             "output__language", "item__prompt__text", "item__prompt__source", "item__prompt__media", "item__prompt__language",
@@ -279,10 +279,10 @@ def _texts(items: int) -> Select:
 Texts = tuple[dict[int, tuple], dict[int, tuple]]
 
 
-def _texts_of(items: tuple[int, ...]) -> Texts:
+def _load_texts(items: tuple[int, ...]) -> Texts:
     """What these items show: of each exposure its output's columns, of each item its prompt's."""
     outputs, prompts = {}, {}
-    for pk, item, format, text, media, alt, is_empty, language, *prompt in _texts(len(items))(*items):
+    for pk, item, format, text, media, alt, is_empty, language, *prompt in _texts_query(len(items))(*items):
         outputs[pk] = (format, text, media, alt, is_empty, language)
         prompts[item] = tuple(prompt)
     return outputs, prompts
@@ -293,7 +293,7 @@ def _characters(texts: Texts) -> int:
 
 
 # Texts that a frozen design shows never change. A character takes one to four bytes.
-kept_texts = Kept(3_000_000)
+text_cache = SizedLRUCache(3_000_000)
 
 
 def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) -> tuple[ShownItem, ...]:
@@ -301,13 +301,13 @@ def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) 
         return ()
     ids = tuple(item.id for item in page.items)
     if assignment.design_id:
-        texts, prompts = kept_texts.get(ids, lambda: _texts_of(ids), _characters)
+        texts, prompts = text_cache.get(ids, lambda: _load_texts(ids), _characters)
     else:
-        texts, prompts = _texts_of(ids)
+        texts, prompts = _load_texts(ids)
 
     def image(position: int, label: str = "") -> ShownImage:
         name = image_name(position, label)
-        return ShownImage(name, bool(typed.get(UNSEEN + name)))
+        return ShownImage(name, bool(typed.get(UNSEEN_PREFIX + name)))
 
     def output(item, label: str, exposure: int) -> ShownOutput:
         url = f"/p/{assignment.code}/m/{media_id(assignment.code, exposure)}" if texts[exposure][2] else ""
@@ -336,7 +336,7 @@ def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) 
     return tuple(shown)
 
 
-def stored_texts(asks: Mapping[str, Ask], page: Page, responses) -> dict[str, str]:
+def responses_as_form_data(asks: Mapping[str, PageField], page: Page, responses) -> dict[str, str]:
     """Recorded answers as a form would have sent them, for the page that is looked at again."""
     letters = {exposure: label for item in page.items for label, exposure in item.exposures}
     texts: dict[str, str] = {}
@@ -344,15 +344,15 @@ def stored_texts(asks: Mapping[str, Ask], page: Page, responses) -> dict[str, st
         if r.slot not in asks:
             continue
         if r.skip_reason:
-            texts[r.slot + SKIP] = r.skip_reason
+            texts[r.slot + SKIP_SUFFIX] = r.skip_reason
         elif asks[r.slot].field.inputs:
             names = input_names(r.slot, asks[r.slot])
-            texts.update({names[part]: text for part, text in asks[r.slot].field.as_sent(r).items()})
+            texts.update({names[part]: text for part, text in asks[r.slot].field.as_form_values(r).items()})
         elif r.chosen_id:
             texts[r.slot] = letters.get(r.chosen_id, "")
         elif r.text:
             texts[r.slot] = r.text
-        elif asks[r.slot].stores in ("choice", "chosen"):
+        elif asks[r.slot].answer_column in ("choice", "chosen"):
             texts[r.slot] = r.choice
         elif r.value is not None:
             texts[r.slot] = f"{r.value.normalize():f}"

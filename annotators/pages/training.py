@@ -14,11 +14,11 @@ from studies.protocols import REGISTRY, Page, PageItem, PageQuestion
 from .show import cached_markdown
 
 # What an explanation quotes is marked in the text it speaks of. Shorter than this it would be found everywhere.
-QUOTED = re.compile(r"“([^”]{3,300})”|\"([^\"]{3,300})\"")
+QUOTED_TEXT = re.compile(r"“([^”]{3,300})”|\"([^\"]{3,300})\"")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """A stretch of a text, marked where the explanation quotes it."""
 
     text: str
@@ -26,7 +26,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PracticeFeedback:
     """What one practice item's answer was, what it should be, and why. ``quotes``: the words that the explanation quotes."""
 
     position: int
@@ -37,7 +37,7 @@ class Told:
     quotes: tuple[str, ...]
 
 
-def told_of(assignment: Assignment, page: Page) -> tuple[Told, ...]:
+def get_practice_feedback(assignment: Assignment, page: Page) -> tuple[PracticeFeedback, ...]:
     """The truth about the items of a feedback page, for the questions that this annotator has answered."""
     items = {item.id: item for item in page.items}
     questions = {question.id: question for question in page.questions}
@@ -47,13 +47,17 @@ def told_of(assignment: Assignment, page: Page) -> tuple[Told, ...]:
     }
     expected = Expected.objects.filter(item__in=items, question__in=questions, item__section__purpose="training")
     return tuple(
-        _told(page, questions[row.question_id], items[row.item_id], row, answers[row.item_id, row.question_id])
+        _build_feedback(
+            page, questions[row.question_id], items[row.item_id], row, answers[row.item_id, row.question_id]
+        )
         for row in expected.order_by("item__number", "question__position")
         if (row.item_id, row.question_id) in answers
     )
 
 
-def _told(page: Page, question: PageQuestion, item: PageItem, expected: Expected, answer: Response) -> Told:
+def _build_feedback(
+    page: Page, question: PageQuestion, item: PageItem, expected: Expected, answer: Response
+) -> PracticeFeedback:
     labels = {exposure: label for label, exposure in item.exposures}
     protocol = REGISTRY[page.step]
     if expected.exposure_id:
@@ -61,10 +65,10 @@ def _told(page: Page, question: PageQuestion, item: PageItem, expected: Expected
     else:
         truth = (expected.low, expected.high)
         is_right = answer.value is not None and expected.low <= answer.value <= expected.high
-    quotes = tuple(found[1] or found[2] for found in QUOTED.finditer(expected.explanation))
-    return Told(
+    quotes = tuple(found[1] or found[2] for found in QUOTED_TEXT.finditer(expected.explanation))
+    return PracticeFeedback(
         item.position,
-        _said(page, question, labels, answer),
+        _answer_text(page, question, labels, answer),
         protocol.truth(page, question, truth),
         is_right,
         cached_markdown(expected.explanation) if expected.explanation else "",
@@ -72,7 +76,7 @@ def _told(page: Page, question: PageQuestion, item: PageItem, expected: Expected
     )
 
 
-def _said(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response) -> str:
+def _answer_text(page: Page, question: PageQuestion, labels: dict[int, str], answer: Response) -> str:
     if answer.skip_reason:
         return dict(question.skip_reasons).get(answer.skip_reason, "")
     if answer.chosen_id:
@@ -84,10 +88,10 @@ def _said(page: Page, question: PageQuestion, labels: dict[int, str], answer: Re
     return words.get(value) or value
 
 
-def parts_of(text: str, quotes: Sequence[str]) -> tuple[Part, ...]:
+def split_at_quotes(text: str, quotes: Sequence[str]) -> tuple[TextPart, ...]:
     """The text cut where a quoted stretch of it begins and ends; whole where nothing of it is quoted."""
     found = [quote for quote in quotes if quote in text]
     if not found:
-        return (Part(text),)
+        return (TextPart(text),)
     pattern = "|".join(re.escape(quote) for quote in sorted(found, key=len, reverse=True))
-    return tuple(Part(part, part in found) for part in re.split(f"({pattern})", text) if part)
+    return tuple(TextPart(part, part in found) for part in re.split(f"({pattern})", text) if part)

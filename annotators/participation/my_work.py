@@ -9,8 +9,8 @@ from typing import Any
 from django.db.models import QuerySet
 
 from annotators.models import Assignment
-from annotators.pages.record import standing_of
-from annotators.pay.promises import Terms, terms_of
+from annotators.pages.record import page_state
+from annotators.pay.promises import PayTerms, terms_of
 from annotators.places import assign, open_places
 from annotators.places.offers import Offer, offer_of
 from annotators.places.receipts import receipt_of
@@ -32,52 +32,52 @@ class Part:
     pages: int = 0
 
 
-def free_parts(assignment: Assignment, mine: Sequence[Assignment]) -> int:
+def count_free_parts(assignment: Assignment, own_assignments: Sequence[Assignment]) -> int:
     """How many parts this person could begin now. ``mine``: all that they were given, the first one first, with their batches."""
     study = assignment.study
-    left = study.batches_per_annotator - sum(one.submitted_at is not None for one in mine)
-    has_left = any(one.withdrawn_at or one.released_reason in assign.ENDS_PARTICIPATION for one in mine)
-    if left <= 0 or has_left or not _is_open(assignment):
+    left = study.batches_per_annotator - sum(one.submitted_at is not None for one in own_assignments)
+    has_left = any(one.withdrawn_at or one.released_reason in assign.FINAL_RELEASE_REASONS for one in own_assignments)
+    if left <= 0 or has_left or not _is_link_open(assignment):
         return 0
-    arms = [mine[0].batch.arm_id] if mine else []
-    own = [one.batch_id for one in mine if assign.is_revivable(one)]
+    arms = [own_assignments[0].batch.arm_id] if own_assignments else []
+    own = [one.batch_id for one in own_assignments if assign.is_revivable(one)]
     return min(open_places.open_batches(study, assignment.annotator, arms, own).count(), left)
 
 
 @dataclass(frozen=True, slots=True)
-class More:
+class RemainingParts:
     """What is left for somebody who has finished a part. ``is_begun``: another part of theirs waits to be finished."""
 
-    is_begun: bool
+    has_begun_part: bool
     free: int
     done: int
     allowed: int
 
     @property
-    def is_there(self) -> bool:
-        return self.is_begun or self.free > 0
+    def is_any_left(self) -> bool:
+        return self.has_begun_part or self.free > 0
 
 
-def more_of(assignment: Assignment) -> More | None:
+def get_remaining_parts(assignment: Assignment) -> RemainingParts | None:
     """None where one part is all that a person may do."""
     study = assignment.study
     if study.batches_per_annotator <= 1 or assignment.recruitment is None:
         return None
-    mine = list(_parts_of(assignment).select_related("batch"))
+    mine = list(_own_assignments(assignment).select_related("batch"))
     is_begun = any(not one.submitted_at and not one.released_at for one in mine)
     done = sum(one.submitted_at is not None for one in mine)
-    return More(is_begun, free_parts(assignment, mine), done, study.batches_per_annotator)
+    return RemainingParts(is_begun, count_free_parts(assignment, mine), done, study.batches_per_annotator)
 
 
-def _parts_of(assignment: Assignment) -> QuerySet[Assignment]:
+def _own_assignments(assignment: Assignment) -> QuerySet[Assignment]:
     same = {"study": assignment.study, "annotator": assignment.annotator_id, "origin": assignment.origin}
     return Assignment.objects.filter(batch__isnull=False, **same).order_by("pk")
 
 
-def work_of(assignment: Assignment) -> dict[str, Any]:
+def parts_overview_context(assignment: Assignment) -> dict[str, Any]:
     """The context of the page. Queries do not grow with the number of parts."""
     study, recruitment = assignment.study, assignment.recruitment
-    mine = list(_parts_of(assignment).select_related("study", "recruitment", "batch__arm"))
+    mine = list(_own_assignments(assignment).select_related("study", "recruitment", "batch__arm"))
     terms = terms_of(recruitment) if recruitment else None
     parts = [
         _part(number, one, terms if recruitment and one.recruitment_id == recruitment.pk else None)
@@ -86,7 +86,7 @@ def work_of(assignment: Assignment) -> dict[str, Any]:
     done = [part for part in parts if part.state == "done"]
     begun = [part for part in parts if part.state != "done"]
     allowed = study.batches_per_annotator
-    free = free_parts(assignment, mine)
+    free = count_free_parts(assignment, mine)
     words = wording_of(study, assignment.design_id)
     pays = [part.offer.reward for part in parts if part.offer.reward is not None]
     last = next((one for one in reversed(mine) if one.submitted_at), None)
@@ -97,7 +97,7 @@ def work_of(assignment: Assignment) -> dict[str, Any]:
         "allowed": allowed,
         "begun": begun,
         "free": free,
-        "is_open": _is_open(assignment),
+        "is_open": _is_link_open(assignment),
         "may_start": bool(free and not begun and last),
         "start_path": f"/p/{last.code}/another/" if last else "",
         "assignment_path": f"/p/{assignment.code}/",
@@ -110,7 +110,7 @@ def work_of(assignment: Assignment) -> dict[str, Any]:
     }
 
 
-def _part(number: int, one: Assignment, terms: Terms | None) -> Part:
+def _part(number: int, one: Assignment, terms: PayTerms | None) -> Part:
     words = wording_of(one.study, one.design_id)
     reward = one.recruitment.reward if one.recruitment else None
     offer = offer_of(words, words.arms[one.batch.arm.name], reward)
@@ -122,13 +122,13 @@ def _part(number: int, one: Assignment, terms: Terms | None) -> Part:
     if one.released_at:
         return Part(number, "given back", path, offer, one.released_at)
     # At most one is begun and not given back: two queries, not two for each part.
-    standing = standing_of(one)
+    standing = page_state(one)
     pages = len(standing.walk.keys)
     recorded = sum(standing.is_recorded(key) for key in standing.walk.keys)
     return Part(number, "begun", path, offer, one.reserved_until, page=min(recorded + 1, pages), pages=pages)
 
 
-def _is_open(assignment: Assignment) -> bool:
+def _is_link_open(assignment: Assignment) -> bool:
     """Whether people may begin something by the link by which this person came."""
     link = assignment.recruitment
     return link is not None and link_state(assignment.study, link) is LinkState.OPEN

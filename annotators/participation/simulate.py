@@ -14,17 +14,17 @@ from typing import Any
 from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit
-from annotators.pages.forms import Sent
-from annotators.pages.record import Standing, record_page, standing_of
-from annotators.pages.sequence import Step, page_as_shown, shown_of
+from annotators.pages.forms import PageForm
+from annotators.pages.record import PageState, page_state, record_page
+from annotators.pages.sequence import Step, page_snapshot, restore_shown_page
 from annotators.places import assign
-from studies.design.burden import burdens
+from studies.design.burden import batch_workloads
 from studies.models import Exposure, Question, Study
 from studies.protocols.base.robots import Robot
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class CrowdSettings:
     """How robots answer. Standard deviations are on the scale of the answers, 0..1; shares are of robots.
 
     ``spread``: between robots' opinions of one pair; ``noise``: of each answer; ``acquiescent``: the share that adds
@@ -45,7 +45,7 @@ class Crowd:
 
 
 @dataclass(frozen=True, slots=True)
-class Simulated:
+class SimulationResult:
     """What became of the robots."""
 
     submitted: int
@@ -67,17 +67,17 @@ def simulate_answers(
     preferences: Mapping[str, float] | None = None,
     rng: random.Random | None = None,
     *,
-    crowd: Crowd | None = None,
+    crowd: CrowdSettings | None = None,
     name: str = "robot",
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
-) -> Simulated:
+) -> SimulationResult:
     """Let ``n`` robots arrive, claim places and answer every page.
 
     ``preferences`` gives each system's strength in log-odds, so that the mean stated chance of x over y is
     1 / (1 + exp(y - x)). Stops early when no place is left. Raises ValueError, naming the system, for a preference that is about
     no system of the study, or a system without one.
     """
-    crowd, rng = crowd or Crowd(), rng or random.Random(study.seed)
+    crowd, rng = crowd or CrowdSettings(), rng or random.Random(study.seed)
     strengths = default_preferences(study) if preferences is None else dict(preferences)
     _check(study, strengths)
     world = World(study, strengths, crowd)
@@ -90,7 +90,7 @@ def simulate_answers(
             ends["turned_away"] = n - number
             break
     progress(n, n, "All robots have answered")
-    return Simulated(**ends)
+    return SimulationResult(**ends)
 
 
 def _check(study: Study, strengths: Mapping[str, float]) -> None:
@@ -106,7 +106,7 @@ def _check(study: Study, strengths: Mapping[str, float]) -> None:
 class World:
     """What is the same for all robots, read once."""
 
-    def __init__(self, study: Study, strengths: Mapping[str, float], crowd: Crowd):
+    def __init__(self, study: Study, strengths: Mapping[str, float], crowd: CrowdSettings):
         self.strengths, self.crowd = strengths, crowd
         self.pairs = {
             pk: (x, y)
@@ -115,32 +115,33 @@ class World:
             )
         }
         self.minutes = {
-            int(burden.batch): burden.words / crowd.words_per_minute + burden.questions / 6 for burden in burdens(study)
+            int(burden.batch): burden.words / crowd.words_per_minute + burden.questions / 6
+            for burden in batch_workloads(study)
         }
 
-    def systems_of(self, batch_id: int) -> dict[int, str]:
+    def systems_by_exposure(self, batch_id: int) -> dict[int, str]:
         return dict(Exposure.objects.filter(item__placements__batch=batch_id).values_list("pk", "output__system__name"))
 
 
 def _take_part(study: Study, person: str, world: World, rng: random.Random) -> str:
-    annotator = assign.annotator_of("robots", person)
+    annotator = assign.get_or_create_annotator("robots", person)
     claim = assign.claim_batch(study, annotator, origin=Assignment.Origin.ROBOT, is_consented=True)
     if claim.outcome != "claimed" or claim.assignment is None:
         return "turned_away"
     assignment = claim.assignment
     assignment.study = study
-    robot = Judge(world, world.systems_of(assignment.batch_id), rng)
-    standing = standing_of(assignment)
+    robot = PreferenceRobot(world, world.systems_by_exposure(assignment.batch_id), rng)
+    standing = page_state(assignment)
     key = standing.next_key
     is_abandoning = rng.random() < world.crowd.abandoning
     while key is not None:
-        standing = standing_of(assignment)
+        standing = page_state(assignment)
         if is_abandoning and key == list(standing.steps)[-1]:
             return "abandoned"
-        outcome = record_page(assignment, key, answers_on(standing, key, robot))
+        outcome = record_page(assignment, key, robot_form_data(standing, key, robot))
         if outcome.sent is not None:
-            raise ValueError(refusal(standing.steps[key], outcome.sent))
-        key = outcome.following
+            raise ValueError(refusal_message(standing.steps[key], outcome.sent))
+        key = outcome.next_key
     ended = Assignment.objects.values_list("submitted_at", flat=True).get(pk=assignment.pk)
     if not ended:
         return "screened_out"
@@ -150,28 +151,28 @@ def _take_part(study: Study, person: str, world: World, rng: random.Random) -> s
     return "submitted"
 
 
-def answers_on(standing: Standing, key: str, robot: Robot) -> QueryDict:
+def robot_form_data(state: PageState, key: str, robot: Robot) -> QueryDict:
     """What a robot sends from a page, as it was shown; shown now where it was not yet."""
-    step = standing.steps[key]
-    visit = standing.visits.get(key) or PageVisit.objects.create(
-        assignment=standing.assignment, key=key, shown=shown_of(step.page)
+    step = state.steps[key]
+    visit = state.visits.get(key) or PageVisit.objects.create(
+        assignment=state.assignment, key=key, shown=page_snapshot(step.page)
     )
     data = QueryDict(mutable=True)
-    data.update(robot.answers(step.protocol, step.protocol.asks(page_as_shown(step.page, visit.shown))))
+    data.update(robot.answers(step.protocol, step.protocol.asks(restore_shown_page(step.page, visit.shown))))
     return data
 
 
-def refusal(step: Step, sent: Sent) -> str:
+def refusal_message(step: Step, form: PageForm) -> str:
     """Which rule a robot's answers broke, and who must know of it."""
     slug = step.protocol.slug
-    broken = "; ".join([*sent.general, *(f"{slot}: {text}" for slot, text in sent.errors.items())])
+    broken = "; ".join([*form.non_field_errors, *(f"{slot}: {text}" for slot, text in form.errors.items())])
     return (
         f"page {step.page.key}: a robot's answers were refused: {broken[:300]} The protocol {slug} must say what is plausible: give it a "
         "method `plausible(asks, robot)` whose answers its own `clean` takes (studies.protocols.base.robots)."
     )
 
 
-class Judge(Robot):
+class PreferenceRobot(Robot):
     """A robot with opinions, drawn once, of the systems whose outputs it is shown."""
 
     def __init__(self, world: World, systems: Mapping[int, str], rng: random.Random):
@@ -192,11 +193,11 @@ class Judge(Robot):
     def liking(self, exposure_id):
         return self.own.get(self.systems.get(exposure_id, ""), 0.0) + self.rng.gauss(0, 0.7)
 
-    def share(self, ask):
+    def share(self, page_field):
         """A stated chance where two systems are compared, else what one output is worth to this robot."""
-        if pair := self.world.pairs.get(ask.question_id):
+        if pair := self.world.pairs.get(page_field.question_id):
             return self._chance(*pair)
-        latent = self.liking(ask.exposure_id) - self.middle + self.severity
+        latent = self.liking(page_field.exposure_id) - self.middle + self.severity
         return min(0.999, 1 / (1 + math.exp(-latent)))
 
     def _chance(self, x: str, y: str) -> float:

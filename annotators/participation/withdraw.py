@@ -7,20 +7,20 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from annotators.models import Annotator, Assignment, PageVisit, Response, SampleValue, Verdict
-from annotators.pay.keeping import forget_leavers
-from annotators.pay.telling import is_owed
+from annotators.pay.keeping import erase_withdrawn_ids
+from annotators.pay.telling import is_owed_on_withdrawal
 from studies.models import Batch, audit
-from studies.models.guards import erasing
+from studies.models.guards import allow_erasure
 
 
-def withdraw(assignment: Assignment) -> int:
+def withdraw_annotator(assignment: Assignment) -> int:
     """The annotator leaves the study: all their assignments in it. Words are blanked at once, ratings as the study declared.
 
     Before submission the place goes back; afterwards it stays. The keyed hash of the person stays, against a second start. The panel's
     id of them goes, unless something is owed to them or they take part in another study.
     """
-    study, stays_owed = assignment.study, is_owed(assignment)
-    with erasing():
+    study, stays_owed = assignment.study, is_owed_on_withdrawal(assignment)
+    with allow_erasure():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.annotator_id)
         mine = Assignment.objects.filter(study=study, annotator=assignment.annotator_id)
         # All batches by number, then the assignments: the order of everybody else.
@@ -36,7 +36,7 @@ def withdraw(assignment: Assignment) -> int:
         withdrawn = Assignment.objects.filter(pk__in=[one.pk for one in held], withdrawn_at=None)
         codes = list(withdrawn.values_list("code", flat=True))
         withdrawn.update(withdrawn_at=Now())
-        _blank(Response.objects.filter(assignment__in=held, erased_at=None), study.withdrawal_blanks_ratings)
+        _erase_answers(Response.objects.filter(assignment__in=held, erased_at=None), study.withdrawal_blanks_ratings)
         if study.withdrawal_blanks_ratings:
             for verdict in Verdict.objects.filter(assignment__in=held, evidence__has_key="failed_checks"):
                 Verdict.objects.filter(pk=verdict.pk).update(evidence=_without_answers(verdict.evidence))
@@ -44,13 +44,13 @@ def withdraw(assignment: Assignment) -> int:
         PageVisit.objects.filter(assignment__in=held).update(draft=None, **blanked)
         SampleValue.objects.filter(column__study=study, annotator=assignment.annotator_id).delete()
         if not stays_owed:
-            forget_leavers([assignment.annotator_id])
+            erase_withdrawn_ids([assignment.annotator_id])
         for code in codes:
             audit.record("withdraw", study=study, by=None, assignment_code=code)
     return len(codes)
 
 
-def _blank(answers: QuerySet[Response], blanks_ratings: bool) -> None:
+def _erase_answers(answers: QuerySet[Response], blanks_ratings: bool) -> None:
     if blanks_ratings:
         answers.update(text="", value=None, chosen=None, choice="", part="", skip_reason="", erased_at=Now())
     else:

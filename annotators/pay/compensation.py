@@ -5,21 +5,23 @@ from collections.abc import Collection
 from django.db.models import QuerySet
 
 from annotators.models import PanelSubmission, Payment, Recruitment
-from annotators.recruitment.panels.reconcile import unseen, with_class
+from annotators.recruitment.panels.reconcile import unseen_assignments, with_match_status
 
 from . import ledger
 
-UNSEEN = "The work was done and did not reach the panel."
+COMPENSATION_REASON = "The work was done and did not reach the panel."
 
 
-def unsent(recruitment: Recruitment) -> QuerySet[Payment]:
+def unsent_rewards(recruitment: Recruitment) -> QuerySet[Payment]:
     """Rewards that the panel would pay by approving, of people who finished here and whose work it does not have."""
-    gone = [assignment.pk for assignment, _ in unseen(recruitment)]
-    left = with_class(recruitment).filter(
+    gone = [assignment.pk for assignment, _ in unseen_assignments(recruitment)]
+    left = with_match_status(recruitment).filter(
         standing__in=["unsent", "left_after_work", "surplus"], assignment__isnull=False
     )
     gone += left.values_list("assignment", flat=True)
-    arrived = PanelSubmission.objects.filter(recruitment=recruitment, state__in=ledger.SENT).values("assignment")
+    arrived = PanelSubmission.objects.filter(recruitment=recruitment, state__in=ledger.REACHED_PANEL).values(
+        "assignment"
+    )
     rows = ledger.payments_of(recruitment).filter(
         assignment__in=gone, state=Payment.State.DUE, way=Payment.Way.APPROVAL
     )
@@ -27,7 +29,10 @@ def unsent(recruitment: Recruitment) -> QuerySet[Payment]:
     return rows.select_related("assignment").order_by("pk")
 
 
-def compensate(recruitment: Recruitment, pks: Collection[int], by) -> int:
+def compensate_unsent_rewards(recruitment: Recruitment, payment_pks: Collection[int], by) -> int:
     """Write down as due by hand those of the unsent rewards that are named. Gives how many; no other payment is touched."""
-    extras = [ledger.Extra(row.assignment, row.amount, UNSEEN) for row in unsent(recruitment).filter(pk__in=pks)]
-    return ledger.add(recruitment, extras, Payment.Kind.COMPENSATION, by)
+    extras = [
+        ledger.ExtraPayment(row.assignment, row.amount, COMPENSATION_REASON)
+        for row in unsent_rewards(recruitment).filter(pk__in=payment_pks)
+    ]
+    return ledger.add_extra_payments(recruitment, extras, Payment.Kind.COMPENSATION, by)

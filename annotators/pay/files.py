@@ -5,26 +5,33 @@ import io
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
-from annotators.models.identity import panel_ids, submission_id
-from annotators.places.receipts import plain, receipt_of
+from annotators.models.identity import get_person_ids, submission_id_at_panel
+from annotators.places.receipts import normalize_receipt, receipt_of
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import BulkText, Order
 from studies.stimuli.spreadsheet import csv_text
 
 from ..models import Assignment, Payment, Recruitment
-from .ledger import REASONS, Extra, is_there, payments_of, submissions_of, to_pay
+from .ledger import (
+    DEFAULT_REASONS,
+    ExtraPayment,
+    has_extra_payment,
+    payments_of,
+    payments_to_make,
+    submissions_by_assignment,
+)
 
 COLUMNS = ("receipt", "person", "amount", "currency", "what", "reason")
 MOST_ROWS = 10_000
-MOST = Decimal(1000)
+MAX_BONUS = Decimal(1000)
 LONGEST_REASON = 300
-CENTS = Decimal("0.01")
+CENT = Decimal("0.01")
 
 
 def payment_file(recruitment: Recruitment) -> str:
     """What is due and is not paid by approving, a line each; the panel's id where it is still known. For the person who pays."""
-    rows = list(to_pay(recruitment).select_related("assignment"))
-    people = panel_ids([row.assignment.annotator_id for row in rows])
+    rows = list(payments_to_make(recruitment).select_related("assignment"))
+    people = get_person_ids([row.assignment.annotator_id for row in rows])
     lines = [
         (
             receipt_of(row.assignment.code),
@@ -32,14 +39,14 @@ def payment_file(recruitment: Recruitment) -> str:
             f"{row.amount:.2f}",
             row.currency,
             row.kind,
-            row.reason or REASONS.get(row.kind, ""),
+            row.reason or DEFAULT_REASONS.get(row.kind, ""),
         )
         for row in rows
     ]
     return csv_text([COLUMNS, *lines])
 
 
-def read_bonuses(recruitment: Recruitment, text: str) -> list[Extra]:
+def read_bonuses(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
     """Lines of ``receipt,amount,reason``, with or without a first line that says so. Raises ValueError: every fault with its row."""
     rows = [(n, [cell.strip() for cell in cells]) for n, cells in _rows(text) if any(cell.strip() for cell in cells)]
     if rows and [cell.lower() for cell in rows[0][1]] == ["receipt", "amount", "reason"]:
@@ -49,7 +56,7 @@ def read_bonuses(recruitment: Recruitment, text: str) -> list[Extra]:
     if len(rows) > MOST_ROWS:
         raise ValueError(f"There are more than {MOST_ROWS} rows.")
     people = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
-    by_receipt = {plain(receipt_of(one.code)): one for one in people.only("pk", "code")}
+    by_receipt = {normalize_receipt(receipt_of(one.code)): one for one in people.only("pk", "code")}
     known: dict[int, list[Payment]] = {}
     for row in payments_of(recruitment).filter(kind=Payment.Kind.BONUS):
         known.setdefault(row.assignment_id, []).append(row)
@@ -57,7 +64,7 @@ def read_bonuses(recruitment: Recruitment, text: str) -> list[Extra]:
     for n, cells in rows:
         try:
             extra = _extra(n, cells, by_receipt)
-            if is_there(known.get(extra.assignment.pk, ()), Payment.Kind.BONUS, extra):
+            if has_extra_payment(known.get(extra.assignment.pk, ()), Payment.Kind.BONUS, extra):
                 raise ValueError(f"Row {n}: this bonus is written down already, for the same reason.")
             if (before := first.setdefault((extra.assignment.pk, extra.amount, extra.reason), n)) != n:
                 raise ValueError(f"Row {n}: it is row {before} again.")
@@ -79,42 +86,42 @@ def _rows(text: str) -> Iterable[tuple[int, list[str]]]:
         raise ValueError(f"Row {reader.line_num} is no CSV ({wrong}).") from None
 
 
-def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> Extra:
+def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> ExtraPayment:
     if len(cells) != 3:
         raise ValueError(
             f"Row {n} has {len(cells)} cells, not three: receipt, amount, reason. A reason with a comma stands in quotes."
         )
     receipt, amount, reason = cells
-    assignment = by_receipt.get(plain(receipt))
+    assignment = by_receipt.get(normalize_receipt(receipt))
     if assignment is None:
         raise ValueError(f"Row {n}, receipt: nobody who came by this link has “{receipt[:40]}”.")
     try:
         much = Decimal(amount)
-        is_money = much.is_finite() and 0 < much <= MOST and much == much.quantize(CENTS)
+        is_money = much.is_finite() and 0 < much <= MAX_BONUS and much == much.quantize(CENT)
     except InvalidOperation:
         is_money = False
     if not is_money:
-        raise ValueError(f"Row {n}, amount: “{amount[:40]}” is no amount such as 1.50, of at most {MOST}.")
+        raise ValueError(f"Row {n}, amount: “{amount[:40]}” is no amount such as 1.50, of at most {MAX_BONUS}.")
     if not reason or len(reason) > LONGEST_REASON or "\x00" in reason:
         raise ValueError(f"Row {n}, reason: say why, in at most {LONGEST_REASON} characters. The person may read it.")
-    return Extra(assignment, much.quantize(CENTS), reason)
+    return ExtraPayment(assignment, much.quantize(CENT), reason)
 
 
-def bulk_of(recruitment: Recruitment) -> list[BulkText]:
+def bulk_payment_texts(recruitment: Recruitment) -> list[BulkText]:
     """What is due at the panel, as lines for its own forms: of people whom it shows and whose id is known. Who is due several sums is
     one line with their total."""
-    rows = list(to_pay(recruitment).filter(way__in=[Payment.Way.BONUS, Payment.Way.SCREEN_OUT]))
-    shown = submissions_of(rows)
-    people = panel_ids([one.annotator_id for one in shown.values()])
+    rows = list(payments_to_make(recruitment).filter(way__in=[Payment.Way.BONUS, Payment.Way.SCREEN_OUT]))
+    shown = submissions_by_assignment(rows)
+    people = get_person_ids([one.annotator_id for one in shown.values()])
     sums: dict[tuple[str, str, str, str], Decimal] = {}
     for row in rows:
         about = shown.get(row.assignment_id)
         person = people.get(about.annotator_id) if about else None
         if about and person:
-            key = (row.way, about.task.external_id if about.task else "", submission_id(about, person), person)
+            key = (row.way, about.task.external_id if about.task else "", submission_id_at_panel(about, person), person)
             sums[key] = sums.get(key, Decimal(0)) + row.amount
     orders = [
         Order(way, "", {"task": task, "submission": submission, "person": person, "amount": f"{amount:.2f}"})
         for (way, task, submission, person), amount in sums.items()
     ]
-    return REGISTRY[recruitment.channel].bulk(orders)
+    return REGISTRY[recruitment.channel].bulk_texts(orders)

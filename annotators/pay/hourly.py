@@ -10,11 +10,11 @@ from studies.models import Study
 
 from ..models import Assignment, Payment
 from . import ledger
-from .promises import CENT, NOBODY
+from .promises import CENT, ZERO
 
 TENTH = Decimal("0.1")
 # A median of fewer people is no reason to be alarmed.
-WARNS_FROM = 5
+MIN_PEOPLE_TO_WARN = 5
 WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 420, 30, 96, 14, 22, 26
 
 
@@ -35,14 +35,14 @@ class ArmPay:
     n: int
     minutes: Quartiles | None
     hourly: Quartiles | None
-    uncounted: int = 0
-    under: int | None = None
-    elsewhere: int = 0
+    without_active_time: int = 0
+    below_wage: int | None = None
+    in_another_currency: int = 0
 
     @property
-    def compared(self) -> int:
+    def in_study_currency(self) -> int:
         """Of so many is the pay an hour told."""
-        return self.n - self.elsewhere
+        return self.n - self.in_another_currency
 
 
 def quartiles(values: Sequence[Decimal], step: Decimal) -> Quartiles | None:
@@ -73,12 +73,12 @@ class _Person:
     pay: Decimal | None
 
 
-def arms_of(study: Study) -> list[ArmPay]:
+def pay_by_arm(study: Study) -> list[ArmPay]:
     """By arm, in its order; few reads, whatever the number of people."""
     return _arms(study, _people(study))
 
 
-def pay_an_hour(study: Study) -> tuple[ArmPay, list[ArmPay]]:
+def pay_overall_and_by_arm(study: Study) -> tuple[ArmPay, list[ArmPay]]:
     """Of everybody, and by arm."""
     people = _people(study)
     return _arm("all", people, study.wage_per_hour), _arms(study, people)
@@ -95,12 +95,12 @@ def _people(study: Study) -> list[_Person]:
     covering, on_top = Q(kind__in=Payment.COVERING), Q(kind=Payment.Kind.BONUS)
     sums = stands.order_by().values_list("assignment")
     paid = {
-        pk: (promised or NOBODY, bonus or NOBODY)
+        pk: (promised or ZERO, bonus or ZERO)
         for pk, promised, bonus in sums.annotate(
             promised=Sum("amount", filter=covering), bonus=Sum("amount", filter=on_top)
         )
     }
-    rejected = ledger.rejected(done)
+    rejected = ledger.rejected_assignment_ids(done)
     rows = (
         done.order_by()
         .annotate(active=Sum("visits__active_seconds"))
@@ -111,8 +111,8 @@ def _people(study: Study) -> list[_Person]:
     found = []
     for pk, arm, start, end, active, currency, *rewards in rows:
         seconds = active or max(1, round((end - start).total_seconds()))
-        offered = next((one for one in (*rewards, study.reward) if one is not None), NOBODY)
-        covered, bonus = paid.get(pk, (NOBODY, NOBODY))
+        offered = next((one for one in (*rewards, study.reward) if one is not None), ZERO)
+        covered, bonus = paid.get(pk, (ZERO, ZERO))
         pay = bonus + (covered if pk in rejected else max(covered, offered))
         found.append(
             _Person(arm, seconds, bool(active), pay if (currency or study.currency) == study.currency else None)
@@ -140,11 +140,15 @@ def _arm(name: str, people: Sequence[_Person], wage: Decimal | None) -> ArmPay:
     )
 
 
-def warning_of(study: Study, arms: Sequence[ArmPay]) -> str:
+def wage_warning(study: Study, arms: Sequence[ArmPay]) -> str:
     """What a researcher must know while people are still coming; '' where pay is as declared."""
     if not study.wage_per_hour:
         return ""
-    low = [one for one in arms if one.hourly and one.compared >= WARNS_FROM and one.hourly.median < study.wage_per_hour]
+    low = [
+        one
+        for one in arms
+        if one.hourly and one.in_study_currency >= MIN_PEOPLE_TO_WARN and one.hourly.median < study.wage_per_hour
+    ]
     if not low:
         return ""
     said = ", ".join(
@@ -163,7 +167,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class HourlyPayChart:
     """Pay an hour in the pixels of its box: from quarter to quarter, a mark at the median, the declared wage as a line."""
 
     bars: tuple[Bar, ...]
@@ -177,11 +181,11 @@ class Chart:
         return self.height - BOTTOM
 
 
-def chart_of(arms: Sequence[ArmPay], wage: Decimal | None) -> Chart | None:
+def chart_of(arms: Sequence[ArmPay], wage: Decimal | None) -> HourlyPayChart | None:
     shown = [(one.name, one.hourly) for one in arms if one.hourly]
     if not shown:
         return None
-    most = max([*(hourly.high for _, hourly in shown), wage or NOBODY, Decimal(1)])
+    most = max([*(hourly.high for _, hourly in shown), wage or ZERO, Decimal(1)])
     step = next(one for power in range(12) for n in (1, 2, 5) if most / (one := Decimal(n * 10**power)) <= 6)
 
     def across(value: Decimal) -> float:
@@ -192,4 +196,4 @@ def chart_of(arms: Sequence[ArmPay], wage: Decimal | None) -> Chart | None:
         for n, (name, one) in enumerate(shown)
     )
     ticks = tuple((across(step * n), f"{step * n}") for n in range(int(most / step) + 1))
-    return Chart(bars, across(wage) if wage else None, ticks, TOP + ROW * len(shown) + BOTTOM)
+    return HourlyPayChart(bars, across(wage) if wage else None, ticks, TOP + ROW * len(shown) + BOTTOM)

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from annotators.models.constants import APPROVED
-from annotators.models.identity import ERASED
+from annotators.models.identity import ERASED_PREFIX
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.alerts import Alert
 from studies.models import Study
@@ -20,7 +20,7 @@ from ..models import Assignment, PanelIdentity, PanelSubmission, Payment, Recrui
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetainedIds:
     """How many people's ids a link keeps beyond ``day``, and what these are owed."""
 
     people: int
@@ -29,33 +29,33 @@ class Kept:
     day: date
 
 
-def day_of(study: Study) -> datetime:
+def erasure_time(study: Study) -> datetime:
     """When the ids of a closed study's people are erased."""
     return study.closed_at + timedelta(days=study.erase_after_days)
 
 
-def over() -> list[int]:
+def past_erasure_study_ids() -> list[int]:
     """Studies whose day has passed."""
     closed = Study.objects.filter(state=Study.State.CLOSED).annotate(now=Now())
-    return [study.pk for study in closed if day_of(study) < study.now]
+    return [study.pk for study in closed if erasure_time(study) < study.now]
 
 
-def unpaid() -> QuerySet[Payment]:
+def unpaid_payments() -> QuerySet[Payment]:
     """What is written down and neither paid nor taken back. What a panel refused stands there once more, by another way."""
     return Payment.objects.filter(state__in=[Payment.State.DUE, Payment.State.ORDERED])
 
 
-def inside() -> QuerySet[Assignment]:
+def assignments_needing_ids() -> QuerySet[Assignment]:
     """Work of people in studies whose day has not passed, and which they have not left."""
     left = Assignment.objects.filter(
         annotator=OuterRef("annotator"), study=OuterRef("study"), withdrawn_at__isnull=False
     )
-    return Assignment.objects.exclude(study__in=over()).filter(~Exists(left))
+    return Assignment.objects.exclude(study__in=past_erasure_study_ids()).filter(~Exists(left))
 
 
-def uncredited() -> QuerySet[Assignment]:
+def uncredited_assignments() -> QuerySet[Assignment]:
     """Finished work for which the panel grants credit, where it has not said yet that it did."""
-    crediting = [slug for slug, channel in REGISTRY.items() if channel.credits_who_finish]
+    crediting = [slug for slug, channel in REGISTRY.items() if channel.credits_on_completion]
     granted = PanelSubmission.objects.filter(
         recruitment=OuterRef("recruitment"), annotator=OuterRef("annotator"), state=APPROVED
     )
@@ -63,31 +63,35 @@ def uncredited() -> QuerySet[Assignment]:
     return done.filter(~Exists(granted), origin=Assignment.Origin.LIVE)
 
 
-def forget_leavers(annotators) -> int:
+def erase_withdrawn_ids(annotators) -> int:
     """Erase the ids of those among these people who have left every study, and for whom nothing is written down as due. Whether
     something is owed that is not written down yet, the caller knows."""
     theirs = {"annotator": OuterRef("annotator")}
-    due = unpaid().filter(assignment__annotator=OuterRef("annotator"))
+    due = unpaid_payments().filter(assignment__annotator=OuterRef("annotator"))
     known = PanelIdentity.objects.filter(annotator__in=annotators, ciphertext__isnull=False)
-    gone = known.filter(~Exists(inside().filter(**theirs)), ~Exists(uncredited().filter(**theirs)), ~Exists(due))
+    gone = known.filter(
+        ~Exists(assignments_needing_ids().filter(**theirs)),
+        ~Exists(uncredited_assignments().filter(**theirs)),
+        ~Exists(due),
+    )
     return gone.update(ciphertext=None, purge_at=None)
 
 
-def kept_of(recruitment: Recruitment) -> Kept | None:
+def retained_ids(recruitment: Recruitment) -> RetainedIds | None:
     """None where nothing is kept beyond its day."""
     study = recruitment.study
-    if study.state != Study.State.CLOSED or day_of(study) > timezone.now():
+    if study.state != Study.State.CLOSED or erasure_time(study) > timezone.now():
         return None
-    rows = _with_ids(unpaid().filter(assignment__recruitment=recruitment))
+    rows = _with_ids(unpaid_payments().filter(assignment__recruitment=recruitment))
     found = rows.aggregate(people=Count("assignment__annotator", distinct=True), amount=Sum("amount"))
     if not found["people"]:
         return None
     currency = recruitment.currency or study.currency
-    return Kept(found["people"], found["amount"], currency, day_of(study).date())
+    return RetainedIds(found["people"], found["amount"], currency, erasure_time(study).date())
 
 
-def alerts_of(recruitment: Recruitment) -> Iterator[Alert]:
-    if kept := kept_of(recruitment):
+def retention_alerts(recruitment: Recruitment) -> Iterator[Alert]:
+    if kept := retained_ids(recruitment):
         whose = "1 person are" if kept.people == 1 else f"{kept.people} people are"
         owed = f"{kept.amount:.2f} {kept.currency}"
         yield Alert(
@@ -97,13 +101,15 @@ def alerts_of(recruitment: Recruitment) -> Iterator[Alert]:
         )
 
 
-def links() -> QuerySet[Recruitment]:
+def links_retaining_ids() -> QuerySet[Recruitment]:
     """Links that keep somebody's."""
-    rows = _with_ids(unpaid().filter(assignment__study__in=over()))
+    rows = _with_ids(unpaid_payments().filter(assignment__study__in=past_erasure_study_ids()))
     return Recruitment.objects.filter(pk__in=rows.values("assignment__recruitment")).select_related("study")
 
 
 def _with_ids(rows: QuerySet[Payment]) -> QuerySet[Payment]:
     known = PanelIdentity.objects.filter(annotator=OuterRef("assignment__annotator"), ciphertext__isnull=False)
-    shown = PanelSubmission.objects.filter(assignment=OuterRef("assignment")).exclude(external_id__startswith=ERASED)
+    shown = PanelSubmission.objects.filter(assignment=OuterRef("assignment")).exclude(
+        external_id__startswith=ERASED_PREFIX
+    )
     return rows.filter(Exists(known) | Exists(shown) | ~Q(assignment__external_ids={}))

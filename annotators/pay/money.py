@@ -9,18 +9,18 @@ from annotators.places.monitor import progress_of
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import link_state
 from annotators.recruitment.panels import Fee
-from annotators.recruitment.panels.alerts import charged_of
+from annotators.recruitment.panels.alerts import cached_fees
 from studies.models import Study
 
 from ..models import Assignment, Payment, Recruitment
 from . import ledger
-from .promises import NOBODY, rewards_of
+from .promises import ZERO, arm_rewards
 
 State = Payment.State
 
 
 @dataclass(frozen=True, slots=True)
-class Money:
+class LinkCost:
     """``due``: owed, not ordered. ``unwritten``: owed since the last look and not written down yet; below zero where more stands written down
     than is owed. ``to_come``: for the people who are still to finish, at the highest reward. ``fees``: as the panel told them, of all until
     then; empty where nothing is known. ``is_least``: fees may come that are not among them, or people whose number nobody has said."""
@@ -33,18 +33,18 @@ class Money:
     people_to_come: int
     to_come: Decimal
     fees: tuple[Fee, ...]
-    is_least: bool = False
-    unwritten: Decimal = NOBODY
+    is_lower_bound: bool = False
+    unsettled: Decimal = ZERO
 
     @property
     def total(self) -> Decimal:
-        known = self.paid + self.ordered + self.due + self.unwritten
-        return known + self.to_come + sum((fee.amount for fee in self.fees), NOBODY)
+        known = self.paid + self.ordered + self.due + self.unsettled
+        return known + self.to_come + sum((fee.amount for fee in self.fees), ZERO)
 
 
-def told_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
+def reported_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
     """What the panel itself said lately that it has taken; sums in another currency are not added to ours."""
-    found = charged_of(recruitment)
+    found = cached_fees(recruitment)
     if found is None or found[0].currency != currency:
         return ()
     told, at = found
@@ -53,23 +53,23 @@ def told_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
     return tuple(Fee(label, amount, source) for label, amount in lines if amount)
 
 
-def money_of(recruitment: Recruitment) -> Money:
+def link_cost(recruitment: Recruitment) -> LinkCost:
     study = recruitment.study
     rows = Payment.objects.filter(assignment__recruitment=recruitment).order_by().values_list("state")
     sums = {state: (n, amount) for state, n, amount in rows.annotate(n=Count("pk"), amount=Sum("amount"))}
-    reward = rewards_of(recruitment, recruitment.reward)[-1]
+    reward = arm_rewards(recruitment, recruitment.reward)[-1]
     may_come = people_to_come(recruitment)
     to_come = may_come or 0
     channel = REGISTRY.get(recruitment.channel)
-    foreseen = ledger.foreseen(recruitment) if channel else []
+    foreseen = ledger.projected_payments(recruitment) if channel else []
     currency = recruitment.currency or study.currency
-    fees = told_fees(recruitment, currency) if channel else ()
-    nothing = (0, NOBODY)
+    fees = reported_fees(recruitment, currency) if channel else ()
+    nothing = (0, ZERO)
     paid, ordered, due = (sums.get(state, nothing)[1] for state in (State.PAID, State.ORDERED, State.DUE))
-    return Money(
+    return LinkCost(
         currency, paid, ordered, due, sums.get(State.FAILED, nothing)[0], to_come, reward * to_come, fees,
-        is_least=bool(channel and channel.pays_by) or may_come is None,
-        unwritten=ledger.total_of(foreseen) - (paid + ordered + due) if channel else NOBODY,
+        is_lower_bound=bool(channel and channel.pays_by) or may_come is None,
+        unsettled=ledger.total_of(foreseen) - (paid + ordered + due) if channel else ZERO,
     )  # fmt: skip
 
 

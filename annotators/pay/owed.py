@@ -5,15 +5,15 @@ from decimal import Decimal
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from annotators.pages.record import standing_of
-from annotators.pages.sequence import way_of
+from annotators.pages.record import page_state
+from annotators.pages.sequence import get_itinerary
 from studies.models import Study
 
 from ..models import Assignment, OutcomePay, Recruitment
-from .promises import NOBODY, Rule, Terms
+from .promises import ZERO, PayTerms, Rule
 
 Released, Outcome = Assignment.Released, OutcomePay.Outcome
-BY_RELEASE = {
+OUTCOME_BY_RELEASE = {
     Released.SCREENED_OUT: Outcome.SCREENED_OUT,
     Released.FAILED_CHECKS: Outcome.FAILED_CHECKS,
     Released.FULL: Outcome.FULL,
@@ -22,7 +22,7 @@ BY_RELEASE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class OwedAmount:
     """``reward``: what the last page would pay."""
 
     outcome: str
@@ -44,10 +44,10 @@ def outcome_of(assignment: Assignment, study: Study) -> str:
             assignment.started_at and closed and kept and assignment.released_at >= closed and kept > closed
         )
         return Outcome.FAULT if is_cut_off else ""
-    return BY_RELEASE.get(reason, "")
+    return OUTCOME_BY_RELEASE.get(reason, "")
 
 
-def people_of(recruitment: Recruitment) -> QuerySet[Assignment]:
+def payable_assignments(recruitment: Recruitment) -> QuerySet[Assignment]:
     """Everybody who came by this link, with ``sent`` pages. Tries, robots and imports are nobody to pay."""
     mine = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     got_a_place = Assignment.objects.filter(
@@ -61,19 +61,19 @@ def people_of(recruitment: Recruitment) -> QuerySet[Assignment]:
     )
 
 
-def owed_to(assignment: Assignment, terms: Terms, ending: str = "") -> Owed:
-    """``assignment`` as ``people_of`` gives it; ``ending``: as if it had ended so."""
-    outcome = ending or outcome_of(assignment, terms.study)
+def amount_owed(assignment: Assignment, terms: PayTerms, assumed_outcome: str = "") -> OwedAmount:
+    """``assignment`` as ``payable_assignments`` gives it; ``ending``: as if it had ended so."""
+    outcome = assumed_outcome or outcome_of(assignment, terms.study)
     if not outcome:
-        return Owed("", NOBODY, NOBODY)
+        return OwedAmount("", ZERO, ZERO)
     reward = terms.reward_of(assignment.design_id, assignment.batch.arm.name if assignment.batch else None)
     rule = terms.rules.get(outcome)
     is_share = rule is not None and rule.rule == Rule.SHARE and assignment.sent and assignment.batch_id
     pages = _pages(assignment) if is_share else 0
-    return Owed(outcome, reward, terms.promised(outcome, reward, assignment.sent, pages))
+    return OwedAmount(outcome, reward, terms.promised_pay(outcome, reward, assignment.sent, pages))
 
 
 def _pages(assignment: Assignment) -> int:
     """How many pages it had in all, as far as the answers determined them. Kept by batch where nothing depends on answers."""
-    fixed = way_of(assignment).fixed
-    return len((fixed or standing_of(assignment).walk).keys)
+    fixed = get_itinerary(assignment).fixed
+    return len((fixed or page_state(assignment).walk).keys)

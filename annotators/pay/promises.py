@@ -13,13 +13,13 @@ from studies.protocols import Problem
 from ..models import OutcomePay, Recruitment
 
 Rule, Outcome = OutcomePay.Rule, OutcomePay.Outcome
-NOBODY = Decimal(0)
+ZERO = Decimal(0)
 CENT = Decimal("0.01")
 
 # Nobody is refused by default. What being turned away is worth depends on how long that takes: the researcher says so.
-PROPOSED = {Outcome.FAILED_CHECKS: Rule.ALL, Outcome.FAULT: Rule.ALL, Outcome.WITHDRAWN: Rule.SHARE}
+DEFAULT_RULES = {Outcome.FAILED_CHECKS: Rule.ALL, Outcome.FAULT: Rule.ALL, Outcome.WITHDRAWN: Rule.SHARE}
 # As somebody reads it who is about to start: the end of "… if".
-WHEN = {
+OUTCOME_CONDITIONS = {
     Outcome.SCREENED_OUT: "the first answers show that the study looks for other people",
     Outcome.FAILED_CHECKS: "answers to questions with a known answer are not as expected",
     Outcome.FULL: "no place is left",
@@ -28,37 +28,37 @@ WHEN = {
 }
 
 
-def proposed() -> list[OutcomePay]:
+def default_outcome_pays() -> list[OutcomePay]:
     """The rows that a new link begins with."""
-    return [OutcomePay(outcome=outcome, rule=rule) for outcome, rule in PROPOSED.items()]
+    return [OutcomePay(outcome=outcome, rule=rule) for outcome, rule in DEFAULT_RULES.items()]
 
 
-def rewards_of(recruitment: Recruitment, reward: Decimal | None) -> list[Decimal]:
+def arm_rewards(recruitment: Recruitment, reward: Decimal | None) -> list[Decimal]:
     """What each of the link's arms would pay if the link paid ``reward`` (None: what arm and study say), from the least."""
     study = recruitment.study
     arms = list(recruitment.arms.all()) if recruitment.pk else []
     arms = arms or list(Arm.objects.filter(study=study))
-    found = [next((one for one in (reward, arm.reward, study.reward) if one is not None), NOBODY) for arm in arms]
-    return sorted(found) or [NOBODY]
+    found = [next((one for one in (reward, arm.reward, study.reward) if one is not None), ZERO) for arm in arms]
+    return sorted(found) or [ZERO]
 
 
-def unsaid(recruitment: Recruitment) -> list[Outcome]:
+def undeclared_outcomes(recruitment: Recruitment) -> list[Outcome]:
     """Outcomes of a link that pays, of which nobody has said what they pay."""
-    if not rewards_of(recruitment, recruitment.reward)[-1]:
+    if not arm_rewards(recruitment, recruitment.reward)[-1]:
         return []
     said = set(OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome", flat=True))
     return [outcome for outcome in Outcome if outcome not in said]
 
 
-def missing(recruitment: Recruitment) -> list[str]:
+def undeclared_outcome_labels(recruitment: Recruitment) -> list[str]:
     """The same, as they are called."""
-    return [str(outcome.label) for outcome in unsaid(recruitment)]
+    return [str(outcome.label) for outcome in undeclared_outcomes(recruitment)]
 
 
-def hindrances(recruitment: Recruitment) -> list[str]:
+def pay_obstacles(recruitment: Recruitment) -> list[str]:
     """What must be said, or agree, before people are paid by this link."""
     found = []
-    if words := missing(recruitment):
+    if words := undeclared_outcome_labels(recruitment):
         found.append(f"What is paid to people who end so is not said: {', '.join(words)}.")
     by_panel = recruitment.settings.get("screen_out_pay")
     said = OutcomePay.objects.filter(recruitment=recruitment, outcome=Outcome.SCREENED_OUT).first()
@@ -69,22 +69,22 @@ def hindrances(recruitment: Recruitment) -> list[str]:
     return found
 
 
-def promises_pay(recruitment: Recruitment, outcome: str) -> bool:
+def is_outcome_paid(recruitment: Recruitment, outcome: str) -> bool:
     """Whether a link pays those who end so before they have sent a page."""
     terms = terms_of(recruitment)
     reward = terms.reward_of(None, None)
-    return reward > NOBODY and terms.promised(outcome, reward, 0, 0) > NOBODY
+    return reward > ZERO and terms.promised_pay(outcome, reward, 0, 0) > ZERO
 
 
-def problems_of(study: Study, **kwargs: object) -> Iterator[Problem]:
+def find_pay_problems(study: Study, **kwargs: object) -> Iterator[Problem]:
     """For the checklist before launch: links that pay, and do not say what an early end pays."""
     for recruitment in study.recruitments.order_by("pk"):
         recruitment.study = study
-        for words in hindrances(recruitment):
+        for words in pay_obstacles(recruitment):
             yield Problem(f"{recruitment}: {words}", "", False, f"outcome_pay_{recruitment.pk}")
 
 
-def is_less(new: OutcomePay | None, old: OutcomePay | None, rewards: list[Decimal]) -> bool:
+def is_pay_reduced(new: OutcomePay | None, old: OutcomePay | None, rewards: list[Decimal]) -> bool:
     """Whether somebody could get less by the new rule than by the old one, among people of these rewards."""
     if old is None or old.rule == Rule.NOTHING:
         return False
@@ -97,22 +97,22 @@ def is_less(new: OutcomePay | None, old: OutcomePay | None, rewards: list[Decima
 
 
 def _least(one: OutcomePay, reward: Decimal) -> Decimal:
-    return {Rule.ALL: reward, Rule.AMOUNT: one.amount or NOBODY}.get(Rule(one.rule), NOBODY)
+    return {Rule.ALL: reward, Rule.AMOUNT: one.amount or ZERO}.get(Rule(one.rule), ZERO)
 
 
 def _most(one: OutcomePay, reward: Decimal) -> Decimal:
-    return {Rule.ALL: reward, Rule.SHARE: reward, Rule.AMOUNT: one.amount or NOBODY}.get(Rule(one.rule), NOBODY)
+    return {Rule.ALL: reward, Rule.SHARE: reward, Rule.AMOUNT: one.amount or ZERO}.get(Rule(one.rule), ZERO)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PromiseLine:
     """Ends that pay the same, for a page: how much, and when."""
 
     pays: str
     when: tuple[str, ...]
 
 
-def lines_of(recruitment: Recruitment, currency: str, words: Wording) -> list[Line]:
+def promise_lines(recruitment: Recruitment, currency: str, wording: Wording) -> list[PromiseLine]:
     """What an early end pays, in the order of the rules; empty where nothing is promised or the link is not kept yet.
 
     Ends that this study cannot come to are left out: nobody asks there what would end it.
@@ -120,7 +120,7 @@ def lines_of(recruitment: Recruitment, currency: str, words: Wording) -> list[Li
     if not recruitment.pk:
         return []
     rows = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
-    if not any(section.purpose == Section.Purpose.SCREENING for section in words.sections):
+    if not any(section.purpose == Section.Purpose.SCREENING for section in wording.sections):
         rows.pop(Outcome.SCREENED_OUT, None)
     if Outcome.FAILED_CHECKS in rows and not _asks_what_is_known(recruitment.study):
         del rows[Outcome.FAILED_CHECKS]
@@ -128,8 +128,8 @@ def lines_of(recruitment: Recruitment, currency: str, words: Wording) -> list[Li
     for rule in Rule:
         for outcome in Outcome:
             if outcome in rows and rows[outcome].rule == rule:
-                told.setdefault(_pays(rows[outcome], currency), []).append(WHEN[outcome])
-    return [Line(pays, tuple(when)) for pays, when in told.items()]
+                told.setdefault(_pays(rows[outcome], currency), []).append(OUTCOME_CONDITIONS[outcome])
+    return [PromiseLine(pays, tuple(when)) for pays, when in told.items()]
 
 
 def _asks_what_is_known(study: Study) -> bool:
@@ -148,7 +148,7 @@ def _pays(row: OutcomePay, currency: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PayTerms:
     """What holds for a link's people: pay only rises, so for each the better of what they were told and what is told now."""
 
     study: Study
@@ -156,44 +156,44 @@ class Terms:
     currency: str
     arms: frozenset[str]
     rules: Mapping[str, OutcomePay]
-    newest: Wording
+    newest_wording: Wording
 
-    def reward_of(self, design: int | None, arm: str | None) -> Decimal:
+    def reward_of(self, design_id: int | None, arm: str | None) -> Decimal:
         """For the last page. ``arm`` None: of somebody for whom there was no place, the least that the door named."""
-        words = [self.newest, *([frozen_wording(design)] if design else [])]
+        words = [self.newest_wording, *([frozen_wording(design_id)] if design_id else [])]
         return max(self._told(one, arm) for one in words)
 
     def _told(self, words: Wording, arm: str | None) -> Decimal:
         if arm is not None:
-            return offer_of(words, words.arms[arm], self.reward).reward or NOBODY
+            return offer_of(words, words.arms[arm], self.reward).reward or ZERO
         arms: list[Mapping[str, Any]] = [one for name, one in words.arms.items() if not self.arms or name in self.arms]
-        return min((offer_of(words, one, self.reward).reward or NOBODY for one in arms), default=NOBODY)
+        return min((offer_of(words, one, self.reward).reward or ZERO for one in arms), default=ZERO)
 
-    def listed(self, design: int | None) -> Decimal:
+    def listed(self, design_id: int | None) -> Decimal:
         """What the panel's own page names, where it was written there by hand: what the study told when this person came."""
-        words = frozen_wording(design) if design else self.newest
-        first = next((one for one in (self.reward, words.study["reward"]) if one is not None), NOBODY)
+        words = frozen_wording(design_id) if design_id else self.newest_wording
+        first = next((one for one in (self.reward, words.study["reward"]) if one is not None), ZERO)
         return Decimal(first)
 
-    def promised(self, outcome: str, reward: Decimal, sent: int, pages: int) -> Decimal:
+    def promised_pay(self, outcome: str, reward: Decimal, sent_pages: int, total_pages: int) -> Decimal:
         """What ``outcome`` pays to who sent so many of so many pages; a share of a cent is a cent."""
         if outcome == "complete":
             return reward
         row = self.rules.get(outcome)
         if row is None or row.rule == Rule.NOTHING:
-            return NOBODY
+            return ZERO
         if row.rule == Rule.ALL:
             return reward
         if row.rule == Rule.AMOUNT:
-            return row.amount or NOBODY
-        return (reward * min(sent, pages) / pages).quantize(CENT, ROUND_UP) if pages else NOBODY
+            return row.amount or ZERO
+        return (reward * min(sent_pages, total_pages) / total_pages).quantize(CENT, ROUND_UP) if total_pages else ZERO
 
 
-def terms_of(recruitment: Recruitment) -> Terms:
+def terms_of(recruitment: Recruitment) -> PayTerms:
     study = recruitment.study
     newest = Design.objects.filter(study=study).order_by("version").values_list("pk", flat=True).last()
     rows = OutcomePay.objects.filter(recruitment=recruitment)
-    return Terms(
+    return PayTerms(
         study,
         recruitment.reward,
         recruitment.currency or study.currency,

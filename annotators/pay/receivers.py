@@ -8,14 +8,14 @@ from annotators.recruitment.panels.alerts import Alert
 from . import keeping, ledger, promises
 
 
-def name_missing_promises(sender, recruitment: Recruitment, **kwargs) -> list[str]:
-    return promises.hindrances(recruitment)
+def collect_pay_obstacles(sender, recruitment: Recruitment, **kwargs) -> list[str]:
+    return promises.pay_obstacles(recruitment)
 
 
-def name_kept_ids(sender, recruitment: Recruitment, **kwargs) -> Iterator[Alert]:
-    return keeping.alerts_of(recruitment)
+def collect_retention_alerts(sender, recruitment: Recruitment, **kwargs) -> Iterator[Alert]:
+    return keeping.retention_alerts(recruitment)
 
 
 def settle_ledger(sender, recruitment: Recruitment, **kwargs) -> None:
     # Due by what the panel shows, whoever had it asked or read its file.
-    ledger.settle(recruitment, by=None)
+    ledger.settle_payments(recruitment, by=None)

@@ -17,28 +17,28 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Recruitment, new_code
-from annotators.models.crypto import keyed
-from annotators.models.identity import keep_identity, kept_ids
+from annotators.models.crypto import keyed_hash
+from annotators.models.identity import storable_external_ids, store_person_id
 from studies.models import Batch, Design, Study
 
-from .leases import Lease, is_over, kept_for, kept_seconds
-from .open_places import is_for_one_annotator, open_batches, place_may_become_free
+from .leases import NowPlusSeconds, channel_reserved_seconds, expired_condition, extended_deadline
+from .open_places import can_place_become_free, is_for_one_annotator, open_batches
 
 logger = logging.getLogger("heval.annotators")
 
 Released = Assignment.Released
 # Outcomes of a claim, beside "claimed".
 WAIT, FULL, DONE, BARRED, CLOSED, PAUSED = "wait", "full", "done", "barred", "closed", "paused"
-REVIVABLE = (Released.EXPIRED, Released.RETURNED)
-ENDS_PARTICIPATION = (Released.WITHDRAWN, Released.SCREENED_OUT, Released.FAILED_CHECKS)
+REVIVABLE_REASONS = (Released.EXPIRED, Released.RETURNED)
+FINAL_RELEASE_REASONS = (Released.WITHDRAWN, Released.SCREENED_OUT, Released.FAILED_CHECKS)
 # More places than both of these do not run out within a minute, unless a clock was set or everybody left.
-MANY_PLACES, LARGE_SHARE = 10, 0.2
-SECOND_LOOK_AFTER, FIRST_LOOK_HOLDS = 300, 900  # seconds
-FIRST_LOOK_KEY = "heval:places:first-look"
+MASS_EXPIRY_PLACES, MASS_EXPIRY_SHARE = 10, 0.2
+CLOCK_RECHECK_SECONDS, CLOCK_DOUBT_SECONDS = 300, 900  # seconds
+CLOCK_DOUBT_CACHE_KEY = "heval:places:first-look"
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimResult:
     """What a claim came to: ``outcome`` is "claimed" or one of the words above; FULL leaves a row too."""
 
     outcome: str
@@ -48,7 +48,7 @@ class Claim:
 def is_revivable(assignment: Assignment) -> bool:
     return bool(
         assignment.batch_id
-        and assignment.released_reason in REVIVABLE
+        and assignment.released_reason in REVIVABLE_REASONS
         and not assignment.submitted_at
         and not assignment.withdrawn_at
     )
@@ -76,7 +76,7 @@ def claim_batch(
     external_ids=None,
     trust: str = Assignment.Trust.CLAIMED,
     is_consented: bool = False,
-) -> Claim:
+) -> ClaimResult:
     """Give the annotator a batch, or their live assignment again. Never FULL while a place is or may become free for them.
 
     ``external_ids``: the ids that the address carried. The person's own id among them goes to the enciphered table, together with the
@@ -85,41 +85,48 @@ def claim_batch(
     with transaction.atomic():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
         study = Study.objects.get(pk=study.pk)
-        past = _past(study, annotator)
+        past = _past_assignments(study, annotator)
         live = next((a for a in past if not a.released_at and not a.submitted_at), None)
         if live is not None:
-            return Claim("claimed", rebound(live, external_ids))
+            return ClaimResult("claimed", update_external_ids(live, external_ids))
         if study.state != Study.State.LAUNCHED:
-            return Claim(PAUSED if study.state == Study.State.PAUSED else CLOSED)
-        if any(a.withdrawn_at or a.released_reason in ENDS_PARTICIPATION for a in past):
-            return Claim(BARRED)
+            return ClaimResult(PAUSED if study.state == Study.State.PAUSED else CLOSED)
+        if any(a.withdrawn_at or a.released_reason in FINAL_RELEASE_REASONS for a in past):
+            return ClaimResult(BARRED)
         if sum(bool(a.submitted_at) for a in past) >= study.batches_per_annotator:
-            return Claim(DONE, next(a for a in past if a.submitted_at))
+            return ClaimResult(DONE, next(a for a in past if a.submitted_at))
         # Who only found no place here has not begun here.
         if not any(a.batch_id for a in past) and has_taken_part_elsewhere(study, annotator):
-            return Claim(DONE)
+            return ClaimResult(DONE)
         own = {a.batch_id: a for a in past if is_revivable(a)}
         first_arm = next((a.batch.arm_id for a in past if a.batch_id), None)
         choose = open_batches(study, annotator, [first_arm] if first_arm else list(arms), own)
         is_newcomer = is_for_one_annotator(study) and not any(a.batch_id and not a.released_at for a in past)
         # Where all is one annotator's, whoever holds the first batch holds the study: newcomers meet at its lock.
-        batch = _locked_first(choose.filter(number=0) if is_newcomer else choose)
+        batch = _lock_first_open_batch(choose.filter(number=0) if is_newcomer else choose)
         if batch is not None and batch.pk in own:
             if not _revive(batch, own[batch.pk].pk):
-                return Claim(WAIT)
-            return Claim(
+                return ClaimResult(WAIT)
+            return ClaimResult(
                 "claimed",
-                rebound(Assignment.objects.select_related("annotator").get(pk=own[batch.pk].pk), external_ids),
+                update_external_ids(
+                    Assignment.objects.select_related("annotator").get(pk=own[batch.pk].pk), external_ids
+                ),
             )
         if batch is not None:
-            return Claim(
-                "claimed", _made(study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented)
+            return ClaimResult(
+                "claimed",
+                _create_assignment(
+                    study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented
+                ),
             )
-        if place_may_become_free(study) or (is_newcomer and choose.exists()):
-            return Claim(WAIT)
+        if can_place_become_free(study) or (is_newcomer and choose.exists()):
+            return ClaimResult(WAIT)
         # A person who was given a place once was not turned away: their own row says how that ended.
         begun = next((a for a in reversed(past) if a.batch_id), None)
-        return Claim(FULL, begun or _turned_away(past, study, annotator, recruitment, origin, external_ids, trust))
+        return ClaimResult(
+            FULL, begun or _record_turned_away(past, study, annotator, recruitment, origin, external_ids, trust)
+        )
 
 
 def turn_away(
@@ -133,38 +140,38 @@ def turn_away(
     been given a place meanwhile keeps it: that is what comes back then."""
     with transaction.atomic():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
-        past = _past(study, annotator)
+        past = _past_assignments(study, annotator)
         given = [a for a in past if a.batch_id]
         if given:
             return given[-1]
-        return _turned_away(past, study, annotator, recruitment, Assignment.Origin.LIVE, external_ids, trust)
+        return _record_turned_away(past, study, annotator, recruitment, Assignment.Origin.LIVE, external_ids, trust)
 
 
-def _past(study: Study, annotator: Annotator) -> list[Assignment]:
+def _past_assignments(study: Study, annotator: Annotator) -> list[Assignment]:
     mine = Assignment.objects.filter(study=study, annotator=annotator).exclude(origin="test")
     return list(mine.select_related("batch", "annotator").order_by("pk"))
 
 
-def _locked_first(choose: QuerySet[Batch]) -> Batch | None:
+def _lock_first_open_batch(choose: QuerySet[Batch]) -> Batch | None:
     """The first open batch, locked. Locked ones are skipped at first; "none" is only believed after waiting for them.
 
     At most one batch is ever locked: PostgreSQL keeps the lock of a row that fails its re-check, so whoever asks for "the first of
     these", waits and goes on to the next holds both, and two who met them in another order wait for each other for ever.
     """
     while True:
-        batch = _locked(choose, skip_locked=True)
+        batch = _lock_first_batch(choose, skip_locked=True)
         if batch is not None:
             return batch
         busy = choose.values_list("pk", flat=True).first()
         if busy is None:
             return None
         # Somebody else holds it. Once they are done it has a place left for us, or the others are looked at anew.
-        batch = _locked(choose.filter(pk=busy))
+        batch = _lock_first_batch(choose.filter(pk=busy))
         if batch is not None:
             return batch
 
 
-def _locked(choose: QuerySet[Batch], **how) -> Batch | None:
+def _lock_first_batch(choose: QuerySet[Batch], **how) -> Batch | None:
     point = transaction.savepoint()
     batch = choose.select_for_update(of=("self",), no_key=True, **how).first()
     if batch is None:
@@ -179,7 +186,9 @@ def _newest_design(study: Study) -> Design | None:
     return Design.objects.filter(study=study).defer("canonical").order_by("version").last()
 
 
-def _made(study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented) -> Assignment:
+def _create_assignment(
+    study, annotator, batch, past, recruitment, origin, external_ids, trust, is_consented
+) -> Assignment:
     Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
     design = _newest_design(study)
     taken = {a.ordinal for a in past if not a.released_at}
@@ -190,10 +199,10 @@ def _made(study, annotator, batch, past, recruitment, origin, external_ids, trus
         recruitment=recruitment,
         origin=origin,
         design=design,
-        external_ids=_kept(annotator, external_ids),
+        external_ids=_store_and_mask_ids(annotator, external_ids),
         trust=trust,
         ordinal=_lowest_free(taken),
-        reserved_until=Lease(max(study.start_window_seconds, kept_seconds(recruitment))),
+        reserved_until=NowPlusSeconds(max(study.start_window_seconds, channel_reserved_seconds(recruitment))),
         consent_version=design.version if is_consented else None,
         consented_at=Now() if is_consented else None,
     )
@@ -201,17 +210,17 @@ def _made(study, annotator, batch, past, recruitment, origin, external_ids, trus
     return assignment
 
 
-def _turned_away(past, study, annotator, recruitment, origin, external_ids, trust) -> Assignment:
+def _record_turned_away(past, study, annotator, recruitment, origin, external_ids, trust) -> Assignment:
     """Their row by this link as one for whom there was no place. Each panel is told, and each link pays, for itself."""
     for one in past:
         if one.released_reason == Released.FULL and one.recruitment_id == (recruitment and recruitment.pk):
-            return rebound(one, external_ids)
+            return update_external_ids(one, external_ids)
     return Assignment.objects.create(
         study=study,
         annotator=annotator,
         recruitment=recruitment,
         origin=origin,
-        external_ids=_kept(annotator, external_ids),
+        external_ids=_store_and_mask_ids(annotator, external_ids),
         trust=trust,
         design=_newest_design(study),
         released_at=Now(),
@@ -219,20 +228,20 @@ def _turned_away(past, study, annotator, recruitment, origin, external_ids, trus
     )
 
 
-def rebound(assignment: Assignment, external_ids) -> Assignment:
+def update_external_ids(assignment: Assignment, external_ids) -> Assignment:
     """A person who returned a panel's task and took it again comes with new ids of the panel: the work stays theirs."""
-    kept = _kept(assignment.annotator, external_ids)
+    kept = _store_and_mask_ids(assignment.annotator, external_ids)
     if external_ids and kept != assignment.external_ids:
         Assignment.objects.filter(pk=assignment.pk).update(external_ids=kept)
         assignment.external_ids = kept
     return assignment
 
 
-def _kept(annotator: Annotator, external_ids) -> dict[str, str]:
+def _store_and_mask_ids(annotator: Annotator, external_ids) -> dict[str, str]:
     """The ids that an assignment may hold. The person's own id is enciphered here: every row that knows ids is written with it."""
     ids = external_ids or {}
-    keep_identity(annotator, ids.get("person", ""))
-    return kept_ids(annotator, ids)
+    store_person_id(annotator, ids.get("person", ""))
+    return storable_external_ids(annotator, ids)
 
 
 def _lowest_free(taken: set[int]) -> int:
@@ -247,7 +256,7 @@ def release(pk: int, reason: str, only_if_expired: bool = False) -> bool:
         Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=batch_id)
     live = Assignment.objects.filter(pk=pk, released_at=None, submitted_at=None)
     if only_if_expired:
-        live = live.filter(is_over())
+        live = live.filter(expired_condition())
     if not live.update(released_at=Now(), released_reason=reason):
         return False
     if batch_id:
@@ -284,18 +293,18 @@ def _revive(batch: Batch, pk: int) -> bool:
         released_at=None,
         released_reason="",
         ordinal=_lowest_free(set(mine.values_list("ordinal", flat=True))),
-        reserved_until=Lease(max(study.idle_lease_seconds, kept_seconds(assignment.recruitment))),
+        reserved_until=NowPlusSeconds(max(study.idle_lease_seconds, channel_reserved_seconds(assignment.recruitment))),
     )
     return True
 
 
-def sweep(limit: int = 500) -> int:
+def release_expired_places(limit: int = 500) -> int:
     """Release the places whose time is over. One transaction each.
 
     Where a large share seems to be over at once, the clock may have been set ahead: they stay until a second look.
     """
     live = Assignment.objects.filter(released_at=None, submitted_at=None).exclude(origin="test")
-    expired = live.filter(is_over())
+    expired = live.filter(expired_condition())
     if _is_clock_doubtful(live):
         expired = live.filter(study__state=Study.State.CLOSED)
     found = list(expired.order_by("reserved_until").values_list("pk", flat=True)[:limit])
@@ -308,28 +317,28 @@ def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
     seen = live.aggregate(
         places=Count("pk"), over=Count("pk", filter=Q(reserved_until__lt=Now()) & in_time), now=Max(Now())
     )
-    if seen["over"] <= max(MANY_PLACES, LARGE_SHARE * seen["places"]):
-        cache.delete(FIRST_LOOK_KEY)
+    if seen["over"] <= max(MASS_EXPIRY_PLACES, MASS_EXPIRY_SHARE * seen["places"]):
+        cache.delete(CLOCK_DOUBT_CACHE_KEY)
         return False
-    since = cache.get(FIRST_LOOK_KEY)
+    since = cache.get(CLOCK_DOUBT_CACHE_KEY)
     # A look of long ago, or from a time that is still to come, is none.
-    if since is None or not 0 <= (waited := seen["now"].timestamp() - since) <= FIRST_LOOK_HOLDS:
-        cache.set(FIRST_LOOK_KEY, seen["now"].timestamp(), FIRST_LOOK_HOLDS)
+    if since is None or not 0 <= (waited := seen["now"].timestamp() - since) <= CLOCK_DOUBT_SECONDS:
+        cache.set(CLOCK_DOUBT_CACHE_KEY, seen["now"].timestamp(), CLOCK_DOUBT_SECONDS)
         logger.warning(
             "%d of %d places ran out together: was the clock set? They are kept until a second look in %d minutes.",
             seen["over"],
             seen["places"],
-            SECOND_LOOK_AFTER // 60,
+            CLOCK_RECHECK_SECONDS // 60,
         )
         return True
-    return waited < SECOND_LOOK_AFTER
+    return waited < CLOCK_RECHECK_SECONDS
 
 
 def begin(assignment: Assignment) -> None:
     """The first page is shown: from now on the place is kept as long as work needs, not as long as a start may take."""
     seconds = assignment.study.idle_lease_seconds
     reserved = Assignment.objects.filter(pk=assignment.pk, started_at=None)
-    if not reserved.update(started_at=Now(), reserved_until=kept_for(seconds)):
+    if not reserved.update(started_at=Now(), reserved_until=extended_deadline(seconds)):
         # A second tab was first.
         assignment.refresh_from_db(fields=["started_at", "reserved_until"])
         return
@@ -345,14 +354,14 @@ def miscounted_batches() -> list[tuple[int, int, int]]:
     return list(Batch.objects.annotate(held=held).exclude(claimed=F("held")).values_list("pk", "claimed", "held"))
 
 
-def pool_key(pool: str, person: str) -> str:
+def hash_person_id(pool: str, person_id: str) -> str:
     """The keyed hash by which a pool's person is stored."""
-    return keyed("person", pool, person)
+    return keyed_hash("person", pool, person_id)
 
 
-def annotator_of(pool: str, person: str) -> Annotator:
+def get_or_create_annotator(pool: str, person_id: str) -> Annotator:
     """The annotator whom a pool knows by ``person``; '' makes a new one, whom nobody knows."""
-    external_id = pool_key(pool, person) if person else keyed("nobody", new_code())
+    external_id = hash_person_id(pool, person_id) if person_id else keyed_hash("nobody", new_code())
     try:
         with transaction.atomic():
             return Annotator.objects.get_or_create(pool=pool, external_id=external_id)[0]

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models.functions import Length
 
 from annotators.models import Assignment
-from studies.design.wording import QuestionWords, Wording, wording_of
+from studies.design.wording import QuestionWording, Wording, wording_of
 from studies.models import Batch, Design, Expected, Exposure, Section
 from studies.protocols import REGISTRY
 
@@ -29,20 +29,20 @@ class PlannedSection:
     settings: Mapping[str, Any]
     reuses: int | None
     items: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
-    asked: tuple[tuple[int, QuestionWords], ...]
-    numbers: Mapping[str, int]
+    asked: tuple[tuple[int, QuestionWording], ...]
+    exposure_numbers: Mapping[str, int]
     told: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BatchPlan:
     """All that the pages of a batch need, but for the stimuli's own texts. ``lengths``: characters of each exposure's text.
 
     ``images``: ("output", exposure id) and ("prompt", item id) of what is shown as an image.
     """
 
     seed: int
-    lengths: Mapping[int, int]
+    text_lengths: Mapping[int, int]
     images: frozenset[tuple[str, int]]
     sections: tuple[PlannedSection, ...]
     instructions: str
@@ -50,7 +50,7 @@ class Plan:
     offer: Offer
 
 
-def plan_of(assignment: Assignment) -> Plan:
+def plan_of(assignment: Assignment) -> BatchPlan:
     """The plan of the assignment's batch, in the words of its Design version. Frozen designs are cached; a draft's are not."""
     if assignment.design_id:
         return frozen_plan(assignment.batch_id, assignment.design_id)
@@ -58,11 +58,11 @@ def plan_of(assignment: Assignment) -> Plan:
 
 
 @lru_cache(maxsize=1024)
-def frozen_plan(batch_id: int, design_id: int) -> Plan:
+def frozen_plan(batch_id: int, design_id: int) -> BatchPlan:
     return _plan(batch_id, design_id)
 
 
-def _plan(batch_id: int, design_id: int | None) -> Plan:
+def _plan(batch_id: int, design_id: int | None) -> BatchPlan:
     batch = Batch.objects.select_related("study", "arm").get(pk=batch_id)
     words = wording_of(batch.study, design_id)
     placed: dict[int, dict[int, list[tuple[int, int]]]] = {}
@@ -120,12 +120,12 @@ def _plan(batch_id: int, design_id: int | None) -> Plan:
                 reuses=section.reuses,
                 items=items if has_items else (),
                 asked=tuple((ids[section.position, question.key], question) for question in section.questions),
-                numbers=numbers.get(source, {}),
+                exposure_numbers=numbers.get(source, {}),
                 told=frozenset(told) if section.purpose == Section.Purpose.TRAINING else frozenset(),
             )
         )
     arm = words.arms[batch.arm.name]
     instructions = arm["instructions"] or words.study["instructions"]
-    return Plan(
+    return BatchPlan(
         batch.study.seed, lengths, frozenset(images), tuple(sections), instructions, words, offer_of(words, arm)
     )

@@ -12,72 +12,72 @@ from studies.models import Study
 
 from . import assign, leases
 
-DAY = 24 * 60 * 60
-UNTIL_KEPT = "Place kept until {}."
-UNTIL_CLOSING = "The study has been closed. You can finish until {}."
+DAY_SECONDS = 24 * 60 * 60
+RESERVED_UNTIL_TEXT = "Place kept until {}."
+CLOSING_UNTIL_TEXT = "The study has been closed. You can finish until {}."
 
 
-class State(StrEnum):
+class PlaceState(StrEnum):
     """What the database says about a place. A new member needs its words below, and its case in tests/annotators/places/test_deadlines.py."""
 
     KEPT = "kept"
-    OVER = "over"
-    GIVEN = "given"
+    EXPIRED = "over"
+    GIVEN_AWAY = "given"
     OTHER_PART = "other_part"
     CLOSING = "closing"
-    CLOSING_OVER = "closing_over"
+    CLOSING_EXPIRED = "closing_over"
     CLOSED = "closed"
 
 
 # What a person reads once the time is over.
-OVER = {
-    State.OVER: "Your place is no longer kept. You can still go on: your answers count as long as nobody else is given the place.",
-    State.GIVEN: "Your place was given to somebody else. You can still go on: your answers are stored and marked as late.",
-    State.OTHER_PART: "This place is no longer kept, because you have begun another part. You can still go on here: your answers are "
+EXPIRED_TEXTS = {
+    PlaceState.EXPIRED: "Your place is no longer kept. You can still go on: your answers count as long as nobody else is given the place.",
+    PlaceState.GIVEN_AWAY: "Your place was given to somebody else. You can still go on: your answers are stored and marked as late.",
+    PlaceState.OTHER_PART: "This place is no longer kept, because you have begun another part. You can still go on here: your answers are "
     "stored and marked as late.",
-    State.CLOSING_OVER: "The study has been closed, and your place is no longer kept. You can still go on: your answers are stored, and may "
+    PlaceState.CLOSING_EXPIRED: "The study has been closed, and your place is no longer kept. You can still go on: your answers are stored, and may "
     "be marked as late.",
-    State.CLOSED: "The study has been closed. You can still go on: your answers are stored and marked as late.",
+    PlaceState.CLOSED: "The study has been closed. You can still go on: your answers are stored and marked as late.",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlaceStatus:
     """``seconds``: how long it is kept, where that is less than a day. ``until``: the words for a script, which knows the clock of the
     person and puts the time in. ``may_ask``: whether asking for more time can help."""
 
-    state: State
+    state: PlaceState
     words: str
     seconds: int | None = None
-    until: str = ""
-    may_ask: bool = True
+    until_text: str = ""
+    may_extend: bool = True
 
     @property
     def is_over(self) -> bool:
-        return self.state in OVER
+        return self.state in EXPIRED_TEXTS
 
 
-def place_of(assignment: Assignment) -> Place | None:
+def place_status(assignment: Assignment) -> PlaceStatus | None:
     """None where no time is kept: previews and tries. No query as long as the place is kept."""
     kept, study = assignment.reserved_until, assignment.study
     if kept is None:
         return None
     now, is_held = timezone.now(), assignment.released_at is None
     if study.state == Study.State.CLOSED:
-        return _over(State.CLOSED, may_ask=False)
+        return _expired_status(PlaceState.CLOSED, may_ask=False)
     if study.state == Study.State.CLOSING:
         last = study.closing_at + timedelta(seconds=study.grace_seconds)
         if not is_held:
-            return _over(State.CLOSED, may_ask=False)
+            return _expired_status(PlaceState.CLOSED, may_ask=False)
         if now >= min(kept, last):
-            return _over(State.CLOSING_OVER, may_ask=now < last)
-        return _closing(min(kept, last) - now, may_ask=kept < last)
+            return _expired_status(PlaceState.CLOSING_EXPIRED, may_ask=now < last)
+        return _closing_status(min(kept, last) - now, may_ask=kept < last)
     if is_held:
-        return _kept(kept, now) if now < kept else _over(State.OVER)
-    return _over(_released(assignment))
+        return _reserved_status(kept, now) if now < kept else _expired_status(PlaceState.EXPIRED)
+    return _expired_status(_released_state(assignment))
 
 
-def is_cut_off(assignment: Assignment) -> bool:
+def is_cut_off_by_closing(assignment: Assignment) -> bool:
     """Whether the study was closed before this person had answered anything: nothing that they could do would count."""
     return (
         assignment.study.state == Study.State.CLOSED
@@ -87,7 +87,7 @@ def is_cut_off(assignment: Assignment) -> bool:
     )
 
 
-def give_back_if_closed(assignment: Assignment) -> None:
+def release_if_closed(assignment: Assignment) -> None:
     """What the sweeper does within a minute of the closing, done before a page says how it is."""
     is_held = not assignment.released_at and not assignment.submitted_at
     if (
@@ -99,37 +99,42 @@ def give_back_if_closed(assignment: Assignment) -> None:
         assignment.refresh_from_db(fields=["released_at", "released_reason"])
 
 
-def keep_longer(assignment: Assignment) -> bool:
+def extend_or_revive_place(assignment: Assignment) -> bool:
     """Keep the place longer, or take it again where it is free. False where neither is possible."""
     return leases.extend(assignment) or (assign.is_revivable(assignment) and assign.revive(assignment.pk))
 
 
-def _kept(kept: datetime, now: datetime) -> Place:
+def _reserved_status(kept: datetime, now: datetime) -> PlaceStatus:
     left = kept - now
     if left >= timedelta(days=1):
-        return Place(State.KEPT, "")  # with days left, nobody needs to watch the clock
-    return Place(State.KEPT, f"Your place is kept for {_length(left)}.", int(left.total_seconds()), UNTIL_KEPT)
+        return PlaceStatus(PlaceState.KEPT, "")  # with days left, nobody needs to watch the clock
+    return PlaceStatus(
+        PlaceState.KEPT,
+        f"Your place is kept for {_format_time_left(left)}.",
+        int(left.total_seconds()),
+        RESERVED_UNTIL_TEXT,
+    )
 
 
-def _closing(left: timedelta, may_ask: bool) -> Place:
-    words = f"The study has been closed. You can finish within {_length(left)}."
+def _closing_status(left: timedelta, may_ask: bool) -> PlaceStatus:
+    words = f"The study has been closed. You can finish within {_format_time_left(left)}."
     if left >= timedelta(days=1):
-        return Place(State.CLOSING, words, may_ask=may_ask)
-    return Place(State.CLOSING, words, int(left.total_seconds()), UNTIL_CLOSING, may_ask)
+        return PlaceStatus(PlaceState.CLOSING, words, may_extend=may_ask)
+    return PlaceStatus(PlaceState.CLOSING, words, int(left.total_seconds()), CLOSING_UNTIL_TEXT, may_ask)
 
 
-def _length(left: timedelta) -> str:
+def _format_time_left(left: timedelta) -> str:
     number, unit = (left.days, "day") if left.days else (left.seconds // 60, "minute")
     if not number:
         return "less than a minute"
     return f"{number} more {unit}{'' if number == 1 else 's'}"
 
 
-def _over(state: State, may_ask: bool = True) -> Place:
-    return Place(state, OVER[state], may_ask=may_ask)
+def _expired_status(state: PlaceState, may_ask: bool = True) -> PlaceStatus:
+    return PlaceStatus(state, EXPIRED_TEXTS[state], may_extend=may_ask)
 
 
-def _released(assignment: Assignment) -> State:
+def _released_state(assignment: Assignment) -> PlaceState:
     """A place that was given back while the study goes on: whether its person can still take it again (``assign.revive``)."""
     mine = Assignment.objects.filter(
         study=assignment.study_id, annotator=OuterRef("annotator"), released_at=None, submitted_at=None
@@ -140,5 +145,5 @@ def _released(assignment: Assignment) -> State:
     )
     has_another, free = row.values_list("has_another", "is_free").get()
     if has_another:
-        return State.OTHER_PART
-    return State.OVER if free > 0 else State.GIVEN
+        return PlaceState.OTHER_PART
+    return PlaceState.EXPIRED if free > 0 else PlaceState.GIVEN_AWAY

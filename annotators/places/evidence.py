@@ -8,7 +8,7 @@ from studies.models import Job, Study
 
 WIDTH, HEIGHT = 420, 200
 LEFT, RIGHT, TOP, BOTTOM = 44, 10, 16, 40
-RULES = {
+AXIS_LABELS = {
     "anytime": "Evidence (e-process, powers of ten)",
     "first": "Distance from one half, in widths of Hoeffding's bound",
 }
@@ -21,11 +21,11 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class StoppingFigure:
     """One comparison's figure in the pixels of its box, and the words under it."""
 
     name: str
-    axis: str
+    axis_label: str
     unit: str
     n: int
     now: float | None
@@ -40,13 +40,13 @@ class Evidence:
     width, height, left, right, top, bottom = WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
 
 
-def evidence_of(study: Study) -> tuple[Job | None, list[Evidence]]:
+def latest_stopping_figures(study: Study) -> tuple[Job | None, list[StoppingFigure]]:
     """The last look at the study's stopping rule, and its figures; none before anybody has looked."""
     job = study.jobs.filter(kind="look", state=Job.State.DONE).order_by("-pk").first()
     return job, [_figure(look) for look in (job.result or {}).get("looks", [])] if job else []
 
 
-def _figure(look: Mapping[str, Any]) -> Evidence:
+def _figure(look: Mapping[str, Any]) -> StoppingFigure:
     points = look["points"]
     high = max([look["threshold"] * 1.15, *(value for _, value in points)])
     low = min([0.0, *(value for _, value in points)])
@@ -60,9 +60,9 @@ def _figure(look: Mapping[str, Any]) -> Evidence:
 
     start = [(0, 0.0), *points] if points else []
     step = _step(high - low)
-    return Evidence(
+    return StoppingFigure(
         name=look["name"],
-        axis=RULES.get(look["rule"], ""),
+        axis_label=AXIS_LABELS.get(look["rule"], ""),
         unit=look["unit"],
         n=look["n"],
         now=points[-1][1] if points else None,

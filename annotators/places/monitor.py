@@ -13,24 +13,24 @@ from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 
 from annotators.models import Assignment, Inquiry, PageVisit, Response
-from studies.models import TEST_NUMBERS, Study
+from studies.models import FIRST_TEST_NUMBER, Study
 
-from .exclude import with_exclusion
+from .exclude import annotate_is_excluded
 
 # A median of fewer people says little; of more than the latest it says little new.
-USUAL_FROM, USUAL_OF = 10, 200
+USUAL_TIME_MIN_PEOPLE, USUAL_TIME_MAX_PEOPLE = 10, 200
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StudyProgress:
     submitted: int
-    last_at: datetime | None
+    last_submitted_at: datetime | None
     robots: int = 0
     imported: int = 0
-    inside: int = 0
+    in_progress: int = 0
 
 
-def progress_of(study_ids: Iterable[int], **kwargs: object) -> dict[int, Progress]:
+def progress_of(study_ids: Iterable[int], **kwargs: object) -> dict[int, StudyProgress]:
     """How many annotators of each study submitted in time, when the last answer of theirs came, how many robots submitted or were
     read from files, and how many annotators are inside: they hold a place and have not submitted.
 
@@ -52,17 +52,17 @@ def progress_of(study_ids: Iterable[int], **kwargs: object) -> dict[int, Progres
         )
     )
     return {
-        row["study"]: Progress(row["submitted"], row["last"], row["robots"], row["imported"], row["inside"])
+        row["study"]: StudyProgress(row["submitted"], row["last"], row["robots"], row["imported"], row["inside"])
         for row in rows
     }
 
 
-def _live(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+def _filter_live(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
     return assignments.filter(origin=Assignment.Origin.LIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PlaceCounts:
     """``free``: nobody holds it, robots neither; ``reserved``: took a place and was shown no page yet; ``started``: was shown one."""
 
     name: str
@@ -91,9 +91,9 @@ _COUNTS = {
 }
 
 
-def places(study: Study) -> tuple[Places, list[Places]]:
+def count_places_by_arm(study: Study) -> tuple[PlaceCounts, list[PlaceCounts]]:
     """All places of the study that are open, and those of each arm."""
-    mine = with_exclusion(_live(Assignment.objects.filter(study=study)))
+    mine = annotate_is_excluded(_filter_live(Assignment.objects.filter(study=study)))
     counts = {row.pop("batch__arm"): row for row in mine.order_by().values("batch__arm").annotate(**_COUNTS)}
     released: dict[Any, list[tuple[str, int]]] = {}
     gone = (
@@ -105,10 +105,10 @@ def places(study: Study) -> tuple[Places, list[Places]]:
     for row in gone:
         reason = Assignment.Released(row["released_reason"]).label if row["released_reason"] else "?"
         released.setdefault(row["batch__arm"], []).append((str(reason).lower(), row["n"]))
-    opened = study.batches.filter(number__lt=min(study.open_to, TEST_NUMBERS)).order_by().values_list("arm")
+    opened = study.batches.filter(number__lt=min(study.open_to, FIRST_TEST_NUMBER)).order_by().values_list("arm")
     there = {arm: (n, n - taken) for arm, n, taken in opened.annotate(Sum("wanted"), Sum("claimed"))}
     arms = [
-        Places(
+        PlaceCounts(
             arm.name,
             *there.get(arm.pk, (0, 0)),
             **counts.get(arm.pk, {}),
@@ -125,31 +125,31 @@ def places(study: Study) -> tuple[Places, list[Places]]:
         for reason, n in rows:
             all_released[reason] = all_released.get(reason, 0) + n
     wanted, free = (sum(column) for column in zip(*there.values(), strict=True)) if there else (0, 0)
-    return Places("all", wanted, free, **total, released=tuple(sorted(all_released.items()))), arms
+    return PlaceCounts("all", wanted, free, **total, released=tuple(sorted(all_released.items()))), arms
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DayCounts:
     day: date
     claimed: int
     submitted: int
 
 
-def days(study: Study) -> list[Day]:
+def count_by_day(study: Study) -> list[DayCounts]:
     """Places taken and submissions in time of each day (UTC), the last thirty with any."""
-    mine = _live(Assignment.objects.filter(study=study)).exclude(batch=None).order_by()
+    mine = _filter_live(Assignment.objects.filter(study=study)).exclude(batch=None).order_by()
     claimed = dict(mine.values_list(TruncDate("claimed_at")).annotate(n=Count("pk")))
     submitted = dict(
         mine.filter(submitted_at__isnull=False, is_late=False)
         .values_list(TruncDate("submitted_at"))
         .annotate(n=Count("pk"))
     )
-    found = [Day(day, claimed.get(day, 0), submitted.get(day, 0)) for day in sorted({*claimed, *submitted})]
+    found = [DayCounts(day, claimed.get(day, 0), submitted.get(day, 0)) for day in sorted({*claimed, *submitted})]
     return found[-30:]
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class MedianTimes:
     """From the first page to the last, and how long the page was in sight and used."""
 
     n: int
@@ -157,25 +157,25 @@ class Pace:
     active_minutes: float | None
 
 
-def pace(study: Study) -> Pace:
+def median_times(study: Study) -> MedianTimes:
     """Medians over those who submitted in time."""
-    done = _live(
+    done = _filter_live(
         Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False, started_at__isnull=False)
     )
     times = done.order_by().annotate(active=Sum("visits__active_seconds"))
     rows = list(times.values_list("started_at", "submitted_at", "active"))
     minutes = [(end - start).total_seconds() / 60 for start, end, _ in rows]
     active = [seconds / 60 for _, _, seconds in rows if seconds]
-    return Pace(len(rows), median(minutes) if minutes else None, median(active) if active else None)
+    return MedianTimes(len(rows), median(minutes) if minutes else None, median(active) if active else None)
 
 
-def note_usual_time(study: Study) -> bool:
+def update_usual_time(study: Study) -> bool:
     """Keep the median time of the latest who submitted, once there are enough. Whether it changed."""
-    done = _live(
+    done = _filter_live(
         Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False, started_at__isnull=False)
     )
-    times = list(done.order_by("-submitted_at").values_list("started_at", "submitted_at")[:USUAL_OF])
-    if len(times) < USUAL_FROM:
+    times = list(done.order_by("-submitted_at").values_list("started_at", "submitted_at")[:USUAL_TIME_MAX_PEOPLE])
+    if len(times) < USUAL_TIME_MIN_PEOPLE:
         return False
     usual = round(median((end - start).total_seconds() for start, end in times))
     return bool(Study.objects.filter(pk=study.pk).exclude(usual_seconds=usual).update(usual_seconds=usual))
@@ -203,7 +203,7 @@ def inquiries(study: Study) -> QuerySet[Inquiry]:
     )
 
 
-def progress_of_pages(assignments: Collection[Assignment]) -> dict[int, int]:
+def count_recorded_pages(assignments: Collection[Assignment]) -> dict[int, int]:
     """How many pages each of these has sent, by assignment."""
     sent = PageVisit.objects.filter(assignment__in=assignments, recorded_at__isnull=False).order_by()
     found = dict(sent.values_list("assignment").annotate(n=Count("pk")))

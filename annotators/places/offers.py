@@ -14,7 +14,7 @@ class Offer:
 
     minutes: int | None
     reward: Decimal | None
-    is_own: bool = False
+    is_arm_specific: bool = False
 
     @property
     def per_hour(self) -> Decimal | None:
@@ -34,7 +34,7 @@ def offer_of(wording: Wording, arm: Mapping[str, Any], reward: Decimal | None = 
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class OfferRange:
     """What taking part takes and pays before anybody knows in which arm they will be."""
 
     minutes: str
@@ -44,7 +44,7 @@ class Range:
     is_one: bool
 
 
-def range_of(wording: Wording, arms: Collection[str] = (), reward: Decimal | None = None) -> Range:
+def range_of(wording: Wording, arms: Collection[str] = (), reward: Decimal | None = None) -> OfferRange:
     """Over these arms, or all: from the least to the most, and an hourly pay that holds for each."""
     mine = [arm for name, arm in wording.arms.items() if not arms or name in arms]
     offers = [offer_of(wording, arm, reward) for arm in mine]
@@ -53,16 +53,16 @@ def range_of(wording: Wording, arms: Collection[str] = (), reward: Decimal | Non
     hourly = [offer.per_hour for offer in offers]
     known = [one for one in hourly if one is not None]
     least = str(min(known)) if known and len(known) == len(hourly) else ""
-    return Range(
-        _from_to(minutes),
-        _from_to(rewards),
+    return OfferRange(
+        _format_range(minutes),
+        _format_range(rewards),
         any(rewards),
         f"at least {least}" if least and len(set(known)) > 1 else least,
         max(len(rewards), len(minutes)) <= 1,
     )
 
 
-def _from_to(values: list) -> str:
+def _format_range(values: list) -> str:
     if not values:
         return ""
     return str(values[0]) if values[0] == values[-1] else f"{values[0]} to {values[-1]}"

@@ -26,7 +26,7 @@ def open_batches(study: Study, annotator: Annotator, arms=(), own=()) -> QuerySe
     return batches.order_by("claimed", "number")
 
 
-def place_may_become_free(study: Study) -> bool:
+def can_place_become_free(study: Study) -> bool:
     live = Assignment.objects.filter(study=study, released_at=None, submitted_at=None).exclude(origin="test")
     return live.exists() or unsettled_items(study).exists()
 
@@ -45,7 +45,7 @@ def settling_sections(study: Study) -> list[Section]:
     return [
         section
         for section in study.sections.all()
-        if section.protocol in REGISTRY and REGISTRY[section.protocol].settles(section)
+        if section.protocol in REGISTRY and REGISTRY[section.protocol].settles_items(section)
     ]
 
 

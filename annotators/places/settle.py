@@ -12,7 +12,7 @@ from django.db.models import F, Max
 from django.db.models.functions import Now
 
 from annotators.models import Assignment, Response
-from studies.models import TEST_NUMBERS, Batch, Item, Placement, Section, Study, audit
+from studies.models import FIRST_TEST_NUMBER, Batch, Item, Placement, Section, Study, audit
 from studies.protocols import REGISTRY
 
 from .open_places import settling_sections
@@ -20,10 +20,10 @@ from .open_places import settling_sections
 
 def settle_everywhere() -> int:
     """Settle all studies that are open. Gives the number of items that went to one more annotator."""
-    return sum(settle(study) for study in Study.objects.filter(state__in=Study.RUNNING))
+    return sum(settle_study_items(study) for study in Study.objects.filter(state__in=Study.RUNNING))
 
 
-def settle(study: Study) -> int:
+def settle_study_items(study: Study) -> int:
     """Mark what is decided; put what is not into top-up batches, as soon as one is full or no other place is open."""
     if not settling_sections(study):
         return 0
@@ -31,22 +31,22 @@ def settle(study: Study) -> int:
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         if study.state not in Study.RUNNING:
             return 0
-        return sum(_settle(study, section) for section in settling_sections(study))
+        return sum(_settle_section(study, section) for section in settling_sections(study))
 
 
-def counting(study: Study):
+def counted_assignments(study: Study):
     """Assignments whose labels count: submitted in time, and not replaced by somebody else's.
 
     A later withdrawal does not unsettle an item; its place stays taken too.
     """
     return Assignment.objects.filter(
-        study=study, submitted_at__isnull=False, released_at=None, replaced_at=None, batch__number__lt=TEST_NUMBERS
+        study=study, submitted_at__isnull=False, released_at=None, replaced_at=None, batch__number__lt=FIRST_TEST_NUMBER
     )
 
 
-def _settle(study: Study, section: Section) -> int:
+def _settle_section(study: Study, section: Section) -> int:
     # Places first: an answer that comes between the two reads is a label of a place that counts as open, and waits for the next look.
-    places = _places(study, section)
+    places = _place_counts_by_item(study, section)
     labels = _labels(study, section)
     protocol = REGISTRY[section.protocol]
     questions = list(section.questions.values_list("pk", flat=True))
@@ -55,7 +55,7 @@ def _settle(study: Study, section: Section) -> int:
     decided, reopened, disputed = [], [], []
     for item, (given, all_places) in places.items():
         mine = labels.get(item, {})
-        if given and all(protocol.settled(section, mine.get(question, [])) for question in questions):
+        if given and all(protocol.is_item_settled(section, mine.get(question, [])) for question in questions):
             decided.append(item)
         elif given < all_places:
             reopened.append(item)  # an answer is missing, perhaps once more: somebody was replaced
@@ -69,7 +69,9 @@ def _settle(study: Study, section: Section) -> int:
 def _labels(study: Study, section: Section) -> dict[int, dict[int, list[str]]]:
     """item > question > what was said of it, in the order in which it came."""
     rows = (
-        Response.objects.filter(assignment__in=counting(study), question__section=section, item__kind=Item.Kind.LIVE)
+        Response.objects.filter(
+            assignment__in=counted_assignments(study), question__section=section, item__kind=Item.Kind.LIVE
+        )
         .order_by("received_at", "pk")
         .values_list("item_id", "question_id", "chosen__output__system_id", "choice", "skip_reason")
     )
@@ -79,10 +81,10 @@ def _labels(study: Study, section: Section) -> dict[int, dict[int, list[str]]]:
     return found
 
 
-def _places(study: Study, section: Section) -> dict[int, tuple[int, int]]:
+def _place_counts_by_item(study: Study, section: Section) -> dict[int, tuple[int, int]]:
     """item > (places answered, places there are). A replaced person's place is given up: its copy stands for it."""
     answered: dict[int, int] = defaultdict(int)
-    for batch in counting(study).values_list("batch_id", flat=True):
+    for batch in counted_assignments(study).values_list("batch_id", flat=True):
         answered[batch] += 1
     replaced: dict[int, int] = defaultdict(int)
     for batch in Assignment.objects.filter(study=study, replaced_at__isnull=False, released_at=None).values_list(
@@ -94,7 +96,7 @@ def _places(study: Study, section: Section) -> dict[int, tuple[int, int]]:
         item__section=section,
         item__kind=Item.Kind.LIVE,
         item__retired_in=None,
-        batch__number__lt=min(study.open_to, TEST_NUMBERS),
+        batch__number__lt=min(study.open_to, FIRST_TEST_NUMBER),
     ).order_by("item__number", "batch__number")
     for item, batch, wanted in placed.values_list("item_id", "batch_id", "batch__wanted"):
         given, there = found.get(item, (0, 0))
@@ -108,7 +110,7 @@ def _top_up(study: Study, section: Section, disputed: Sequence[int]) -> int:
     if not n:
         return 0
     chunks = [disputed[start : min(start + section.m, n)] for start in range(0, n, section.m)]
-    last = study.batches.filter(number__lt=TEST_NUMBERS).aggregate(last=Max("number"))["last"]
+    last = study.batches.filter(number__lt=FIRST_TEST_NUMBER).aggregate(last=Max("number"))["last"]
     arms = dict(
         Placement.objects.filter(item__in=disputed[:n])
         .order_by("-batch__number")

@@ -18,54 +18,54 @@ from annotators.models import (
     RecruitmentArm,
     Response,
 )
-from studies.access import Action, check
-from studies.design.checklist import problems
-from studies.design.draw import Drawing, DrawnBatch, PoolSpent, write_batches
-from studies.models import TEST_NUMBERS, Arm, Batch, Expected, Exposure, Item, Placement, Study
-from studies.models.guards import erasing
+from studies.access import Action, check_permission
+from studies.design.checklist import find_problems
+from studies.design.draw import BatchDraw, DrawnBatch, UnfillableBatch, write_batches
+from studies.models import FIRST_TEST_NUMBER, Arm, Batch, Expected, Exposure, Item, Placement, Study
+from studies.models.guards import allow_erasure
 from studies.protocols import REGISTRY
 from studies.services.drafts import editing
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
-from .assign import annotator_of
+from .assign import get_or_create_annotator
 
-POOL = "test"
+TEST_POOL = "test"
 
 
 def first_batch(study: Study, arm: Arm | None = None) -> DrawnBatch:
     """The first batch that the draft's design draws, of this arm if one is named. Raises NotNow with what is missing."""
     if not study.arms.exists():
-        raise NotNow("There is no arm: add one under Arms.")
+        raise ActionRefused("There is no arm: add one under Arms.")
     if strange := [s for s in study.sections.all() if s.protocol not in REGISTRY]:
-        raise NotNow(
+        raise ActionRefused(
             f"The protocol {strange[0].protocol} of section {strange[0].position} is not installed: install it, or delete the section."
         )
     try:
-        return next(batch for batch in Drawing(study).batches() if arm is None or batch.arm_id == arm.pk)
-    except PoolSpent as spent:
+        return next(batch for batch in BatchDraw(study).batches() if arm is None or batch.arm_id == arm.pk)
+    except UnfillableBatch as spent:
         shown = ("arms", "prompts", "outputs", "systems", "contrasts")
-        found = (problem.text for problem in problems(study) if problem.is_blocking and problem.field in shown)
-        raise NotNow(next(found, str(spent))) from None
+        found = (problem.text for problem in find_problems(study) if problem.is_blocking and problem.field in shown)
+        raise ActionRefused(next(found, str(spent))) from None
 
 
 @transaction.atomic
-def make_test(study: Study, arm: Arm | None = None, seed: int | None = None) -> Assignment:
+def create_test_assignment(study: Study, arm: Arm | None = None, seed: int | None = None) -> Assignment:
     """A batch and an assignment of origin test. Items that it made have numbers from TEST_NUMBERS, as its batch has."""
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state != Study.State.DRAFT:
-        raise NotNow("A launched study is not tried out any more: open its link, or look at the preview.")
+        raise ActionRefused("A launched study is not tried out any more: open its link, or look at the preview.")
     drawn = first_batch(study, arm)
     before = set(study.items.values_list("pk", flat=True))
-    last = study.batches.filter(number__gte=TEST_NUMBERS).aggregate(n=Max("number"))["n"]
-    number = TEST_NUMBERS if last is None else last + 1
-    batch = write_batches(study, [drawn], wanted=1, origin=Batch.Origin.TEST, first_number=number)[0]
-    made = Item.objects.filter(study=study, number__lt=TEST_NUMBERS).exclude(pk__in=before)
+    last = study.batches.filter(number__gte=FIRST_TEST_NUMBER).aggregate(n=Max("number"))["n"]
+    number = FIRST_TEST_NUMBER if last is None else last + 1
+    batch = write_batches(study, [drawn], places_per_batch=1, origin=Batch.Origin.TEST, first_number=number)[0]
+    made = Item.objects.filter(study=study, number__lt=FIRST_TEST_NUMBER).exclude(pk__in=before)
     _renumber(made)
     options = {} if seed is None else {"seed": seed}
     assignment = Assignment.objects.create(
         study=study,
         batch=batch,
-        annotator=annotator_of(POOL, ""),
+        annotator=get_or_create_annotator(TEST_POOL, ""),
         origin=Assignment.Origin.TEST,
         started_at=Now(),
         **options,
@@ -79,48 +79,48 @@ def _renumber(made) -> None:
     top = Item.objects.filter(pk__in=made.values("pk")).aggregate(n=Max("number"))["n"]
     if top is None:
         return
-    used = Item.objects.filter(section__in=made.values("section"), number__gte=TEST_NUMBERS)
-    start = max(TEST_NUMBERS, (used.aggregate(n=Max("number"))["n"] or 0) + 1)
+    used = Item.objects.filter(section__in=made.values("section"), number__gte=FIRST_TEST_NUMBER)
+    start = max(FIRST_TEST_NUMBER, (used.aggregate(n=Max("number"))["n"] or 0) + 1)
     made.update(number=F("number") + start)
 
 
-def try_out(study: Study, by, arm: Arm | None = None) -> Assignment:
+def start_test_run(study: Study, by, arm: Arm | None = None) -> Assignment:
     """A try of this researcher, to be answered on the annotators' own pages."""
-    check(by, Action.EDIT, study)
+    check_permission(by, Action.EDIT, study)
     if study.archived_at:
-        raise NotNow("The study is archived: bring it back first.")
-    return make_test(study, arm)
+        raise ActionRefused("The study is archived: bring it back first.")
+    return create_test_assignment(study, arm)
 
 
-def throw_away(study: Study, by) -> int:
+def delete_test_runs(study: Study, by) -> int:
     """Delete the tries of a draft. Gives how many there were."""
     with editing(study.pk, by) as draft:
-        return clear_tries(draft)
+        return erase_test_data(draft)
 
 
-def clear_tries(study: Study, **kwargs: object) -> int:
+def erase_test_data(study: Study, **kwargs: object) -> int:
     """Delete all that tries left behind: answers, visits, assignments, batches, and the items that they alone used."""
     tests = Assignment.objects.filter(study=study, origin=Assignment.Origin.TEST)
     batches = Batch.objects.filter(study=study, origin=Batch.Origin.TEST)
     if not tests.exists() and not batches.exists():
         return 0
-    with erasing():
+    with allow_erasure():
         people = list(tests.values_list("annotator_id", flat=True))
         Response.objects.filter(assignment__in=tests).delete()
         PageVisit.objects.filter(assignment__in=tests).delete()
         Inquiry.objects.filter(assignment__in=tests).delete()
         n, _ = tests.delete()
-        Annotator.objects.filter(pk__in=people, pool=POOL, assignments=None).delete()
+        Annotator.objects.filter(pk__in=people, pool=TEST_POOL, assignments=None).delete()
         Placement.objects.filter(batch__in=batches).delete()
         batches.delete()
-        alone = Item.objects.filter(study=study, number__gte=TEST_NUMBERS, placements=None)
+        alone = Item.objects.filter(study=study, number__gte=FIRST_TEST_NUMBER, placements=None)
         Expected.objects.filter(item__in=alone).delete()
         Exposure.objects.filter(item__in=alone).delete()
         alone.delete()
     return n
 
 
-def clear_people(study: Study, **kwargs: object) -> None:
+def delete_draft_recruitments(study: Study, **kwargs: object) -> None:
     """Before a draft is deleted: its recruitments, which nobody can have used."""
     PanelSecret.objects.filter(recruitment__study=study).delete()
     RecruitmentArm.objects.filter(recruitment__study=study).delete()

@@ -17,8 +17,8 @@ from django.db.models import Q
 
 from annotators.models import Assignment, Recruitment, SampleColumn, SampleValue
 from annotators.places import assign
-from annotators.places.exclude import with_exclusion
-from studies.access import Action, check
+from annotators.places.exclude import annotate_is_excluded
+from studies.access import Action, check_permission
 from studies.models import Study, audit
 from studies.stimuli.spreadsheet import csv_text
 
@@ -27,13 +27,13 @@ from .channels import REGISTRY
 # What panels write where they know nothing, or may not say.
 MISSING = frozenset({"", "data expired", "consent revoked", "not applicable", "nan"})
 REVOKED = "consent revoked"
-SMALL = 5
-LONGEST = 100
+SMALL_COUNT = 5
+MAX_VALUE_LENGTH = 100
 MOST_ROWS = 100_000
 
 
 @dataclass(slots=True)
-class Joined:
+class SampleImportSummary:
     """What reading a file came to. ``strangers``: people in it who did not take part by this link; nothing of them is kept."""
 
     people: int = 0
@@ -52,7 +52,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class ColumnSummary:
     """One column. ``cells`` of a category; of a number ``median``, ``least`` and ``most``, None where too few tell it."""
 
     name: str
@@ -69,10 +69,10 @@ class Described:
 # Declaring
 
 
-def declare(study: Study, columns: Iterable[tuple[str, str, bool]], *, by) -> None:
+def declare_columns(study: Study, columns: Iterable[tuple[str, str, bool]], *, by) -> None:
     """Say which columns are kept, before any file is read: (name, kind, whether small counts are shown). What another declaration kept of a
     column that is no longer named, or is of another kind now, is deleted."""
-    check(by, Action.PANEL, study)
+    check_permission(by, Action.PANEL, study)
     wanted = {name: (kind, shows_small) for name, kind, shows_small in columns}
     with transaction.atomic():
         Study.objects.select_for_update(of=("self",), no_key=True).get(pk=study.pk)
@@ -95,14 +95,16 @@ def declare(study: Study, columns: Iterable[tuple[str, str, bool]], *, by) -> No
 # Reading
 
 
-def read(recruitment: Recruitment, text: str, person_column: str, *, by, is_dry: bool = False) -> Joined:
+def import_sample(
+    recruitment: Recruitment, text: str, person_column: str, *, by, dry_run: bool = False
+) -> SampleImportSummary:
     """Take in a file: of people who took part by this link the declared columns, of nobody else anything. Read again, the newest holds; what
     somebody no longer consents to is deleted. Raises ValueError naming the row and the column."""
-    check(by, Action.PANEL, recruitment.study)
+    check_permission(by, Action.PANEL, recruitment.study)
     columns = list(SampleColumn.objects.filter(study=recruitment.study).order_by("pk"))
     if not columns:
         raise ValueError("No column is declared yet: say first which ones are kept.")
-    told, joined = _told(recruitment, text, person_column, columns), Joined()
+    told, joined = _told(recruitment, text, person_column, columns), SampleImportSummary()
     people = _people(recruitment, told)
     joined.people, joined.strangers = len(people), len(told) - len(people)
     values = [
@@ -112,7 +114,7 @@ def read(recruitment: Recruitment, text: str, person_column: str, *, by, is_dry:
         if told[person][column.pk] is not None
     ]
     joined.values, joined.missing = len(values), len(people) * len(columns) - len(values)
-    if not is_dry:
+    if not dry_run:
         with transaction.atomic():
             SampleValue.objects.filter(column__in=columns, annotator__in=people.values()).delete()
             SampleValue.objects.bulk_create(values, batch_size=500)
@@ -140,14 +142,14 @@ def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn
                 raise ValueError(f"Row {line} has {len(row)} columns, fewer than the first row.")
             if line > MOST_ROWS:
                 raise ValueError(f"There are more than {MOST_ROWS} rows.")
-            person = channel.person_in_file(row[places[person_column.lower()]])
+            person = channel.normalize_person_id(row[places[person_column.lower()]])
             if not person:
                 raise ValueError(f"Row {line}, {person_column}: it is empty.")
             mine = found.setdefault(person, {column.pk: None for column in columns})
             for column in columns:
                 cell = row[places[column.name.lower()]].strip()
                 value = _value(cell, column, line)
-                if value is not None and channel.person_in_file(value) == person:
+                if value is not None and channel.normalize_person_id(value) == person:
                     raise ValueError(
                         f"Row {line}, {column.name}: it is the panel's id of the person, which is not kept here. Declare the "
                         "columns without this one, and read the file again."
@@ -175,8 +177,8 @@ def _places(row: list[str], needed: list[str]) -> dict[str, int]:
 def _value(cell: str, column: SampleColumn, line: int) -> str | None:
     if " ".join(cell.lower().replace("_", " ").split()) in MISSING:
         return None
-    if len(cell) > LONGEST or not cell.isprintable():
-        raise ValueError(f"Row {line}, {column.name}: it is longer than {LONGEST} characters, or no text.")
+    if len(cell) > MAX_VALUE_LENGTH or not cell.isprintable():
+        raise ValueError(f"Row {line}, {column.name}: it is longer than {MAX_VALUE_LENGTH} characters, or no text.")
     if column.kind == SampleColumn.Kind.NUMBER:
         try:
             number = Decimal(cell)
@@ -189,7 +191,7 @@ def _value(cell: str, column: SampleColumn, line: int) -> str | None:
 
 def _people(recruitment: Recruitment, told: Iterable[str]) -> dict[str, int]:
     """The annotators among them who came by this link and did not withdraw."""
-    keys = {assign.pool_key(recruitment.pool, person): person for person in told}
+    keys = {assign.hash_person_id(recruitment.pool, person): person for person in told}
     came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE, withdrawn_at=None)
     rows = came.order_by().values_list("annotator__external_id", "annotator").distinct()
     # Those who came, not those in the file: a file of the whole panel would be a query of its length.
@@ -199,10 +201,10 @@ def _people(recruitment: Recruitment, told: Iterable[str]) -> dict[str, int]:
 # The table
 
 
-def table(study: Study) -> list[Described]:
+def sample_table(study: Study) -> list[ColumnSummary]:
     """The sample: everybody who submitted in time, did not withdraw and was not left out by hand. Columns in the order of their declaration."""
     done = Assignment.objects.filter(study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False)
-    kept = with_exclusion(done.filter(is_late=False, withdrawn_at=None)).filter(is_excluded=False)
+    kept = annotate_is_excluded(done.filter(is_late=False, withdrawn_at=None)).filter(is_excluded=False)
     people = set(kept.values_list("annotator", flat=True))
     columns = list(SampleColumn.objects.filter(study=study).order_by("pk"))
     values: dict[int, list[str]] = {column.pk: [] for column in columns}
@@ -212,11 +214,12 @@ def table(study: Study) -> list[Described]:
         if annotator in people:
             values[column].append(value)
     return [
-        described(column.name, column.kind, len(people), values[column.pk], column.shows_small) for column in columns
+        summarize_column(column.name, column.kind, len(people), values[column.pk], column.shows_small)
+        for column in columns
     ]
 
 
-def described(name: str, kind: str, people: int, values: list[str], shows_small: bool = False) -> Described:
+def summarize_column(name: str, kind: str, people: int, values: list[str], shows_small: bool = False) -> ColumnSummary:
     """One column of ``people``, of whom so many told something.
 
     >>> described("Sex", "category", 20, ["Female"] * 12 + ["Male"] * 6).cells
@@ -225,13 +228,13 @@ def described(name: str, kind: str, people: int, values: list[str], shows_small:
     missing = people - len(values)
     if kind == SampleColumn.Kind.NUMBER:
         numbers = sorted(Decimal(value) for value in values)
-        if not numbers or (len(numbers) < SMALL and not shows_small):
-            return Described(name, kind, people, *((len(numbers), missing) if not numbers else (None, None)))
-        return Described(
+        if not numbers or (len(numbers) < SMALL_COUNT and not shows_small):
+            return ColumnSummary(name, kind, people, *((len(numbers), missing) if not numbers else (None, None)))
+        return ColumnSummary(
             name, kind, people, len(numbers), missing, (), Decimal(median(numbers)), numbers[0], numbers[-1]
         )
     counted = sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0]))
-    hidden = {} if shows_small else {value: n for value, n in counted if n < SMALL}
+    hidden = {} if shows_small else {value: n for value, n in counted if n < SMALL_COUNT}
     others = [(value, n) for value, n in reversed(counted) if value not in hidden]
     # Their sum is what is known less what is shown: more are hidden until it fits more than one count for each.
     while is_told := bool(hidden) and _are_known(hidden.values()):
@@ -242,26 +245,26 @@ def described(name: str, kind: str, people: int, values: list[str], shows_small:
     shown = tuple(Cell(value, n, round(100 * n / people, 1)) for value, n in counted if value not in hidden)
     # By name: their order by count would tell.
     cells = shown + tuple(Cell(value, None, None) for value in sorted(hidden))
-    return Described(name, kind, people, *((None, None) if is_told else (len(values), missing)), cells)
+    return ColumnSummary(name, kind, people, *((None, None) if is_told else (len(values), missing)), cells)
 
 
 def _are_known(counts: Iterable[int]) -> bool:
     """Whether counts follow from their sum, for somebody who knows that each is of somebody and that small ones are hidden."""
     hidden = list(counts)
-    least, most = len(hidden), (SMALL - 1) * len(hidden)
-    return len(hidden) == 1 or sum(hidden) == least or (max(hidden) < SMALL and sum(hidden) == most)
+    least, most = len(hidden), (SMALL_COUNT - 1) * len(hidden)
+    return len(hidden) == 1 or sum(hidden) == least or (max(hidden) < SMALL_COUNT and sum(hidden) == most)
 
 
-def as_csv(described_columns: list[Described]) -> str:
+def sample_csv(columns: list[ColumnSummary]) -> str:
     """The table as a file: a row for each value, and for a number one."""
     rows = [["column", "value", "n", "percent", "median", "minimum", "maximum"]]
-    for one in described_columns:
+    for one in columns:
         if one.kind == SampleColumn.Kind.NUMBER:
-            rows.append([one.name, "", _shown(one.known), "", one.median, one.least, one.most])
-        rows += [[one.name, cell.value, _shown(cell.n), cell.percent, "", "", ""] for cell in one.cells]
-        rows.append([one.name, "(missing)", _shown(one.missing), "", "", "", ""])
+            rows.append([one.name, "", _count_or_hidden(one.known), "", one.median, one.least, one.most])
+        rows += [[one.name, cell.value, _count_or_hidden(cell.n), cell.percent, "", "", ""] for cell in one.cells]
+        rows.append([one.name, "(missing)", _count_or_hidden(one.missing), "", "", "", ""])
     return csv_text(rows)
 
 
-def _shown(n: int | None) -> int | str:
+def _count_or_hidden(n: int | None) -> int | str:
     return "hidden" if n is None else n

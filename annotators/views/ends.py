@@ -3,73 +3,77 @@
 from django.http import HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from annotators.models.identity import ids_of, panel_id
+from annotators.models.identity import full_external_ids, get_person_id
 from annotators.pages.show import cached_markdown
-from annotators.pages.typed_text import Typed
+from annotators.pages.typed_text import TypedAnswer
 from annotators.participation import withdraw as withdrawal
-from annotators.participation.my_work import more_of, work_of
+from annotators.participation.my_work import get_remaining_parts, parts_overview_context
 from annotators.pay.verdicts.appeals import open_appeal
-from annotators.pay.verdicts.status import stands
+from annotators.pay.verdicts.status import work_status
 from annotators.places import assign
 from annotators.places.batch_plan import plan_of
-from annotators.places.deadlines import give_back_if_closed, is_cut_off
+from annotators.places.deadlines import is_cut_off_by_closing, release_if_closed
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import credits
 from studies.design.wording import wording_of
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
 from ..models import Appeal, Assignment, Inquiry
-from ..pay.telling import pay_of, why_id_stays
-from .pages import own_offer
-from .replies import for_annotators, let_send, note, render, way_back_of
-from .whose import assignment_or_404, has_ended, has_work, may_withdraw
+from ..pay.telling import pay_statement, reason_id_retained
+from .pages import arm_offer_context
+from .replies import add_annotator_headers, allow_form_target, render, render_notice, way_back_of
+from .whose import assignment_or_404, has_ended, has_parts_overview, may_withdraw
 
-FIRST_ENDS = (Assignment.Released.SCREENED_OUT, Assignment.Released.FAILED_CHECKS, Assignment.Released.FULL)
+OUTCOME_RELEASE_REASONS = (
+    Assignment.Released.SCREENED_OUT,
+    Assignment.Released.FAILED_CHECKS,
+    Assignment.Released.FULL,
+)
 # More of one person bury those of the others in the inbox, and fill the disk.
-MOST_INQUIRIES = 50
+MAX_INQUIRIES = 50
 
 
 def _outcome(assignment) -> str:
-    return "withdrawn" if assignment.withdrawn_at else _first_end(assignment)
+    return "withdrawn" if assignment.withdrawn_at else _first_outcome(assignment)
 
 
-def _first_end(assignment) -> str:
+def _first_outcome(assignment) -> str:
     """How it ended first. A person who leaves afterwards keeps the code that was shown, and the pay: there is one of each."""
     if assignment.submitted_at:
         return "complete"
-    if assignment.released_reason in FIRST_ENDS:
+    if assignment.released_reason in OUTCOME_RELEASE_REASONS:
         return assignment.released_reason
     closed_at = assignment.study.closed_at
     was_closed_before = closed_at and (not assignment.withdrawn_at or assignment.withdrawn_at > closed_at)
-    if was_closed_before and is_cut_off(assignment):
+    if was_closed_before and is_cut_off_by_closing(assignment):
         return "closed"
     return "withdrawn" if assignment.withdrawn_at else "closed"
 
 
-@for_annotators
+@add_annotator_headers
 @require_safe
-def done(request, code):
+def done_page(request, code):
     """The end, for ever: the receipt or code, the way back to the panel, what happens next."""
     assignment = assignment_or_404(request, code)
     if not has_ended(assignment):
         return HttpResponseRedirect(f"/p/{code}/")
-    give_back_if_closed(assignment)
-    return _end(request, assignment, ids_of(assignment))
+    release_if_closed(assignment)
+    return _render_done_page(request, assignment, full_external_ids(assignment))
 
 
-def _end(request, assignment, ids) -> HttpResponse:
-    code, outcome, ended = assignment.code, _outcome(assignment), _first_end(assignment)
+def _render_done_page(request, assignment, ids) -> HttpResponse:
+    code, outcome, ended = assignment.code, _outcome(assignment), _first_outcome(assignment)
     receipt = receipt_of(code)
-    credit = credits.standing(assignment)
+    credit = credits.credit_status(assignment)
     if credit == credits.GIVEN:
-        way_back = REGISTRY[assignment.recruitment.channel].home(assignment.recruitment)
+        way_back = REGISTRY[assignment.recruitment.channel].plain_way_back(assignment.recruitment)
     else:
         way_back = way_back_of(assignment.recruitment, ended, ids, receipt)
     words = wording_of(assignment.study, assignment.design_id).study
-    more = more_of(assignment) if outcome == "complete" else None
-    found = stands(assignment)
+    more = get_remaining_parts(assignment) if outcome == "complete" else None
+    found = work_status(assignment)
     context = {
         "study": words,
         "outcome": outcome,
@@ -79,45 +83,49 @@ def _end(request, assignment, ids) -> HttpResponse:
         "credit": credit,
         # Where there is more to read or to do here, the person decides when to go.
         "goes_by_itself": outcome == "complete"
-        and not (found and (found.is_at_panel or found.rejected))
+        and not (found and (found.is_at_panel or found.rejection))
         and not words["debriefing"]
         and not assignment.is_late
-        and not (more and more.is_there),
+        and not (more and more.is_any_left),
         "debriefing": cached_markdown(words["debriefing"]) if words["debriefing"] and outcome == "complete" else "",
         "is_late": assignment.is_late,
         "may_withdraw": may_withdraw(assignment),
         "assignment_path": f"/p/{code}/",
         "submitted_at": assignment.submitted_at,
-        "id_stays": outcome == "withdrawn" and panel_id(assignment.annotator) is not None,
-        "pay": pay_of(assignment),
-        "offer": _paid(assignment) if outcome == "complete" else None,
-        "has_work": outcome == "complete" and has_work(assignment),
+        "id_stays": outcome == "withdrawn" and get_person_id(assignment.annotator) is not None,
+        "pay": pay_statement(assignment),
+        "offer": _arm_offer_context(assignment) if outcome == "complete" else None,
+        "has_work": outcome == "complete" and has_parts_overview(assignment),
         "more": more,
         "has_ended_before": ended not in ("complete", "withdrawn"),
         "has_agreed": assignment.consented_at is not None,
     }
-    let_send(request, way_back)
+    allow_form_target(request, way_back)
     return render(request, "annotate/done.html", context)
 
 
-def _paid(assignment) -> dict | None:
+def _arm_offer_context(assignment) -> dict | None:
     """What is paid for this part, where arms are paid differently."""
-    return own_offer(assignment, plan_of(assignment).offer)
+    return arm_offer_context(assignment, plan_of(assignment).offer)
 
 
-def to_work(request, assignment) -> HttpResponse:
-    return render(request, "annotate/work.html", work_of(assignment))
+def render_parts_overview(request, assignment) -> HttpResponse:
+    return render(request, "annotate/work.html", parts_overview_context(assignment))
 
 
-@for_annotators
+@add_annotator_headers
 @require_safe
-def parts(request, code):
+def parts_overview(request, code):
     """Someone's parts of the study: done, begun, still to be had, and what they pay. Any of their codes leads here."""
     assignment = assignment_or_404(request, code)
-    return to_work(request, assignment) if has_work(assignment) else HttpResponseRedirect(f"/p/{code}/")
+    return (
+        render_parts_overview(request, assignment)
+        if has_parts_overview(assignment)
+        else HttpResponseRedirect(f"/p/{code}/")
+    )
 
 
-@for_annotators
+@add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def withdraw(request, code):
     """GET says what is paid, kept and deleted; POST does it."""
@@ -127,14 +135,15 @@ def withdraw(request, code):
             HttpResponseRedirect(f"/p/{code}/done/") if has_ended(assignment) else HttpResponseRedirect(f"/p/{code}/")
         )
     if request.method == "POST":
-        ids, ended = ids_of(assignment), "complete" if assignment.submitted_at else "withdrawn"
-        withdrawal.withdraw(assignment)
+        ids, ended = full_external_ids(assignment), "complete" if assignment.submitted_at else "withdrawn"
+        withdrawal.withdraw_annotator(assignment)
         backs = [
-            way_back_of(assignment.recruitment, ended, known, receipt_of(code)) for known in (ids, ids_of(assignment))
+            way_back_of(assignment.recruitment, ended, known, receipt_of(code))
+            for known in (ids, full_external_ids(assignment))
         ]
         if backs[0] != backs[1]:
             # The address of the panel names the person: after this answer nothing here can name them any more.
-            return _end(request, assignment_or_404(request, code), ids)
+            return _render_done_page(request, assignment_or_404(request, code), ids)
         return HttpResponseRedirect(f"/p/{code}/done/")
     context = {
         "study": wording_of(assignment.study, assignment.design_id).study,
@@ -142,17 +151,17 @@ def withdraw(request, code):
         "has_agreed": assignment.consented_at is not None,
         "is_submitted": assignment.submitted_at is not None,
         # A person who has lost the place already is owed what that end owes: leaving changes nothing in it.
-        "pay": pay_of(assignment, "" if assignment.released_at else "withdrawn"),
+        "pay": pay_statement(assignment, "" if assignment.released_at else "withdrawn"),
         "blanks_ratings": assignment.study.withdrawal_blanks_ratings,
-        "id_stays": why_id_stays(assignment),
+        "id_stays": reason_id_retained(assignment),
         "keeps_visit": bool(assignment.external_ids.get("session")),
         "study_days": assignment.study.erase_after_days,
     }
     return render(request, "annotate/withdraw.html", context)
 
 
-@for_annotators
-def another(request, code):
+@add_annotator_headers
+def start_another_part(request, code):
     """Another batch for someone who has submitted one: the code says who they are."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
@@ -177,7 +186,7 @@ def another(request, code):
         return HttpResponseRedirect(f"/p/{code}/done/")
     words = wording_of(assignment.study, assignment.design_id).study
     # The page for it takes a form alone, and they have a last page to go back to.
-    return note(
+    return render_notice(
         request,
         words,
         claim.outcome,
@@ -187,7 +196,7 @@ def another(request, code):
     )
 
 
-@for_annotators
+@add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def inquire(request, code):
     """Report a text, or ask the researcher: one inbox, blind to systems."""
@@ -198,8 +207,10 @@ def inquire(request, code):
             text = clean_text(request.POST.get("text", "")).strip()
         except TextRefused as refused:
             text, error = "", str(refused)
-        if Inquiry.objects.filter(assignment=assignment).count() >= MOST_INQUIRIES:
-            error = f"You have written {MOST_INQUIRIES} messages here. The researcher reads them; please wait for an answer."
+        if Inquiry.objects.filter(assignment=assignment).count() >= MAX_INQUIRIES:
+            error = (
+                f"You have written {MAX_INQUIRIES} messages here. The researcher reads them; please wait for an answer."
+            )
         elif not is_blank(text) and len(text) <= 2000:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
@@ -218,13 +229,13 @@ def _inquiry_context(assignment, **more):
     return {"study": words, "assignment_path": f"/p/{assignment.code}/", "has_agreed": has_agreed} | more
 
 
-@for_annotators
+@add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def appeal(request, code):
     """Object to a rejection, once: somebody else than who rejected answers."""
     assignment = assignment_or_404(request, code)
-    found = stands(assignment)
-    rejected = found.rejected if found else None
+    found = work_status(assignment)
+    rejected = found.rejection if found else None
     error, text = "", request.POST.get("text", "")
     words = wording_of(assignment.study, assignment.design_id).study
     if rejected is None or not rejected.may_appeal:
@@ -237,14 +248,14 @@ def appeal(request, code):
             "outcome": has_ended(assignment),
             "title": "Your objection was not stored",
             "reason": "There is nothing to object to, or you have objected before.",
-            "typed": [Typed("Why it should be taken back", text)],
+            "typed": [TypedAnswer("Why it should be taken back", text)],
         }
         return render(request, "annotate/not_stored.html", context, status=409)
     if request.method == "POST":
         try:
             open_appeal(assignment, text)
             return HttpResponseRedirect(f"/p/{code}/done/#stands")
-        except NotNow as refused:
+        except ActionRefused as refused:
             error = str(refused)
     context = {
         "study": words,
@@ -258,7 +269,7 @@ def appeal(request, code):
     return render(request, "annotate/appeal.html", context, status=422 if error else 200)
 
 
-@for_annotators
+@add_annotator_headers
 @require_safe
 def consent(request, code):
     """What was agreed to, to read again and to keep."""

@@ -6,132 +6,136 @@ from django.conf import settings
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from annotators.pages.compiled_queries import insert_lightly
-from annotators.pages.forms import Sent, read_page, typed_in
-from annotators.pages.images import as_sent
+from annotators.pages.compiled_queries import insert_missing_without_fsync
+from annotators.pages.forms import PageForm, nonempty_inputs, parse_page_form
+from annotators.pages.images import unseen_form_data
 from annotators.pages.record import (
-    DRAFT_LIMIT,
-    OF_NEW_VISIT,
+    MAX_DRAFT_CHARACTERS,
+    NEW_VISIT_COLUMNS,
     AlreadyStored,
-    Closed,
-    Conflict,
-    Elsewhere,
+    AssignmentClosed,
+    ConflictingAnswers,
+    DraftTooLong,
     NoSuchPage,
-    NotStored,
-    Standing,
+    PageNotStored,
+    PageOutOfOrder,
+    PageState,
     Step,
-    TooLong,
-    as_shown,
     new_visit,
+    page_state,
+    page_state_near,
     record_page,
+    restore_shown_step,
     save_draft,
-    standing_at,
-    standing_of,
 )
-from annotators.pages.sequence import FEEDBACK, media_names
-from annotators.pages.show import cached_markdown, shown_page, stored_texts
-from annotators.pages.training import told_of
-from annotators.pages.typed_text import typed_on
+from annotators.pages.sequence import FEEDBACK, media_files_by_id
+from annotators.pages.show import cached_markdown, responses_as_form_data, shown_page
+from annotators.pages.training import get_practice_feedback
+from annotators.pages.typed_text import typed_answers
 from annotators.places import assign
 from annotators.places.batch_plan import plan_of
-from annotators.places.deadlines import give_back_if_closed, keep_longer
+from annotators.places.deadlines import extend_or_revive_place, release_if_closed
 from annotators.places.offers import Offer
 from studies.design.wording import wording_of
 from studies.models import Study
 
 from ..models import Assignment, PageVisit, Response
-from .replies import for_annotators, render, to_page
-from .whose import assignment_on_page, assignment_or_404, has_ended, kept_place
+from .replies import add_annotator_headers, redirect_to_page, render
+from .whose import assignment_or_404, get_page_assignment_or_404, has_ended, place_status_with_pay
 
 DAY_SECONDS = 24 * 60 * 60
 
 
-@for_annotators
+@add_annotator_headers
 @require_safe
-def first(request, code):
+def redirect_to_next_page(request, code):
     """To wherever the annotator is: the next page, or the end."""
-    assignment = assignment_on_page(request, code)
+    assignment = get_page_assignment_or_404(request, code)
     if has_ended(assignment):
-        return to_page(code, None)
-    return to_page(code, standing_of(assignment).next_key)
+        return redirect_to_page(code, None)
+    return redirect_to_page(code, page_state(assignment).next_key)
 
 
-@for_annotators
+@add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request, code, key):
     if request.method == "POST":
-        return _posted(request, code, key)
-    assignment = assignment_on_page(request, code, key)
+        return _handle_post(request, code, key)
+    assignment = get_page_assignment_or_404(request, code, key)
     # What was sent can be looked at until it is deleted.
     if has_ended(assignment) and (assignment.submitted_at is None or assignment.withdrawn_at):
-        return to_page(code, None)
-    give_back_if_closed(assignment)
-    standing = standing_at(assignment, key)
+        return redirect_to_page(code, None)
+    release_if_closed(assignment)
+    standing = page_state_near(assignment, key)
     visit = standing.visits.get(key)
     if key not in standing.steps or (visit is None and not standing.is_next(key)):
-        return to_page(code, standing.next_key)
+        return redirect_to_page(code, standing.next_key)
     step = standing.steps[key]
     if visit is None and request.method == "GET":
-        _first_sight(standing, step, key)
+        _record_first_visit(standing, step, key)
     elif visit is not None:
-        step = as_shown(step, visit)
+        step = restore_shown_step(step, visit)
         if assignment.started_at is None and request.method == "GET":
             assign.begin(assignment)  # a crash came between this visit and the beginning
     return page_response(request, standing, step, visit)
 
 
-def _first_sight(standing: Standing, step: Step, key: str) -> None:
+def _record_first_visit(standing: PageState, step: Step, key: str) -> None:
     """What is shown is written once; of two tabs that open at the same moment the second reads what the first wrote."""
     assignment = standing.assignment
-    # Drawn from the assignment's seed, it comes out the same where a crash has lost it (``lost_visit``). What is recorded waits
+    # Drawn from the assignment's seed, it comes out the same where a crash has lost it (``recreate_lost_visit``). What is recorded waits
     # for the disk.
-    insert_lightly(PageVisit, OF_NEW_VISIT, new_visit(standing, step, key))
+    insert_missing_without_fsync(PageVisit, NEW_VISIT_COLUMNS, new_visit(standing, step, key))
     if assignment.started_at is None:
         assign.begin(assignment)
 
 
-def _posted(request, code, key):
+def _handle_post(request, code, key):
     is_answer = "layout" not in request.POST and "save" not in request.POST
-    assignment = assignment_on_page(request, code, key)
+    assignment = get_page_assignment_or_404(request, code, key)
     try:
         if not is_answer:
             save_draft(assignment, key, request.POST)
-            return _autosaved(request, code, key) if request.POST.get("save") == "auto" else to_page(code, key)
+            return (
+                _autosave_response(request, code, key)
+                if request.POST.get("save") == "auto"
+                else redirect_to_page(code, key)
+            )
         outcome = record_page(assignment, key, request.POST, bool(request.FILES))
-    except NotStored as refusal:
-        return _not_stored(request, code, key, refusal)
+    except PageNotStored as refusal:
+        return _not_stored_response(request, code, key, refusal)
     if outcome.sent is None:
-        return to_page(code, outcome.following)
-    standing = standing_at(assignment, key)
-    return _to_be_corrected(request, standing, outcome.step, standing.visits.get(key), outcome.sent)
+        return redirect_to_page(code, outcome.next_key)
+    standing = page_state_near(assignment, key)
+    return _correction_response(request, standing, outcome.step, standing.visits.get(key), outcome.sent)
 
 
-def _autosaved(request, code: str, key: str) -> HttpResponse:
+def _autosave_response(request, code: str, key: str) -> HttpResponse:
     """What the page's script is answered: how long the place is kept now."""
-    assignment = assignment_on_page(request, code, key)
-    give_back_if_closed(assignment)
-    context = {"kept": kept_place(assignment), "assignment_path": f"/p/{code}/", "key": key}
+    assignment = get_page_assignment_or_404(request, code, key)
+    release_if_closed(assignment)
+    context = {"kept": place_status_with_pay(assignment), "assignment_path": f"/p/{code}/", "key": key}
     return render(request, "annotate/_place.html", context)
 
 
-def _to_be_corrected(request, standing: Standing, step: Step, visit: PageVisit | None, sent: Sent):
+def _correction_response(request, standing: PageState, step: Step, visit: PageVisit | None, sent: PageForm):
     """The page with what was sent in its fields, and beside it what no field of the page can show."""
-    typed = [one for one in typed_on(step.protocol.asks(step.page), request.POST) if not one.is_in_field]
-    return page_response(request, standing, step, visit, sent=sent, status=422, typed=typed)
+    typed = [one for one in typed_answers(step.protocol.asks(step.page), request.POST) if not one.is_in_field]
+    return page_response(request, standing, step, visit, form=sent, status=422, typed=typed)
 
 
 # Why answers were not stored, beside Conflict and Closed, whose words depend on more.
-REASONS: dict[type[NotStored], str] = {
+NOT_STORED_MESSAGES: dict[type[PageNotStored], str] = {
     AlreadyStored: "This page is stored already. Reload it to see how.",
-    Elsewhere: "Another page has to be answered before this one. Please copy what you want to keep, and use it when this page comes.",
+    PageOutOfOrder: "Another page has to be answered before this one. Please copy what you want to keep, and use it when this page comes.",
     NoSuchPage: "There is no such page in your part of this study. The address may be wrong, or from an earlier time.",
-    TooLong: f"This is more than can be saved as a draft ({DRAFT_LIMIT:,} characters). Please make it shorter.",
+    DraftTooLong: f"This is more than can be saved as a draft ({MAX_DRAFT_CHARACTERS:,} characters). Please make it shorter.",
 }
 
 
-def _reason(refusal: NotStored, assignment: Assignment) -> str:
-    if not isinstance(refusal, Closed):
-        return REASONS[type(refusal)]
+def _not_stored_message(refusal: PageNotStored, assignment: Assignment) -> str:
+    if not isinstance(refusal, AssignmentClosed):
+        return NOT_STORED_MESSAGES[type(refusal)]
     if assignment.withdrawn_at:
         return "You have left this study. Nothing that you send is stored any more."
     if assignment.submitted_at:
@@ -141,71 +145,75 @@ def _reason(refusal: NotStored, assignment: Assignment) -> str:
     return "This study has ended for you. It takes no more answers."
 
 
-def _not_stored(request, code: str, key: str, refusal: NotStored):
+def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
     """Show again what was sent and is not stored, with the reason and one way on. If the page can still be answered, the reply
     is the page itself."""
     assignment = assignment_or_404(request, code)  # as it is by now
-    standing = standing_at(assignment, key) if assignment.batch_id else None
+    standing = page_state_near(assignment, key) if assignment.batch_id else None
     step = standing.steps.get(key) if standing else None
     visit = standing.visits.get(key) if standing else None
     asks = {}
     if step and visit:  # the questions of a page that was not shown are not shown here either
-        step = as_shown(step, visit)
+        step = restore_shown_step(step, visit)
         asks = step.protocol.asks(step.page)
-    typed = typed_on(asks, request.POST)
+    typed = typed_answers(asks, request.POST)
     if isinstance(refusal, AlreadyStored) and request.POST.get("save") != "auto":
-        return to_page(code, key)
-    if isinstance(refusal, Conflict):
+        return redirect_to_page(code, key)
+    if isinstance(refusal, ConflictingAnswers):
         return page_response(request, standing, step, visit, status=409, is_conflict=True, typed=typed)
-    if isinstance(refusal, TooLong):
-        sent = replace(read_page(step, asks, request.POST), errors={}, general=[_reason(refusal, assignment)])
-        return _to_be_corrected(request, standing, step, visit, sent)
+    if isinstance(refusal, DraftTooLong):
+        sent = replace(
+            parse_page_form(step, asks, request.POST),
+            errors={},
+            non_field_errors=[_not_stored_message(refusal, assignment)],
+        )
+        return _correction_response(request, standing, step, visit, sent)
     if not typed and request.POST.get("save") != "auto":
         return HttpResponseRedirect(f"/p/{code}/")
     context = {
         "study": wording_of(assignment.study, assignment.design_id).study,
         "assignment_path": f"/p/{code}/",
         "outcome": has_ended(assignment),
-        "reason": _reason(refusal, assignment),
+        "reason": _not_stored_message(refusal, assignment),
         "typed": typed,
     }
     return render(request, "annotate/not_stored.html", context, status=409)
 
 
-def page_response(request, standing: Standing, step: Step, visit: PageVisit | None, *, sent=None, status=200, **more):
+def page_response(request, state: PageState, step: Step, visit: PageVisit | None, *, form=None, status=200, **more):
     """Draw one page: to be answered, to be corrected, or (recorded) to be looked at."""
-    assignment = standing.assignment
+    assignment = state.assignment
     asks = step.protocol.asks(step.page)
     stored = None
     if visit is not None and visit.recorded_at:
         responses = Response.objects.filter(assignment=assignment, slot__in=list(asks)) if asks else ()
-        stored = stored_texts(asks, step.page, responses) | as_sent(visit.unseen)
-    shown = shown_page(assignment, step.page, asks, stored=stored, draft=visit.draft if visit else None, sent=sent)
+        stored = responses_as_form_data(asks, step.page, responses) | unseen_form_data(visit.unseen)
+    shown = shown_page(assignment, step.page, asks, stored=stored, draft=visit.draft if visit else None, form=form)
     plan = plan_of(assignment)
-    pages = len(standing.walk.keys)
-    place = standing.walk.places[step.page.key] + 1
+    pages = len(state.walk.keys)
+    place = state.walk.places[step.page.key] + 1
     words = wording_of(assignment.study, assignment.design_id)
     layout = (visit.layout if visit else "") or next(
-        (v.layout for v in reversed(standing.visits.values()) if v.layout), ""
+        (v.layout for v in reversed(state.visits.values()) if v.layout), ""
     )
     context = {
         "study": words.study,
         "page": shown,
         "assignment_path": f"/p/{assignment.code}/",
         "is_recorded": stored is not None,
-        "following": standing.walk.after(step.page.key) or "done" if stored is not None else "",
+        "following": state.walk.after(step.page.key) or "done" if stored is not None else "",
         "place": place,
         "pages": pages,
-        "minutes_left": _minutes_left(assignment.study, standing.walk.left[place - 1], plan.offer),
+        "minutes_left": _minutes_left(assignment.study, state.walk.left[place - 1], plan.offer),
         "layout": layout or step.page.section.settings.get("layout", "side"),
-        "kept": kept_place(assignment) if stored is None else None,
+        "kept": place_status_with_pay(assignment) if stored is None else None,
         "key": step.page.key,
         "has_agreed": assignment.consented_at is not None,
-        "previous": standing.walk.before(step.page.key),
-        "general_errors": sent.general if sent else [],
+        "previous": state.walk.before(step.page.key),
+        "general_errors": form.non_field_errors if form else [],
         "instructions": _instructions(assignment) if not step.page.section.position else "",
-        "told": told_of(assignment, step.page) if step.protocol is FEEDBACK else (),
-        "offer": own_offer(assignment, plan.offer) if place == 1 else None,
+        "told": get_practice_feedback(assignment, step.page) if step.protocol is FEEDBACK else (),
+        "offer": arm_offer_context(assignment, plan.offer) if place == 1 else None,
     }
     return render(request, step.protocol.template, context | more, status=status)
 
@@ -214,35 +222,35 @@ def _instructions(assignment) -> str:
     return cached_markdown(plan_of(assignment).instructions)
 
 
-def own_offer(assignment, offer: Offer) -> dict | None:
+def arm_offer_context(assignment, offer: Offer) -> dict | None:
     """What this annotator's part takes and pays, where the first page did not say so yet."""
-    if not offer.is_own:
+    if not offer.is_arm_specific:
         return None
     recruitment = assignment.recruitment
     pays = offer.reward if recruitment is None or recruitment.reward is None else None
     return {"minutes": offer.minutes, "reward": pays, "currency": recruitment.currency if recruitment else ""}
 
 
-def _minutes_left(study: Study, part: float, offer: Offer) -> int | None:
+def _minutes_left(study: Study, fraction_left: float, offer: Offer) -> int | None:
     """By what others took, as long as few have submitted by what was declared. Of an arm that takes another time, by that."""
-    usual = None if offer.is_own else study.usual_seconds
+    usual = None if offer.is_arm_specific else study.usual_seconds
     minutes = usual / 60 if usual else offer.minutes
-    return max(1, round(minutes * part)) if minutes else None
+    return max(1, round(minutes * fraction_left)) if minutes else None
 
 
-@for_annotators
-def more_time(request, code):
+@add_annotator_headers
+def extend_deadline(request, code):
     """Keep the place longer: as often as wished. What is typed on the page comes along and is kept as its draft."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     assignment = assignment_or_404(request, code)
-    keep_longer(assignment)
+    extend_or_revive_place(assignment)
     key = request.GET.get("page", "").replace("\x00", "")[:40]
     try:
-        if key or typed_in(request.POST):
+        if key or nonempty_inputs(request.POST):
             save_draft(assignment, key, request.POST)
-    except NotStored as refusal:
-        return _not_stored(request, code, key, refusal)
+    except PageNotStored as refusal:
+        return _not_stored_response(request, code, key, refusal)
     return HttpResponseRedirect(f"/p/{code}/")
 
 
@@ -252,7 +260,7 @@ def media(request, code, name):
     from studies.stimuli.images import path_of
 
     assignment = assignment_or_404(request, code)
-    stored = media_names(assignment).get(name) if assignment.batch_id else None
+    stored = media_files_by_id(assignment).get(name) if assignment.batch_id else None
     if stored is None:
         raise Http404
     path = path_of(settings.MEDIA_ROOT, stored)

@@ -5,14 +5,14 @@ from functools import lru_cache, wraps
 from django.http import HttpResponse, HttpResponseRedirect
 from django.template.loader import get_template
 
-from annotators.recruitment.channels import REGISTRY, Return
+from annotators.recruitment.channels import REGISTRY, WayBack
 from studies.design.wording import Wording, wording_of
 from studies.models import Study
 
 from ..models import Recruitment
 
 # What a person reads where there is no page to answer: (title, words). Written to be true in each case.
-NOTES = {
+NOTICES = {
     "wait": (
         "No place right now",
         "All places are taken at the moment, but one may become free. Please try again in a few minutes.",
@@ -27,7 +27,7 @@ NOTES = {
     "closed": ("The study is closed", "Thank you for coming. This study takes no more answers."),
     "no_consent": ("You did not agree to take part", "That is fine. Nothing about you was stored."),
 }
-OUTCOME_OF_NOTE = {
+OUTCOME_BY_NOTICE = {
     "wait": "full",
     "full": "full",
     "done": "done",
@@ -39,7 +39,7 @@ OUTCOME_OF_NOTE = {
 
 
 @lru_cache(maxsize=64)
-def policy(form_hosts=(), frame_ancestors=()) -> str:
+def content_security_policy(form_hosts=(), frame_ancestors=()) -> str:
     """The content security policy of annotators' pages: everything from here, nothing inline."""
     return (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -48,14 +48,16 @@ def policy(form_hosts=(), frame_ancestors=()) -> str:
     )
 
 
-def for_annotators(view):
+def add_annotator_headers(view):
     """Headers that every annotator's page carries. A view says by whom its page may be framed, and whereto its form may be sent."""
 
     @wraps(view)
     def wrapped(request, *args, **kwargs):
         request.form_hosts, request.frame_ancestors = (), ()
         response = view(request, *args, **kwargs)
-        response.headers.setdefault("Content-Security-Policy", policy(request.form_hosts, request.frame_ancestors))
+        response.headers.setdefault(
+            "Content-Security-Policy", content_security_policy(request.form_hosts, request.frame_ancestors)
+        )
         response.headers.setdefault("Cache-Control", "no-store")
         response.headers["X-Robots-Tag"] = "noindex"
         # Else the web server sends it in chunks: three writes for one.
@@ -65,9 +67,9 @@ def for_annotators(view):
     return wrapped
 
 
-def framed(request, slug: str | None) -> None:
+def allow_framing(request, channel_slug: str | None) -> None:
     """Every page of a channel may stand in its panel's frame, one that refuses too."""
-    request.frame_ancestors = REGISTRY[slug].frame_ancestors if slug in REGISTRY else ()
+    request.frame_ancestors = REGISTRY[channel_slug].frame_ancestors if channel_slug in REGISTRY else ()
 
 
 def render(request, template: str, context: dict, status: int = 200) -> HttpResponse:
@@ -75,14 +77,14 @@ def render(request, template: str, context: dict, status: int = 200) -> HttpResp
     return HttpResponse(get_template(template).template.render(context | {"request": request}), status=status)
 
 
-def note(request, study_words, kind: str, way_back: Return | None = None, status: int = 200, **more):
-    title, words = NOTES[kind]
+def render_notice(request, study_words, kind: str, way_back: WayBack | None = None, status: int = 200, **more):
+    title, words = NOTICES[kind]
     context = {"study": study_words, "title": title, "words": words, "way_back": way_back, "kind": kind, **more}
-    let_send(request, way_back)
+    allow_form_target(request, way_back)
     return render(request, "annotate/note.html", context, status=status)
 
 
-def let_send(request, way_back: Return | None) -> None:
+def allow_form_target(request, way_back: WayBack | None) -> None:
     """The page's policy lets its form go where the way back leads, and on within the panel: a browser asks at each redirect."""
     if way_back and way_back.host:
         request.form_hosts = (way_back.host, *request.frame_ancestors) if way_back.fields else (way_back.host,)
@@ -94,18 +96,18 @@ def public_wording(study: Study) -> Wording:
     return wording_of(study, latest)
 
 
-def way_back_of(recruitment: Recruitment | None, outcome: str, external_ids, receipt: str = "") -> Return:
+def way_back_of(recruitment: Recruitment | None, outcome: str, external_ids, receipt: str = "") -> WayBack:
     if recruitment is None:
-        return Return(code=receipt)
+        return WayBack(code=receipt)
     return REGISTRY[recruitment.channel].way_back(recruitment, outcome, external_ids, receipt)
 
 
-class ToPage(HttpResponseRedirect):
+class PageRedirect(HttpResponseRedirect):
     """To an address that was made here, of letters, digits and points: Django would take it apart first."""
 
     def __init__(self, path: str):
         HttpResponse.__init__(self, headers={"Location": path})
 
 
-def to_page(code: str, key: str | None) -> ToPage:
-    return ToPage(f"/p/{code}/{key}/" if key else f"/p/{code}/done/")
+def redirect_to_page(code: str, key: str | None) -> PageRedirect:
+    return PageRedirect(f"/p/{code}/{key}/" if key else f"/p/{code}/done/")

@@ -1,16 +1,16 @@
 from django.urls import include, path
 
-from annotators.recruitment.panels.hooks import hook
+from annotators.recruitment.panels.hooks import receive_webhook
 
 from . import door, ends, pages
 
-of_an_assignment = [
-    path("", pages.first, name="first"),
-    path("done/", ends.done, name="done"),
+assignment_urlpatterns = [
+    path("", pages.redirect_to_next_page, name="first"),
+    path("done/", ends.done_page, name="done"),
     path("withdraw/", ends.withdraw, name="withdraw"),
-    path("time/", pages.more_time, name="more_time"),
-    path("another/", ends.another, name="another"),
-    path("parts/", ends.parts, name="parts"),
+    path("time/", pages.extend_deadline, name="more_time"),
+    path("another/", ends.start_another_part, name="another"),
+    path("parts/", ends.parts_overview, name="parts"),
     path("question/", ends.inquire, name="inquire"),
     path("appeal/", ends.appeal, name="appeal"),
     path("consent/", ends.consent, name="consent"),
@@ -19,6 +19,6 @@ of_an_assignment = [
 ]
 urlpatterns = [
     path("e/<slug:key>/", door.entry, name="entry"),
-    path("e/<slug:key>/hook/", hook, name="hook"),
-    path("p/<str:code>/", include(of_an_assignment)),
+    path("e/<slug:key>/hook/", receive_webhook, name="hook"),
+    path("p/<str:code>/", include(assignment_urlpatterns)),
 ]

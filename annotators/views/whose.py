@@ -7,16 +7,16 @@ from django.db.models import FilteredRelation, Q
 from django.http import Http404
 from django.utils import timezone
 
-from annotators.pages.compiled_queries import Select, columns_of, loaded
-from annotators.pages.record import OF_VISIT, OF_VISIT_BEFORE
+from annotators.pages.compiled_queries import CompiledSelect, columns_of, instance_from_row
+from annotators.pages.record import PREVIOUS_VISIT_COLUMNS, VISIT_COLUMNS
 from annotators.pages.sequence import page_before
 from annotators.places import assign, leases
-from annotators.places.deadlines import Place, is_cut_off, place_of
+from annotators.places.deadlines import PlaceStatus, is_cut_off_by_closing, place_status
 from studies.models import Study
 
 from ..models import Assignment, PageVisit
-from ..pay.telling import pay_of
-from .replies import framed
+from ..pay.telling import pay_statement
+from .replies import allow_framing
 
 
 def assignment_or_404(request, code: str) -> Assignment:
@@ -26,18 +26,20 @@ def assignment_or_404(request, code: str) -> Assignment:
         raise Http404 from None
     if assignment.recruitment is not None:
         assignment.recruitment.study = assignment.study
-        framed(request, assignment.recruitment.channel)
+        allow_framing(request, assignment.recruitment.channel)
     return assignment
 
 
 # What a page and its record read. A study has fifty columns: loading them took longer than anything else in a page.
-OF_ASSIGNMENT = columns_of(
+ASSIGNMENT_COLUMNS = columns_of(
     Assignment,
     "id", "code", "study_id", "batch_id", "annotator_id", "design_id", "seed", "origin", "reserved_until", "started_at",
     "submitted_at", "withdrawn_at", "released_at", "released_reason", "consented_at",
 )  # fmt: skip
-OF_STUDY = columns_of(Study, "id", "idle_seconds", "minutes", "usual_seconds", "state", "closing_at", "grace_seconds")
-_on_page = Select(
+STUDY_COLUMNS = columns_of(
+    Study, "id", "idle_seconds", "minutes", "usual_seconds", "state", "closing_at", "grace_seconds"
+)
+_select_page_row = CompiledSelect(
     lambda code, before, key: (
         Assignment.objects.filter(code=code)
         .annotate(
@@ -46,10 +48,10 @@ _on_page = Select(
         )
         .order_by()
         .values_list(
-            *OF_ASSIGNMENT,
-            *(f"study__{name}" for name in OF_STUDY),
-            *(f"before__{name}" for name in OF_VISIT_BEFORE),
-            *(f"here__{name}" for name in OF_VISIT),
+            *ASSIGNMENT_COLUMNS,
+            *(f"study__{name}" for name in STUDY_COLUMNS),
+            *(f"before__{name}" for name in PREVIOUS_VISIT_COLUMNS),
+            *(f"here__{name}" for name in VISIT_COLUMNS),
             "recruitment__channel",
         )
     ),
@@ -59,26 +61,26 @@ _on_page = Select(
 )
 
 
-def assignment_on_page(request, code: str, key: str = "") -> Assignment:
+def get_page_assignment_or_404(request, code: str, key: str = "") -> Assignment:
     """The assignment with what its pages read of it, and the visits around this page; every other column would be loaded when
     asked for. Raises Http404."""
     wanted = (page_before(code, key) if key else "", key)
-    rows = _on_page(code, *wanted)
+    rows = _select_page_row(code, *wanted)
     if not rows:
         raise Http404
     row = iter(rows[0])
     assignment, study, before, here = (
-        loaded(model, columns, islice(row, len(columns)))
+        instance_from_row(model, columns, islice(row, len(columns)))
         for model, columns in (
-            (Assignment, OF_ASSIGNMENT),
-            (Study, OF_STUDY),
-            (PageVisit, OF_VISIT_BEFORE),
-            (PageVisit, OF_VISIT),
+            (Assignment, ASSIGNMENT_COLUMNS),
+            (Study, STUDY_COLUMNS),
+            (PageVisit, PREVIOUS_VISIT_COLUMNS),
+            (PageVisit, VISIT_COLUMNS),
         )
     )
     Assignment.study.field.set_cached_value(assignment, study)
-    framed(request, next(row))
-    assignment.around = wanted, {visit.key: visit for visit in (before, here) if visit.pk is not None}
+    allow_framing(request, next(row))
+    assignment.preloaded_visits = wanted, {visit.key: visit for visit in (before, here) if visit.pk is not None}
     return assignment
 
 
@@ -86,9 +88,9 @@ def has_ended(assignment: Assignment) -> bool:
     return bool(
         assignment.submitted_at
         or assignment.withdrawn_at
-        or assignment.released_reason in assign.ENDS_PARTICIPATION
+        or assignment.released_reason in assign.FINAL_RELEASE_REASONS
         or assignment.batch_id is None
-        or is_cut_off(assignment)
+        or is_cut_off_by_closing(assignment)
     )
 
 
@@ -101,19 +103,19 @@ def may_withdraw(assignment) -> bool:
     )
 
 
-def has_work(assignment) -> bool:
+def has_parts_overview(assignment) -> bool:
     """Whether the person has a list of parts: they came by a recruitment that keeps places for days, and may still take part."""
     return (
-        leases.kept_seconds(assignment.recruitment) > 0
+        leases.channel_reserved_seconds(assignment.recruitment) > 0
         and assignment.batch_id is not None
         and assignment.withdrawn_at is None
-        and assignment.released_reason not in assign.ENDS_PARTICIPATION
+        and assignment.released_reason not in assign.FINAL_RELEASE_REASONS
     )
 
 
-def kept_place(assignment: Assignment) -> Place | None:
+def place_status_with_pay(assignment: Assignment) -> PlaceStatus | None:
     """What a page says of the time: once it is over, also that whoever finishes is paid, where that was promised."""
-    place = place_of(assignment)
-    if place and place.is_over and (pay := pay_of(assignment, "complete")) and pay.amount:
+    place = place_status(assignment)
+    if place and place.is_over and (pay := pay_statement(assignment, "complete")) and pay.amount:
         return replace(place, words=f"{place.words} If you finish, you are paid all the same.")
     return place

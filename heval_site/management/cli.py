@@ -20,7 +20,7 @@ COMMANDS = {
     "secret": "print a new random secret",
 }
 # Names that Python or Django keep for themselves.
-MODULES = {"import": "import_study"}
+COMMAND_MODULES = {"import": "import_study"}
 
 
 def usage() -> str:
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> None:
     name, *rest = arguments
     try:
         settings.SECRET_KEY  # noqa: B018 - reading it is what checks the environment
-        execute_from_command_line(["heval", MODULES.get(name, name), *rest])
+        execute_from_command_line(["heval", COMMAND_MODULES.get(name, name), *rest])
     except ImproperlyConfigured as error:
         sys.exit(f"heval: {error}")
 

@@ -11,11 +11,11 @@ from annotators.models import Recruitment
 from studies.models import Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
 from studies.services import drafts, lifecycle
 
-from .demo_texts import SYSTEMS, records, wording
+from .demo_texts import SYSTEMS, load_demo_texts, wording
 
-FINISHED = wording.TITLE
-OPEN = f"{wording.TITLE} (open)"
-ROBOTS = 24
+FINISHED_TITLE = wording.TITLE
+OPEN_TITLE = f"{wording.TITLE} (open)"
+ROBOT_COUNT = 24
 # How much the robots prefer each writer, in log-odds, worst first: known truth, to be found by the report.
 STRENGTHS = (0.0, 0.7, 1.2, 1.9, 3.0)
 
@@ -27,10 +27,10 @@ class Demo:
     report_url_path: str
 
 
-def load_demo(user) -> Demo:
+def get_or_create_demo(user) -> Demo:
     """Make the demo's studies where they are not there yet. Run again it gives the same ones."""
-    finished = Study.objects.filter(title=FINISHED, owner=user).first() or _finished(user)
-    waiting = Study.objects.filter(title=OPEN, owner=user).first() or _waiting(user)
+    finished = Study.objects.filter(title=FINISHED_TITLE, owner=user).first() or _create_finished_study(user)
+    waiting = Study.objects.filter(title=OPEN_TITLE, owner=user).first() or _create_open_study(user)
     door = waiting.recruitments.order_by("pk").first()
     return Demo(finished, f"/e/{door.key}/", _report_path(finished))
 
@@ -44,34 +44,34 @@ def _report_path(study: Study) -> str:
 
 
 @transaction.atomic
-def _waiting(user) -> Study:
-    study = _draft(user, OPEN, target_n=20)
-    study = lifecycle.launch(study, user, _warnings(study))
+def _create_open_study(user) -> Study:
+    study = _create_draft(user, OPEN_TITLE, target_n=20)
+    study = lifecycle.launch(study, user, _warning_keys(study))
     Recruitment.objects.create(study=study, channel="open_link")
     return study
 
 
-def _finished(user) -> Study:
+def _create_finished_study(user) -> Study:
     from analysis.report.runs import request_analysis
-    from annotators.participation.simulate import Crowd, simulate_answers
+    from annotators.participation.simulate import CrowdSettings, simulate_answers
 
     with transaction.atomic():
-        study = _draft(user, FINISHED, target_n=ROBOTS)
-        study = lifecycle.launch(study, user, _warnings(study))
+        study = _create_draft(user, FINISHED_TITLE, target_n=ROBOT_COUNT)
+        study = lifecycle.launch(study, user, _warning_keys(study))
         strengths = dict(zip(SYSTEMS, STRENGTHS, strict=True))
-        simulate_answers(study, ROBOTS + 6, strengths, random.Random(1), crowd=Crowd(screened_out=0.1))
+        simulate_answers(study, ROBOT_COUNT + 6, strengths, random.Random(1), crowd=CrowdSettings(screened_out=0.1))
         lifecycle.close(study, user, "the demo's robots are done")
-        lifecycle.finish(study, user)
+        lifecycle.finish_closing(study, user)
         # The statistics are the worker's: the site answers meanwhile.
         request_analysis(study, user, {"origins": ["robot"]})
     return study
 
 
-def _warnings(study: Study) -> list[str]:
-    return [problem.key for problem in lifecycle.standing_problems(study) if not problem.is_blocking]
+def _warning_keys(study: Study) -> list[str]:
+    return [problem.key for problem in lifecycle.unresolved_problems(study) if not problem.is_blocking]
 
 
-def _draft(user, title: str, target_n: int) -> Study:
+def _create_draft(user, title: str, target_n: int) -> Study:
     """The study as a researcher would define it in the admin."""
     study = Study(
         title=title,
@@ -101,7 +101,7 @@ def _draft(user, title: str, target_n: int) -> Study:
 
 
 def _add_stimuli(study: Study, systems: dict[str, System]) -> None:
-    rows = records()
+    rows = load_demo_texts()
     prompts = Prompt.objects.bulk_create(
         Prompt(study=study, key=row["key"], text=row["prompt"], language="en", attributes={"fable": row["source"]})
         for row in rows

@@ -22,24 +22,24 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from .unavailable import NotUtf8
 
 # Where files come in that are larger than any form: from who is logged in.
-FILES = "/studies/"
-REST = "/api/"  # reads no file, and says in its own words what is too large
-MACHINES = ("/healthz", "/readyz")  # they ask by whatever name they know this machine
-ANNOTATORS = ("/p/", "/e/", *MACHINES)
+UPLOAD_PATH = "/studies/"
+REST_PATH = "/api/"  # reads no file, and says in its own words what is too large
+HEALTH_PATHS = ("/healthz", "/readyz")  # they ask by whatever name they know this machine
+ANNOTATOR_PATHS = ("/p/", "/e/", *HEALTH_PATHS)
 
 
-class ForResearchers:
+class ResearcherPathsMixin:
     """Steps aside on the annotators' paths, together with all that follow it and do the same."""
 
     def __init__(self, get_response):
         super().__init__(get_response)
         # Django wraps each middleware in a function.
         following = getattr(get_response, "__wrapped__", None)
-        self.past = following.past if isinstance(following, ForResearchers) else get_response
+        self.bypass = following.bypass if isinstance(following, ResearcherPathsMixin) else get_response
 
     def __call__(self, request):
-        if request.path_info.startswith(ANNOTATORS):
-            return self.past(request)
+        if request.path_info.startswith(ANNOTATOR_PATHS):
+            return self.bypass(request)
         return super().__call__(request)
 
 
@@ -51,9 +51,9 @@ class Security(SecurityMiddleware):
             raise NotUtf8
         if "\0" in request.path_info:
             raise Http404  # nothing is called so, and PostgreSQL does not even look
-        if not request.path_info.startswith((FILES, REST)):
+        if not request.path_info.startswith((UPLOAD_PATH, REST_PATH)):
             refuse_too_large(request)
-        if not request.path_info.startswith(MACHINES):
+        if not request.path_info.startswith(HEALTH_PATHS):
             request.get_host()  # raises on a host that is not ours; CommonMiddleware, who else asks, lets annotators pass
         return super().process_request(request)
 
@@ -69,45 +69,45 @@ class StaticFiles(WhiteNoiseMiddleware):
     """On every path: a style sheet is asked for from /static/ alone."""
 
 
-class Sessions(ForResearchers, SessionMiddleware):
+class Sessions(ResearcherPathsMixin, SessionMiddleware):
     pass
 
 
-class Common(ForResearchers, CommonMiddleware):
+class Common(ResearcherPathsMixin, CommonMiddleware):
     pass
 
 
-class Csrf(ForResearchers, CsrfViewMiddleware):
+class Csrf(ResearcherPathsMixin, CsrfViewMiddleware):
     """Annotators' pages carry no cookie that a foreign page could abuse: the secret is in the address itself."""
 
     def process_view(self, request, callback, callback_args, callback_kwargs):
-        if request.path_info.startswith(ANNOTATORS):
+        if request.path_info.startswith(ANNOTATOR_PATHS):
             return None
         return super().process_view(request, callback, callback_args, callback_kwargs)
 
 
-class Authentication(ForResearchers, AuthenticationMiddleware):
+class Authentication(ResearcherPathsMixin, AuthenticationMiddleware):
     """Also decides whose large files are read at all; the check of a form's token, which comes later, reads them whole."""
 
     def process_request(self, request):
         super().process_request(request)
-        if request.path_info.startswith(FILES) and not request.user.is_authenticated:
+        if request.path_info.startswith(UPLOAD_PATH) and not request.user.is_authenticated:
             refuse_too_large(request)
 
 
-class Messages(ForResearchers, MessageMiddleware):
+class Messages(ResearcherPathsMixin, MessageMiddleware):
     pass
 
 
-class Framing(ForResearchers, XFrameOptionsMiddleware):
+class Framing(ResearcherPathsMixin, XFrameOptionsMiddleware):
     """The admin is never framed. A panel may frame annotators' pages, which say by whom."""
 
 
-class ContentSecurityPolicy(ForResearchers, CSPMiddleware):
+class ContentSecurityPolicy(ResearcherPathsMixin, CSPMiddleware):
     pass
 
 
-class Lockout(ForResearchers, AxesMiddleware):
+class Lockout(ResearcherPathsMixin, AxesMiddleware):
     pass
 
 
@@ -116,10 +116,10 @@ def client_address(request) -> str:
     asker = request.META.get("REMOTE_ADDR", "")
     forwarded = [name.strip() for name in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if name.strip()]
     proxies = settings.TRUSTED_PROXIES
-    return _household(forwarded[-proxies] if proxies and len(forwarded) >= proxies else asker)
+    return _client_network(forwarded[-proxies] if proxies and len(forwarded) >= proxies else asker)
 
 
-def _household(address: str) -> str:
+def _client_network(address: str) -> str:
     """Of IPv6 the network of 64 bits that one customer is given: of the addresses in it they may take a new one each time."""
     try:
         found = ip_address(address.partition("%")[0])

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from annotators.recruitment.panels.stand_in import Way
+from annotators.recruitment.panels.stand_in import ShownWayBack
 
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpReply:
     status: int
     html: str = ""
     location: str = ""
@@ -19,10 +19,10 @@ class Answer:
 
 
 # (method, path with its query, body) to an answer: over a socket, or in one process for tests.
-Ask = Callable[[str, str, bytes | None], Answer]
+SendRequest = Callable[[str, str, bytes | None], HttpReply]
 
 
-class Trouble(Exception):
+class UnexpectedPage(Exception):
     """A page is not as a person needs it; the words are for the report."""
 
 
@@ -39,7 +39,7 @@ class Page(HTMLParser):
 
     def __init__(self, html: str, url: str):
         super().__init__()
-        self.url, self.forms, self.heading, self.code, self.away = url, [], "", "", ""
+        self.url, self.forms, self.heading, self.code, self.panel_url = url, [], "", "", ""
         self._into = ""
         self.feed(html)
         self.heading = " ".join(self.heading.split())
@@ -57,7 +57,7 @@ class Page(HTMLParser):
         elif named.get("id") == "code":
             self._into = "code"
         elif tag == "a" and "button" in named.get("class", "").split() and "://" in named.get("href", ""):
-            self.away = named["href"]
+            self.panel_url = named["href"]
 
     def handle_endtag(self, tag):
         if tag in ("h1", "span"):
@@ -67,50 +67,52 @@ class Page(HTMLParser):
         if self._into:
             setattr(self, self._into, getattr(self, self._into) + data)
 
-    def form_with(self, name: str) -> Form | None:
+    def find_form(self, name: str) -> Form | None:
         return next((form for form in self.forms if name in form.names), None)
 
     @property
-    def way_back(self) -> Way:
+    def way_back(self) -> ShownWayBack:
         here = urlsplit(self.url).netloc
         form = next((one for one in self.forms if urlsplit(one.action).netloc not in ("", here)), None)
         if form is not None:
-            return Way(self.code, form.action, form.hidden)
-        return Way(self.code, self.away)
+            return ShownWayBack(self.code, form.action, form.hidden)
+        return ShownWayBack(self.code, self.panel_url)
 
 
 class Browser:
     """One person's. ``site``: the origin that the panel's links begin with; ``ask`` reaches what stands for it."""
 
-    def __init__(self, site: str, ask: Ask):
-        self.site, self.ask, self.url = site, ask, ""
+    def __init__(self, site_url: str, send: SendRequest):
+        self.site, self.send, self.url = site_url, send, ""
 
     def get(self, address: str) -> Page:
-        return self._opened("GET", address, None)
+        return self._open("GET", address, None)
 
     def post(self, address: str, fields: dict[str, list[str] | str], is_reply_lost: bool = False) -> Page | None:
         """``is_reply_lost``: the line breaks when everything was sent; None then."""
         body = urlencode(fields, doseq=True).encode()
         if is_reply_lost:
-            self.ask("POST", self._path(address), body)
+            self.send("POST", self._path(address), body)
             return None
-        return self._opened("POST", address, body)
+        return self._open("POST", address, body)
 
     def _path(self, address: str) -> str:
         parts = urlsplit(address)
         if f"{parts.scheme}://{parts.netloc}" != self.site:
-            raise Trouble(f"The page leads to {parts.scheme}://{parts.netloc}, and the study stands at {self.site}.")
+            raise UnexpectedPage(
+                f"The page leads to {parts.scheme}://{parts.netloc}, and the study stands at {self.site}."
+            )
         return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
-    def _opened(self, method: str, address: str, body: bytes | None) -> Page:
-        for _ in range(MOST_REDIRECTS):
-            answer = self.ask(method, self._path(address), body)
+    def _open(self, method: str, address: str, body: bytes | None) -> Page:
+        for _ in range(MAX_REDIRECTS):
+            answer = self.send(method, self._path(address), body)
             if answer.cookies:
-                raise Trouble(f"{urlsplit(address).path} sets a cookie; annotators' pages need none.")
+                raise UnexpectedPage(f"{urlsplit(address).path} sets a cookie; annotators' pages need none.")
             if answer.status not in (301, 302, 303):
                 break
             address, method, body = urljoin(address, answer.location), "GET", None
         if answer.status >= 500 or answer.status == 404:
-            raise Trouble(f"{urlsplit(address).path} answers with {answer.status}.")
+            raise UnexpectedPage(f"{urlsplit(address).path} answers with {answer.status}.")
         self.url = address
         return Page(answer.html, address)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from annotators.models.constants import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, WORKING
 
 # How an assignment may have ended here. NOTHING: there is no row.
-NOTHING = "nothing stored"
+NOTHING_STORED = "nothing stored"
 FINISHED = "submitted"
 
 
@@ -24,26 +24,26 @@ class Role:
     there: tuple[str, ...]
     classes: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
-    is_sent_back: bool = True
+    has_way_back: bool = True
 
     @property
-    def takes_place(self) -> bool:
+    def needs_place(self) -> bool:
         """Whether a place must be free for them."""
         return self.key not in ("never_starts", "full", "declines")
 
 
-THANKS = ("Thank you",)
-FINISHES = Role(
+THANKS_HEADINGS = ("Thank you",)
+FINISHING_ROLE = Role(
     "finishes",
     "accept and finish",
     "thanked and led back; confirmed and approved where the panel has a service",
     (FINISHED,),
     (APPROVED,),
     ("decided",),
-    THANKS,
+    THANKS_HEADINGS,
 )
 ROLES = (
-    FINISHES,
+    FINISHING_ROLE,
     Role(
         "lost_reply",
         "finish, and the reply to their last page is lost",
@@ -51,7 +51,7 @@ ROLES = (
         (FINISHED,),
         (APPROVED,),
         ("decided",),
-        THANKS,
+        THANKS_HEADINGS,
     ),
     Role(
         "retakes",
@@ -60,16 +60,16 @@ ROLES = (
         (FINISHED,),
         (APPROVED,),
         ("decided",),
-        THANKS,
+        THANKS_HEADINGS,
     ),
     Role(
         "never_starts",
         "accept and never start",
         "nothing is kept for them",
-        (NOTHING,),
+        (NOTHING_STORED,),
         (EXPIRED,),
         ("left",),
-        is_sent_back=False,
+        has_way_back=False,
     ),
     Role(
         "leaves",
@@ -78,7 +78,7 @@ ROLES = (
         ("expired", "returned"),
         (EXPIRED,),
         ("left",),
-        is_sent_back=False,
+        has_way_back=False,
     ),
     Role(
         "returns",
@@ -87,7 +87,7 @@ ROLES = (
         ("expired", "returned"),
         (RETURNED,),
         ("left",),
-        is_sent_back=False,
+        has_way_back=False,
     ),
     Role(
         "unsent",
@@ -96,7 +96,7 @@ ROLES = (
         (FINISHED,),
         (WORKING, EXPIRED),
         ("unsent",),
-        THANKS,
+        THANKS_HEADINGS,
     ),
     Role(
         "screened_out",
@@ -111,7 +111,7 @@ ROLES = (
         "full",
         "come when no place is left",
         "told so before any work",
-        ("full", NOTHING),
+        ("full", NOTHING_STORED),
         (SUBMITTED, SCREENED_OUT, RETURNED),
         ("turned_away", "left", "unknown"),
         ("The study is full", "No place was free", "No place right now"),
@@ -123,23 +123,23 @@ ROLES = (
         (FINISHED,),
         (REJECTED,),
         ("decided",),
-        THANKS,
+        THANKS_HEADINGS,
     ),
     Role(
         "declines",
         "read the consent and do not agree",
         "nothing is stored about them",
-        (NOTHING,),
+        (NOTHING_STORED,),
         (SUBMITTED, SCREENED_OUT, RETURNED),
         ("unknown", "left"),
         ("You did not agree to take part",),
     ),
 )
 # Finishes without a look of the panel: nobody is approved there.
-SENT = {APPROVED: (SUBMITTED,), REJECTED: (SUBMITTED,)}
+STATES_WITHOUT_SERVICE = {APPROVED: (SUBMITTED,), REJECTED: (SUBMITTED,)}
 
 
-def cast(people: int, left_out: set[str]) -> list[Role]:
+def choose_roles(count: int, skipped: set[str]) -> list[Role]:
     """So many people: one of each role that can be played, in the order of ROLES, and the others simply finish."""
-    one_each = [role for role in ROLES if role.key not in left_out][:people]
-    return [*one_each, *[FINISHES] * (people - len(one_each))]
+    one_each = [role for role in ROLES if role.key not in skipped][:count]
+    return [*one_each, *[FINISHING_ROLE] * (count - len(one_each))]

@@ -5,50 +5,52 @@ from decimal import Decimal
 from annotators.models import Assignment, Payment
 from annotators.models.constants import REJECTED
 from annotators.pay import ledger
-from annotators.pay.telling import pay_of
+from annotators.pay.telling import pay_statement
 from annotators.places import assign
-from annotators.recruitment.panels.reconcile import CLASSES, unseen
+from annotators.recruitment.panels.reconcile import MATCH_STATUSES, unseen_assignments
 
-from .cast import FINISHED, NOTHING, SENT
-from .scene import Person, Scene
+from .cast import FINISHED, NOTHING_STORED, STATES_WITHOUT_SERVICE
+from .scene import Person, RehearsalContext
 
 
-def compare(scene: Scene) -> None:
-    unsent = {one.code for one, _ in unseen(scene.recruitment)} if scene.has_service else set()
-    ledger.settle(scene.recruitment, by=None)
+def check_expectations(scene: RehearsalContext) -> None:
+    unsent = {one.code for one, _ in unseen_assignments(scene.recruitment)} if scene.has_service else set()
+    ledger.settle_payments(scene.recruitment, by=None)
     for person in scene.people:
         mine = scene.assignment_of(person)
-        person.here = NOTHING if mine is None else FINISHED if mine.submitted_at else mine.released_reason or "at work"
+        person.here = (
+            NOTHING_STORED if mine is None else FINISHED if mine.submitted_at else mine.released_reason or "at work"
+        )
         person.there = scene.panel.standing(person.visit) if person.visit else ""
         if scene.has_service:
-            row = scene.row_of(person)
+            row = scene.submission_of(person)
             person.standing = row.standing if row else "unsent" if mine and mine.code in unsent else ""
-        _judge(scene, person, mine)
+        _check_states(scene, person, mine)
         if mine is not None:
-            _judge_pay(scene, person, mine)
+            _check_pay(scene, person, mine)
     if wrong := assign.miscounted_batches():
         scene.faults.append(f"{len(wrong)} batches count other places than are held.")
     twice = scene.rows().filter(standing__in=["left_after_work", "surplus", "unreadable"]) if scene.has_service else ()
     for row in twice:
         scene.faults.append(
-            f"Reconciliation shows somebody as “{CLASSES[row.standing][0]}” ({row.word or row.state}), and nobody here was."
+            f"Reconciliation shows somebody as “{MATCH_STATUSES[row.standing][0]}” ({row.word or row.state}), and nobody here was."
         )
 
 
-def _judge(scene: Scene, person: Person, mine: Assignment | None) -> None:
+def _check_states(scene: RehearsalContext, person: Person, mine: Assignment | None) -> None:
     role = person.role
     if role.told and person.told not in role.told:
         person.note(f"Their last page says “{person.told}”, and “{role.told[0]}” was expected.")
     if person.here not in role.here:
         person.note(f"In our books they are “{person.here}”, and “{' or '.join(role.here)}” was expected.")
-    there = role.there if scene.has_service else SENT.get(role.there[0], role.there)
+    there = role.there if scene.has_service else STATES_WITHOUT_SERVICE.get(role.there[0], role.there)
     if person.there and person.there not in there:
         person.note(f"At the panel they are “{person.there}”, and “{' or '.join(there)}” was expected.")
     if not scene.has_service:
         return
-    if role.classes and person.standing not in role.classes and (person.standing or scene.panel.shows_who_left):
-        words = CLASSES[person.standing][0] if person.standing else "not at all"
-        person.note(f"Reconciliation shows them as “{words}”, and “{CLASSES[role.classes[0]][0]}” was expected.")
+    if role.classes and person.standing not in role.classes and (person.standing or scene.panel.shows_leavers):
+        words = MATCH_STATUSES[person.standing][0] if person.standing else "not at all"
+        person.note(f"Reconciliation shows them as “{words}”, and “{MATCH_STATUSES[role.classes[0]][0]}” was expected.")
     if (
         person.there in ("approved", "rejected", "submitted")
         and mine
@@ -58,12 +60,12 @@ def _judge(scene: Scene, person: Person, mine: Assignment | None) -> None:
         person.note("The panel shows their work, and it does not count as confirmed.")
 
 
-def _judge_pay(scene: Scene, person: Person, mine: Assignment) -> None:
+def _check_pay(scene: RehearsalContext, person: Person, mine: Assignment) -> None:
     """What stands in the book for them is what their last page promised; who is rejected is promised nothing."""
     rows = Payment.objects.filter(assignment=mine).exclude(state__in=["failed", "cancelled"]).order_by("pk")
     standing = list(rows)
     person.pay = ", ".join(f"{row.amount:.2f} {row.currency} {row.get_state_display()}" for row in standing)
-    told = None if person.there == REJECTED else pay_of(mine)
+    told = None if person.there == REJECTED else pay_statement(mine)
     promised = told.amount if told else Decimal(0)
     written = ledger.total_of(row for row in standing if row.kind in Payment.COVERING)
     if written != promised:

@@ -4,7 +4,7 @@ from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 
-def tables_of_this_site() -> dict[str, list]:
+def read_schema() -> dict[str, list]:
     """How this database's tables, indexes and triggers are made, and by which migrations; no row of any other table.
 
     Nothing where the site is on another database than a copy: migrations make the tables there.
@@ -17,10 +17,10 @@ def tables_of_this_site() -> dict[str, list]:
     return {"made": made, "applied": sorted(MigrationRecorder(connection).applied_migrations())}
 
 
-def make_tables(told: dict[str, list]) -> None:
+def create_tables(schema: dict[str, list]) -> None:
     """In this process's own database, which is new."""
     with transaction.atomic(), connection.cursor() as cursor:
-        for sql in told["made"]:
+        for sql in schema["made"]:
             cursor.execute(sql)
-        for app, name in told["applied"]:
+        for app, name in schema["applied"]:
             MigrationRecorder(connection).record_applied(app, name)

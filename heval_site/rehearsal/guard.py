@@ -7,14 +7,14 @@ import sys
 from ipaddress import ip_address
 
 # What somebody tried, for the report: a rehearsal that wanted to go out has found a fault.
-refused: list[str] = []
+refused_hosts: list[str] = []
 
 
-class LeavesThisMachine(OSError):
+class ConnectionBlocked(OSError):
     pass
 
 
-def is_here(host: object) -> bool:
+def is_loopback(host: object) -> bool:
     if isinstance(host, bytes):
         host = host.decode("ascii", "replace")
     if host in (None, "", "localhost"):
@@ -25,7 +25,7 @@ def is_here(host: object) -> bool:
         return False
 
 
-def _look(event: str, arguments: tuple) -> None:
+def _audit_hook(event: str, arguments: tuple) -> None:
     if event == "socket.getaddrinfo" or event == "socket.gethostbyname":
         host = arguments[0]
     elif event in ("socket.connect", "socket.sendto", "socket.sendmsg", "socket.bind"):
@@ -35,11 +35,11 @@ def _look(event: str, arguments: tuple) -> None:
         host = address[0] if isinstance(address, tuple) else f"the socket {address!r}"
     else:
         return
-    if not is_here(host):
-        refused.append(str(host))
-        raise LeavesThisMachine(f"A rehearsal reaches nothing but this machine: {host} is refused.")
+    if not is_loopback(host):
+        refused_hosts.append(str(host))
+        raise ConnectionBlocked(f"A rehearsal reaches nothing but this machine: {host} is refused.")
 
 
-def close_the_doors() -> None:
+def block_outgoing_connections() -> None:
     """For the rest of this process's life."""
-    sys.addaudithook(_look)
+    sys.addaudithook(_audit_hook)

@@ -17,25 +17,30 @@ from annotators.recruitment.panels.stand_in import StandIn
 from studies.models import Study
 from studies.services import lifecycle
 
-from .browser import Ask
-from .cast import Role, cast
-from .comparison import compare
-from .orders import Orders
-from .scene import Person, Progress, Scene
-from .visits import Visits
+from .browser import SendRequest
+from .cast import Role, choose_roles
+from .comparison import check_expectations
+from .orders import PanelActions
+from .scene import Person, Progress, RehearsalContext
+from .visits import VisitPlayer
 
 # After so long a look finds who never reached the panel, and the places of those who left are free.
-A_DAY = timedelta(days=1)
+ONE_DAY = timedelta(days=1)
 
 
-class Rehearsal(Scene):
+class Rehearsal(RehearsalContext):
     """``asks`` gives a way to the site for each person, by number. ``play`` does it all; what it found is in the attributes."""
 
     def __init__(
-        self, recruitment: Recruitment, panel: StandIn, asks: Callable[[int], Ask], seed: int, progress: Progress
+        self,
+        recruitment: Recruitment,
+        panel: StandIn,
+        senders: Callable[[int], SendRequest],
+        seed: int,
+        progress: Progress,
     ):
         super().__init__(recruitment, panel, progress)
-        self.asks, self.seed = asks, seed
+        self.asks, self.seed = senders, seed
 
     def left_out(self) -> dict[str, str]:
         """Roles that this study or panel has no place for, each with why."""
@@ -44,7 +49,7 @@ class Rehearsal(Scene):
             out["screened_out"] = "The study screens nobody out."
         if not self.study.consent:
             out["declines"] = "The study asks for no consent."
-        can_reject = self.has_service and self.channel.refusals is not None
+        can_reject = self.has_service and self.channel.rejection_policy is not None
         if not can_reject:
             out["rejected"] = "Nobody is rejected through heval here."
         elif self.recruitment.settings.get("review") == "automatic":
@@ -59,56 +64,56 @@ class Rehearsal(Scene):
         return False
 
     def play(self, people: int) -> None:
-        visits, orders = Visits(self, self.asks, self.seed), Orders(self)
+        visits, orders = VisitPlayer(self, self.asks, self.seed), PanelActions(self)
         out = self.left_out()
         self.notes += out.values()
-        chosen = self._that_fit(cast(people, set(out)))
+        chosen = self._fitting_roles(choose_roles(people, set(out)))
         self.people = [Person(role, n, self.asks(n)) for n, role in enumerate(chosen, 1)]
         self.total = len(self.people) + 6
         if not orders.publish():
             return
-        self.say("Somebody looks without accepting")
-        visits.looks_without_accepting()
+        self.report_progress("Somebody looks without accepting")
+        visits.play_preview()
         late = [person for person in self.people if person.role.key == "full"]
         for person in self.people:
             if person not in late:
                 visits.comes(person)
-        self.say("A day passes, and the panel is asked")
-        self._a_day_passes()
-        orders.look_put_off()
-        assign.sweep()
+        self.report_progress("A day passes, and the panel is asked")
+        self._shift_times_back()
+        orders.sync_when_throttled()
+        assign.release_expired_places()
         Study.objects.filter(pk=self.study.pk).update(open_to=0)
         for person in late:
             visits.comes(person)
         if self.has_service:
-            self.say("Deciding and paying")
+            self.report_progress("Deciding and paying")
             orders.look()
-            orders.decide()
+            orders.decide_and_pay()
             orders.stop()
-        self.say("Comparing the books")
-        compare(self)
+        self.report_progress("Comparing the books")
+        check_expectations(self)
 
-    def _that_fit(self, chosen: list[Role]) -> list[Role]:
+    def _fitting_roles(self, chosen: list[Role]) -> list[Role]:
         """As many as there are places for, where the study cannot be given more: the last ones stay away."""
-        missing = sum(role.takes_place for role in chosen) - lifecycle.open_places(self.study)
+        missing = sum(role.needs_place for role in chosen) - lifecycle.count_open_places(self.study)
         if missing <= 0:
             return chosen
         few = "The study has fewer places than this rehearsal has people: "
         try:
-            lifecycle.draw_more(self.study, missing, by=None)
-        except lifecycle.NotNow as words:
-            staying_away = [n for n, role in enumerate(chosen) if role.takes_place][-missing:]
+            lifecycle.open_more_places(self.study, missing, by=None)
+        except lifecycle.ActionRefused as words:
+            staying_away = [n for n, role in enumerate(chosen) if role.needs_place][-missing:]
             left = ", ".join(dict.fromkeys(f"“{chosen[n].label}”" for n in staying_away))
             self.notes.append(f"{few}{missing} stay away (of those who {left}). {words}")
             return [role for n, role in enumerate(chosen) if n not in staying_away]
         self.notes.append(f"{few}the copy has {missing} more.")
         return chosen
 
-    def _a_day_passes(self) -> None:
+    def _shift_times_back(self) -> None:
         mine = Assignment.objects.filter(study=self.study)
         moments = ("claimed_at", "reserved_until", "started_at", "submitted_at")
-        mine.update(**{name: F(name) - A_DAY for name in moments})
+        mine.update(**{name: F(name) - ONE_DAY for name in moments})
 
 
-def link_base(recruitment: Recruitment) -> str:
+def entry_url(recruitment: Recruitment) -> str:
     return f"{settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"

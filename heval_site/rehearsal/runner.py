@@ -17,50 +17,50 @@ from django.conf import settings
 
 import heval_site
 from annotators.models import Recruitment
-from annotators.pay.promises import unsaid
+from annotators.pay.promises import undeclared_outcomes
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.publishing import hindrances
-from annotators.recruitment.panels.rehearsing import LEAST, MOST, USUAL
-from studies.design.checklist import problems
+from annotators.recruitment.panels.publishing import publishing_obstacles
+from annotators.recruitment.panels.rehearsing import DEFAULT_PEOPLE, MAX_PEOPLE, MIN_PEOPLE
+from studies.design.checklist import find_problems
 from studies.imports.bundle import BundleIncomplete, bundle_of
 from studies.models import Study
-from studies.services.jobs import Readable
+from studies.services.jobs import UserFacingError
 
-from .empty_tables import tables_of_this_site
+from .empty_tables import read_schema
 
 logger = logging.getLogger("heval.rehearsal")
 
-LIMIT_SECONDS = 900
-LOOK_SECONDS = 1.0
+TIMEOUT_SECONDS = 900
+POLL_SECONDS = 1.0
 # What a copy is served under where the site has no https address yet; it belongs to nobody, for ever.
-NOBODYS = "https://rehearsal.invalid"
+PLACEHOLDER_SITE_URL = "https://rehearsal.invalid"
 # Of our own environment the copy has these alone: no database, no secret, no broker of the running site.
-PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "EXTERNAL_QUESTION_SITES", "RETURN_SITES")
+PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "EXTERNAL_QUESTION_SITES", "RETURN_SITES")
 
 
-class CannotRehearse(Readable):
+class RehearsalRefused(UserFacingError):
     """A sentence for the researcher."""
 
 
-def plan_of(recruitment: Recruitment, people: int, seed: int) -> dict[str, Any]:
+def build_plan(recruitment: Recruitment, people: int, seed: int) -> dict[str, Any]:
     """What the copy is made from: the design whole, the link without its secrets, nobody's answers. Raises CannotRehearse."""
-    if not LEAST <= people <= MOST:
-        raise CannotRehearse(f"A rehearsal has {LEAST} to {MOST} people, not {people}.")
+    if not MIN_PEOPLE <= people <= MAX_PEOPLE:
+        raise RehearsalRefused(f"A rehearsal has {MIN_PEOPLE} to {MAX_PEOPLE} people, not {people}.")
     channel = REGISTRY.get(recruitment.channel)
     if channel is None:
-        raise CannotRehearse(f"This link's channel, {recruitment.channel}, is not installed.")
+        raise RehearsalRefused(f"This link's channel, {recruitment.channel}, is not installed.")
     study = recruitment.study
-    if study.state == Study.State.DRAFT and (found := [one.text for one in problems(study) if one.is_blocking]):
-        raise CannotRehearse(f"The study cannot be launched as it is: {'; '.join(found)}")
+    if study.state == Study.State.DRAFT and (found := [one.text for one in find_problems(study) if one.is_blocking]):
+        raise RehearsalRefused(f"The study cannot be launched as it is: {'; '.join(found)}")
     try:
         bundle = bundle_of(study)
     except BundleIncomplete as words:
-        raise CannotRehearse(str(words)) from None
+        raise RehearsalRefused(str(words)) from None
     return {
         "bundle": bundle,
         "people": people,
         "seed": seed,
-        "tables": tables_of_this_site(),
+        "tables": read_schema(),
         "recruitment": {
             "channel": recruitment.channel,
             "key": recruitment.key,
@@ -70,7 +70,7 @@ def plan_of(recruitment: Recruitment, people: int, seed: int) -> dict[str, Any]:
             "wanted": recruitment.wanted,
             "arms": sorted(recruitment.arms.values_list("name", flat=True)),
             # What nobody has said is told among what stands against publishing; here it is nothing, so that the rest can be seen.
-            "promises": {outcome: ["nothing", None] for outcome in unsaid(recruitment)}
+            "promises": {outcome: ["nothing", None] for outcome in undeclared_outcomes(recruitment)}
             | {one.outcome: [one.rule, one.amount and str(one.amount)] for one in recruitment.outcome_pays.all()},
         },
     }
@@ -78,48 +78,48 @@ def plan_of(recruitment: Recruitment, people: int, seed: int) -> dict[str, Any]:
 
 def rehearse(
     recruitment: Recruitment,
-    people: int = USUAL,
+    people: int = DEFAULT_PEOPLE,
     seed: int = 0,
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
-    limit: float = LIMIT_SECONDS,
+    timeout: float = TIMEOUT_SECONDS,
 ) -> dict[str, Any]:
     """Play it, in a process and a folder of its own that end with this call, whatever happens; gives the report.
 
     Raises CannotRehearse, and whatever ``progress`` raises.
     """
-    plan = plan_of(recruitment, people, seed)
+    plan = build_plan(recruitment, people, seed)
     with TemporaryDirectory(prefix="heval-rehearsal-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        report = _watched(folder, progress, limit)
+        report = _run_child(folder, progress, timeout)
     return report | {
         "study": recruitment.study.title,
         "channel": str(REGISTRY[recruitment.channel].label),
         "key": recruitment.key,
-        "before": hindrances(recruitment),
+        "before": publishing_obstacles(recruitment),
     }
 
 
-def environment(folder: Path) -> dict[str, str]:
-    passed = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
+def child_environment(folder: Path) -> dict[str, str]:
+    passed = {name: os.environ[name] for name in PASSED_VARIABLES if os.environ.get(name)}
     return passed | {
         "HOME": str(folder),
         "HEVAL_HOME": str(folder / "home"),
         "PYTHONPATH": str(Path(heval_site.__file__).resolve().parent.parent),
-        "SITE_URL": settings.SITE_URL if settings.SITE_URL.startswith("https://") else NOBODYS,
+        "SITE_URL": settings.SITE_URL if settings.SITE_URL.startswith("https://") else PLACEHOLDER_SITE_URL,
         "SSL_REDIRECT": "false",
         "TRUSTED_PROXIES": "1",
         "DJANGO_SETTINGS_MODULE": "heval_site.settings",
     }
 
 
-def _watched(folder: Path, progress, limit: float) -> dict[str, Any]:
+def _run_child(folder: Path, progress, limit: float) -> dict[str, Any]:
     said: queue.Queue[dict[str, Any] | None] = queue.Queue()
     with (folder / "log").open("w+b") as log:
         child = subprocess.Popen(  # noqa: S603 - this interpreter, our own module, a folder that we made
             [sys.executable, "-m", "heval_site.rehearsal.stage", str(folder)],
             cwd=folder,
-            env=environment(folder),
+            env=child_environment(folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -134,11 +134,11 @@ def _watched(folder: Path, progress, limit: float) -> dict[str, Any]:
         reading = threading.Thread(target=read, daemon=True)
         reading.start()
         try:
-            return _heard(said, progress, time.monotonic() + limit, limit)
-        except _Failed as failed:
+            return _wait_for_report(said, progress, time.monotonic() + limit, limit)
+        except _ChildFailed as failed:
             log.seek(0)
             logger.error("A rehearsal failed (%s): %s", failed, log.read()[-4000:].decode("utf-8", "replace"))
-            raise CannotRehearse(f"The rehearsal itself failed ({failed}). The server's log tells more.") from None
+            raise RehearsalRefused(f"The rehearsal itself failed ({failed}). The server's log tells more.") from None
         finally:
             child.kill()
             child.wait()
@@ -147,26 +147,26 @@ def _watched(folder: Path, progress, limit: float) -> dict[str, Any]:
             child.stdout.close()
 
 
-class _Failed(Exception):
+class _ChildFailed(Exception):
     pass
 
 
-def _heard(said: queue.Queue, progress, deadline: float, limit: float) -> dict[str, Any]:
+def _wait_for_report(said: queue.Queue, progress, deadline: float, limit: float) -> dict[str, Any]:
     last = (0, 1, "Starting")
     while True:
         try:
-            words = said.get(timeout=LOOK_SECONDS)
+            words = said.get(timeout=POLL_SECONDS)
         except queue.Empty:
             words = {}
         if words is None:
-            raise _Failed("it ended without a report")
+            raise _ChildFailed("it ended without a report")
         if "report" in words:
             return words["report"]
         if words.get("is_refused"):
-            raise CannotRehearse(f"The study cannot be launched as it is: {words['failed']}")
+            raise RehearsalRefused(f"The study cannot be launched as it is: {words['failed']}")
         if "failed" in words:
-            raise _Failed(words["kind"])
+            raise _ChildFailed(words["kind"])
         if time.monotonic() > deadline:
-            raise CannotRehearse(f"The rehearsal was ended after {limit:.0f} seconds. Try it with fewer people.")
+            raise RehearsalRefused(f"The rehearsal was ended after {limit:.0f} seconds. Try it with fewer people.")
         last = tuple(words.get("progress", last))
         progress(*last)

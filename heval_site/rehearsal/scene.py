@@ -6,14 +6,14 @@ from decimal import Decimal
 from urllib.parse import parse_qsl, urlsplit
 
 from annotators.models import Assignment, PanelSubmission, Recruitment
-from annotators.models.identity import mark_of
+from annotators.models.identity import person_id_placeholder
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.reconcile import with_class
-from annotators.recruitment.panels.stand_in import StandIn, Visit, Way
+from annotators.recruitment.panels.reconcile import with_match_status
+from annotators.recruitment.panels.stand_in import AcceptedTask, ShownWayBack, StandIn
 from studies.models import Study
 
-from .browser import Ask
+from .browser import SendRequest
 from .cast import Role
 
 Progress = Callable[[int, int, str], object]
@@ -23,24 +23,24 @@ Progress = Callable[[int, int, str], object]
 class Person:
     role: Role
     number: int
-    ask: Ask
+    send: SendRequest
     id: str = ""
-    visit: Visit | None = None
+    visit: AcceptedTask | None = None
     code: str = ""  # of their assignment
     told: str = ""
-    way: Way = field(default_factory=Way)
-    wrong: list[str] = field(default_factory=list)
+    way: ShownWayBack = field(default_factory=ShownWayBack)
+    faults: list[str] = field(default_factory=list)
     here: str = ""
     there: str = ""
     standing: str = ""
     pay: str = ""
 
     def note(self, words: str) -> None:
-        if words not in self.wrong:
-            self.wrong.append(words)
+        if words not in self.faults:
+            self.faults.append(words)
 
 
-class Scene:
+class RehearsalContext:
     """What was found is in ``faults``, ``proofs`` and ``notes``, and with each person."""
 
     def __init__(self, recruitment: Recruitment, panel: StandIn, progress: Progress):
@@ -50,7 +50,7 @@ class Scene:
         self.has_service = bool(panel.secrets)
         self.people: list[Person] = []
         self.faults: list[str] = []  # what is not as it should be, beside what people met
-        self.proofs: list[str] = []  # what was broken on purpose and held
+        self.passed_checks: list[str] = []  # what was broken on purpose and held
         self.notes: list[str] = []
         self.total = 0  # steps that progress counts
         self._steps = 0
@@ -63,22 +63,26 @@ class Scene:
     def currency(self) -> str:
         return self.recruitment.currency or self.study.currency
 
-    def say(self, words: str) -> None:
+    def report_progress(self, words: str) -> None:
         self._steps += 1
         self.progress(self._steps, max(self.total, self._steps), words)
 
-    def held(self, is_so: bool, words: str) -> bool:
-        (self.proofs if is_so else self.faults).append(words if is_so else f"This did not hold: {words}.")
-        return is_so
+    def record_check(self, has_passed: bool, words: str) -> bool:
+        (self.passed_checks if has_passed else self.faults).append(
+            words if has_passed else f"This did not hold: {words}."
+        )
+        return has_passed
 
     def rows(self) -> Iterator[PanelSubmission]:
-        return with_class(self.recruitment).select_related("assignment", "annotator").order_by("pk")
+        return with_match_status(self.recruitment).select_related("assignment", "annotator").order_by("pk")
 
-    def row_of(self, person: Person) -> PanelSubmission | None:
+    def submission_of(self, person: Person) -> PanelSubmission | None:
         if person.visit is None:
             return None
-        key = assign.pool_key(self.recruitment.pool, person.id)
-        mine = self.rows().filter(external_id__in=[person.visit.session, mark_of(key)], annotator__external_id=key)
+        key = assign.hash_person_id(self.recruitment.pool, person.id)
+        mine = self.rows().filter(
+            external_id__in=[person.visit.session, person_id_placeholder(key)], annotator__external_id=key
+        )
         return mine.first()
 
     def assignment_of(self, person: Person) -> Assignment | None:
@@ -86,6 +90,6 @@ class Scene:
             return Assignment.objects.get(code=person.code)
         if not self.channel.identifies_people or person.visit is None:
             return None
-        arrival = self.channel.arrive(self.recruitment, dict(parse_qsl(urlsplit(person.visit.address).query)))
-        key = assign.pool_key(self.recruitment.pool, arrival.person)
+        arrival = self.channel.read_arrival(self.recruitment, dict(parse_qsl(urlsplit(person.visit.address).query)))
+        key = assign.hash_person_id(self.recruitment.pool, arrival.person)
         return Assignment.objects.filter(study=self.study, annotator__external_id=key).order_by("-pk").first()

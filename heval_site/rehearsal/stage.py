@@ -19,28 +19,28 @@ from typing import Any
 from urllib.parse import urlsplit
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from annotators.recruitment.panels.loopback import Loopback
+from annotators.recruitment.panels.loopback import LoopbackServer
 
 from . import guard
 
-ANSWER_SECONDS = 60
+HTTP_TIMEOUT_SECONDS = 60
 
 
-class Panel(Loopback):
+class PanelProxy(LoopbackServer):
     """Listens before the settings are read, which name it; who answers is known when the study is there."""
 
-    behind: Loopback
+    target: LoopbackServer
 
     def handle(self, handler):
-        self.behind.handle(handler)
+        self.target.handle(handler)
 
 
-class Quiet(WSGIRequestHandler):
+class QuietRequestHandler(WSGIRequestHandler):
     def log_message(self, *words):
         pass
 
 
-def held_by_parent(folder: Path) -> None:
+def exit_with_parent(folder: Path) -> None:
     def watch():
         sys.stdin.buffer.read()
         shutil.rmtree(folder, ignore_errors=True)
@@ -49,21 +49,21 @@ def held_by_parent(folder: Path) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def served() -> int:
+def start_site_server() -> int:
     """The site's own application behind a server on this machine; gives its port."""
     from heval_site.wsgi import application
 
-    server = WSGIServer(("127.0.0.1", 0), Quiet)
+    server = WSGIServer(("127.0.0.1", 0), QuietRequestHandler)
     server.set_app(application)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     return server.server_port
 
 
-def over_http(port: int, site: str) -> Callable[[int], Callable]:
+def http_senders(port: int, site: str) -> Callable[[int], Callable]:
     """For each person a way to the site, as through a proxy that ends https."""
     import httpx
 
-    from .browser import Answer
+    from .browser import HttpReply
 
     host = urlsplit(site)
     trust = ssl.create_default_context()  # made once: httpx would make one for each request
@@ -71,7 +71,7 @@ def over_http(port: int, site: str) -> Callable[[int], Callable]:
         logging.getLogger(name).setLevel(logging.WARNING)
 
     def of_person(number: int):
-        def ask(method: str, path: str, body: bytes | None) -> Answer:
+        def ask(method: str, path: str, body: bytes | None) -> HttpReply:
             headers = {
                 "Accept-Encoding": "identity",
                 "Host": host.netloc,
@@ -81,18 +81,18 @@ def over_http(port: int, site: str) -> Callable[[int], Callable]:
             if body is not None:
                 headers |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": site}
             # A connection and a client of its own for each request: no cookie is kept, and nothing of the environment is read.
-            alone = {"timeout": ANSWER_SECONDS, "verify": trust, "trust_env": False}
+            alone = {"timeout": HTTP_TIMEOUT_SECONDS, "verify": trust, "trust_env": False}
             answer = httpx.request(method, f"http://127.0.0.1:{port}{path}", content=body, headers=headers, **alone)
             html = answer.content.decode("utf-8", "replace")
             told = answer.headers
-            return Answer(answer.status_code, html, told.get("Location", ""), told.get("Set-Cookie", ""))
+            return HttpReply(answer.status_code, html, told.get("Location", ""), told.get("Set-Cookie", ""))
 
         return ask
 
     return of_person
 
 
-def copied(plan: dict[str, Any]):
+def create_study_copy(plan: dict[str, Any]):
     """The study in this database, launched, and its recruitment with invented secrets. Raises NotReady, BundleRefused."""
     from django.contrib.auth import get_user_model
 
@@ -102,7 +102,7 @@ def copied(plan: dict[str, Any]):
 
     owner = get_user_model().objects.create_user("rehearsal", is_staff=True)
     study = read_bundle(plan["bundle"], owner)
-    accepted = [problem.key for problem in lifecycle.problems(study) if not problem.is_blocking]
+    accepted = [problem.key for problem in lifecycle.find_problems(study) if not problem.is_blocking]
     study = lifecycle.launch(study, owner, accepted)
     columns = plan["recruitment"]
     recruitment = Recruitment.objects.create(
@@ -122,35 +122,35 @@ def copied(plan: dict[str, Any]):
     return Recruitment.objects.select_related("study").get(pk=recruitment.pk)
 
 
-def played(plan: dict[str, Any], panel: Panel, tell: Callable[..., None]) -> dict[str, Any]:
-    port = served()
+def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[..., None]) -> dict[str, Any]:
+    port = start_site_server()
     from django.conf import settings
 
     from annotators.recruitment.channels import REGISTRY
-    from annotators.recruitment.panels.secrets import keep
-    from heval_site.runtime.preparing import prepare
+    from annotators.recruitment.panels.secrets import store_secrets
+    from heval_site.runtime.preparing import prepare_site
 
-    from .empty_tables import make_tables
-    from .play import Rehearsal, link_base
-    from .summary import report_of
+    from .empty_tables import create_tables
+    from .play import Rehearsal, entry_url
+    from .summary import build_report
 
-    tell(0, 1, "Making a database of its own")
+    progress(0, 1, "Making a database of its own")
     if plan["tables"]:
-        make_tables(plan["tables"])
-    prepare()
-    tell(0, 1, "Launching a copy of the study")
-    recruitment = copied(plan)
-    stand_in = REGISTRY[recruitment.channel].stand_in(recruitment, link_base(recruitment))
-    panel.behind = stand_in
+        create_tables(plan["tables"])
+    prepare_site()
+    progress(0, 1, "Launching a copy of the study")
+    recruitment = create_study_copy(plan)
+    stand_in = REGISTRY[recruitment.channel].stand_in(recruitment, entry_url(recruitment))
+    panel.target = stand_in
     # What a page shows to those who completed is there as well where no service is.
-    keep(
+    store_secrets(
         recruitment, dict.fromkeys(REGISTRY[recruitment.channel].secrets, "rehearsal") | dict(stand_in.secrets), by=None
     )
-    rehearsal = Rehearsal(recruitment, stand_in, over_http(port, settings.SITE_URL), plan["seed"], tell)
+    rehearsal = Rehearsal(recruitment, stand_in, http_senders(port, settings.SITE_URL), plan["seed"], progress)
     rehearsal.play(plan["people"])
-    for host in dict.fromkeys(guard.refused):
+    for host in dict.fromkeys(guard.refused_hosts):
         rehearsal.faults.append(f"Something wanted to reach {host}; a rehearsal reaches nothing but this machine.")
-    return report_of(rehearsal)
+    return build_report(rehearsal)
 
 
 def main(folder: Path) -> None:
@@ -161,20 +161,20 @@ def main(folder: Path) -> None:
         said.write(json.dumps(words) + "\n")
         said.flush()
 
-    held_by_parent(folder)
-    guard.close_the_doors()
+    exit_with_parent(folder)
+    guard.block_outgoing_connections()
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     begun = time.monotonic()
-    with Panel() as panel:
+    with PanelProxy() as panel:
         os.environ["PROLIFIC_API"] = panel.url
         try:
-            found = played(plan, panel, lambda *progress: say(progress=progress))
+            found = play_rehearsal(plan, panel, lambda *progress: say(progress=progress))
         except Exception as error:
             traceback.print_exc()
             from studies.imports.bundle import BundleRefused
-            from studies.services.lifecycle import NotNow, NotReady
+            from studies.services.lifecycle import ActionRefused, NotReady
 
-            words = str(error) if isinstance(error, NotReady | NotNow | BundleRefused) else ""
+            words = str(error) if isinstance(error, NotReady | ActionRefused | BundleRefused) else ""
             say(failed=words, kind=type(error).__name__, is_refused=bool(words))
             return
     say(report=found | {"seconds": round(time.monotonic() - begun, 1), "people": plan["people"]})

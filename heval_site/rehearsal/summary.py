@@ -7,49 +7,49 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from annotators.models.constants import APPROVED, SUBMITTED
-from annotators.recruitment.panels.reconcile import CLASSES
+from annotators.recruitment.panels.reconcile import MATCH_STATUSES
 
 from .cast import FINISHED
-from .scene import Person, Scene
+from .scene import Person, RehearsalContext
 
 
-def report_of(rehearsal: Scene) -> dict[str, Any]:
+def build_report(rehearsal: RehearsalContext) -> dict[str, Any]:
     """Everything in JSON's values. ``is_ok``: nothing was otherwise than expected."""
     roles: dict[str, list[Person]] = {}
     for person in rehearsal.people:
         roles.setdefault(person.role.key, []).append(person)
-    rows = [_row(people) for people in roles.values()]
+    rows = [_role_row(people) for people in roles.values()]
     faults = list(dict.fromkeys(rehearsal.faults))
     return {
         "is_ok": not faults and all(row["is_ok"] for row in rows),
         "roles": rows,
         "faults": faults,
-        "proofs": rehearsal.proofs,
+        "proofs": rehearsal.passed_checks,
         "notes": list(dict.fromkeys(rehearsal.notes)),
-        "money": _money(rehearsal),
+        "money": _cost_summary(rehearsal),
     }
 
 
-def _row(people: list[Person]) -> dict[str, Any]:
+def _role_row(people: list[Person]) -> dict[str, Any]:
     role = people[0].role
-    wrong = list(dict.fromkeys(words for person in people for words in person.wrong))
+    wrong = list(dict.fromkeys(words for person in people for words in person.faults))
     return {
         "key": role.key,
         "who": role.label,
         "people": len(people),
         "expected": role.expected,
-        "told": _counted(person.told for person in people),
-        "sent": _counted(_words_of(person) for person in people) if role.is_sent_back else "",
-        "there": _counted(person.there.replace("_", " ") for person in people),
-        "here": _counted(person.here.replace("_", " ") for person in people),
-        "standing": _counted(CLASSES[person.standing][0] for person in people if person.standing),
-        "pay": _counted(person.pay for person in people),
+        "told": _join_counts(person.told for person in people),
+        "sent": _join_counts(_describe_way_back(person) for person in people) if role.has_way_back else "",
+        "there": _join_counts(person.there.replace("_", " ") for person in people),
+        "here": _join_counts(person.here.replace("_", " ") for person in people),
+        "standing": _join_counts(MATCH_STATUSES[person.standing][0] for person in people if person.standing),
+        "pay": _join_counts(person.pay for person in people),
         "wrong": wrong,
         "is_ok": not wrong,
     }
 
 
-def _words_of(person: Person) -> str:
+def _describe_way_back(person: Person) -> str:
     """Where the last page leads, without the code itself."""
     way = person.way
     if way.fields:
@@ -59,13 +59,13 @@ def _words_of(person: Person) -> str:
     return "a code to copy" if way.code else "nowhere"
 
 
-def _counted(words: Iterable[str]) -> str:
+def _join_counts(words: Iterable[str]) -> str:
     """One thing said of all, or each with its number."""
     found = Counter(word for word in words if word)
     return next(iter(found)) if len(found) == 1 else ", ".join(f"{n} {word}" for word, n in found.items())
 
 
-def _money(rehearsal: Scene) -> dict[str, Any]:
+def _cost_summary(rehearsal: RehearsalContext) -> dict[str, Any]:
     """What these people would have cost, and what the number that is wanted in earnest costs."""
     reward = rehearsal.reward
     if reward is None:
@@ -84,7 +84,7 @@ def _money(rehearsal: Scene) -> dict[str, Any]:
     }
 
 
-def lines(report: dict[str, Any]) -> Iterator[str]:
+def report_lines(report: dict[str, Any]) -> Iterator[str]:
     """For a terminal."""
     yield f"{report['study']}, by {report['channel']}: {report['people']} people, {report['seconds']} s"
     yield ""

@@ -7,73 +7,81 @@ from functools import cached_property
 from django.conf import settings
 
 from annotators.models import Assignment
-from annotators.models.identity import ids_of
-from annotators.pages.record import standing_of
-from annotators.participation.simulate import Crowd, Judge, World, answers_on, default_preferences
+from annotators.models.identity import full_external_ids
+from annotators.pages.record import page_state
+from annotators.participation.simulate import (
+    CrowdSettings,
+    PreferenceRobot,
+    World,
+    default_preferences,
+    robot_form_data,
+)
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import OUTCOMES
-from annotators.recruitment.panels.stand_in import Way
+from annotators.recruitment.panels.stand_in import ShownWayBack
 
-from .browser import Ask, Browser, Page, Trouble
-from .scene import Person, Scene
+from .browser import Browser, Page, SendRequest, UnexpectedPage
+from .scene import Person, RehearsalContext
 
-MOST_PAGES = 1000
+MAX_PAGES = 1000
 
 
-class Visits:
-    def __init__(self, scene: Scene, asks: Callable[[int], Ask], seed: int):
-        self.scene, self.asks = scene, asks
+class VisitPlayer:
+    def __init__(self, scene: RehearsalContext, senders: Callable[[int], SendRequest], seed: int):
+        self.scene, self.asks = scene, senders
         self.recruitment, self.panel, self.study = scene.recruitment, scene.panel, scene.study
         self.rng = random.Random(seed)
 
-    def looks_without_accepting(self) -> None:
+    def play_preview(self) -> None:
         """A look without accepting writes nothing down."""
-        address = self.panel.preview()
+        address = self.panel.preview_url()
         if not address:
             return
         before = Assignment.objects.count()
         try:
             page = Browser(settings.SITE_URL, self.asks(0)).get(address)
-        except Trouble as words:
+        except UnexpectedPage as words:
             self.scene.faults.append(f"Somebody who looks without accepting: {words}")
             return
-        is_quiet = page.form_with("start") is None and Assignment.objects.count() == before
-        self.scene.held(is_quiet, "somebody who looks without accepting can start nothing, and nothing is stored")
+        is_quiet = page.find_form("start") is None and Assignment.objects.count() == before
+        self.scene.record_check(
+            is_quiet, "somebody who looks without accepting can start nothing, and nothing is stored"
+        )
 
     def comes(self, person: Person) -> None:
-        self.scene.say(f"Person {person.number} of {len(self.scene.people)}: {person.role.label}")
+        self.scene.report_progress(f"Person {person.number} of {len(self.scene.people)}: {person.role.label}")
         try:
-            getattr(self, f"_who_{person.role.key}", self._who_finishes)(person)
-        except Trouble as words:
+            getattr(self, f"_play_{person.role.key}", self._play_finishes)(person)
+        except UnexpectedPage as words:
             person.note(str(words))
 
-    def _accepts(self, person: Person) -> Browser:
+    def _accept_task(self, person: Person) -> Browser:
         person.id = person.id or self.panel.person(person.number)
-        person.visit = self.panel.accepted(person.id)
-        return Browser(settings.SITE_URL, person.ask)
+        person.visit = self.panel.accept_task(person.id)
+        return Browser(settings.SITE_URL, person.send)
 
-    def _door(self, person: Person) -> tuple[Browser, Page]:
-        browser = self._accepts(person)
+    def _open_entry_page(self, person: Person) -> tuple[Browser, Page]:
+        browser = self._accept_task(person)
         page = browser.get(person.visit.address)
         person.told = page.heading
         return browser, page
 
-    def _begins(self, person: Person, button: str = "start") -> tuple[Browser, Page]:
+    def _start_work(self, person: Person, button: str = "start") -> tuple[Browser, Page]:
         """Through the door, with Start pressed; whoever is known is led to their page at once or asked to continue."""
-        browser, page = self._door(person)
-        form = page.form_with(button)
+        browser, page = self._open_entry_page(person)
+        form = page.find_form(button)
         if form is None:
-            raise Trouble(f"The door shows “{page.heading}” and no button to {button}.")
+            raise UnexpectedPage(f"The door shows “{page.heading}” and no button to {button}.")
         fields = {button: "1"} | ({"agree": "1"} if "agree" in form.names and button == "start" else {})
         page = browser.post(form.action, fields)
         person.told, person.way = page.heading, page.way_back
         return browser, page
 
-    def _works(self, person: Person, browser: Browser, page: Page, is_half: bool = False) -> Page:
+    def _answer_pages(self, person: Person, browser: Browser, page: Page, is_half: bool = False) -> Page:
         """Answers page after page: to the end, or half of them."""
         robot, until = None, None
-        for n in range(MOST_PAGES):
-            form = page.form_with("go")
+        for n in range(MAX_PAGES):
+            form = page.find_form("go")
             person.told, person.way = page.heading, page.way_back
             if form is None or n == until:
                 return page
@@ -81,36 +89,38 @@ class Visits:
             assignment = Assignment.objects.select_related("study", "recruitment", "batch").get(code=code)
             person.code = code
             if robot is None:
-                robot = self._robot(person, assignment)
-                until = max(1, len(standing_of(assignment).steps) // 2) if is_half else None
-            data = answers_on(standing_of(assignment), key, robot)
+                robot = self._make_robot(person, assignment)
+                until = max(1, len(page_state(assignment).steps) // 2) if is_half else None
+            data = robot_form_data(page_state(assignment), key, robot)
             if missing := sorted(set(data) - form.names):
-                raise Trouble(f"Page {key} has no field for {missing[0]}.")
+                raise UnexpectedPage(f"Page {key} has no field for {missing[0]}.")
             fields = dict(data.lists()) | {"go": "1"}
-            if person.role.key == "lost_reply" and self._is_last(assignment, key):
+            if person.role.key == "lost_reply" and self._is_last_page(assignment, key):
                 browser.post(form.action, fields, is_reply_lost=True)
             page = browser.post(form.action, fields)
             if page.url.split("?")[0].rstrip("/").endswith(f"/{key}"):
-                raise Trouble(f"Page {key} was sent and comes back: its answers were refused.")
-        raise Trouble("The study has no last page.")
+                raise UnexpectedPage(f"Page {key} was sent and comes back: its answers were refused.")
+        raise UnexpectedPage("The study has no last page.")
 
-    def _is_last(self, assignment: Assignment, key: str) -> bool:
-        return list(standing_of(assignment).steps)[-1] == key
+    def _is_last_page(self, assignment: Assignment, key: str) -> bool:
+        return list(page_state(assignment).steps)[-1] == key
 
-    def _robot(self, person: Person, assignment: Assignment) -> Judge:
-        robot = Judge(self._world, self._world.systems_of(assignment.batch_id), random.Random(self.rng.getrandbits(64)))
+    def _make_robot(self, person: Person, assignment: Assignment) -> PreferenceRobot:
+        robot = PreferenceRobot(
+            self._world, self._world.systems_by_exposure(assignment.batch_id), random.Random(self.rng.getrandbits(64))
+        )
         robot.is_screened_out = person.role.key == "screened_out"
         return robot
 
     @cached_property
     def _world(self) -> World:
-        return World(self.study, default_preferences(self.study), Crowd())
+        return World(self.study, default_preferences(self.study), CrowdSettings())
 
-    def _goes_back(self, person: Person, outcome: str) -> None:
+    def _return_to_panel(self, person: Person, outcome: str) -> None:
         """The person does what the last page says; where it names no way that counts, they return the task."""
-        self._is_as_promised(person, outcome)
-        if not (person.way.url or person.way.code) or (outcome != "complete" and not self._carries_a_word(person.way)):
-            self.panel.given_back(person.visit)
+        self._check_way_back(person, outcome)
+        if not (person.way.url or person.way.code) or (outcome != "complete" and not self._carries_outcome(person.way)):
+            self.panel.return_task(person.visit)
             if outcome == "complete":
                 person.note("Their last page shows no way back to the panel.")
             else:
@@ -121,15 +131,15 @@ class Visits:
         if refused := self.panel.sent(person.visit, person.way):
             person.note(refused)
 
-    def _carries_a_word(self, way: Way) -> bool:
+    def _carries_outcome(self, way: ShownWayBack) -> bool:
         return bool(way.code or way.fields or "?" in way.url)
 
-    def _is_as_promised(self, person: Person, outcome: str) -> None:
+    def _check_way_back(self, person: Person, outcome: str) -> None:
         """The page showed what the link's settings say for this outcome, and who did not complete does not go back as who did."""
         mine = Assignment.objects.filter(code=person.code).first()
         if mine is None:
             return
-        receipt, ids, shown = receipt_of(mine.code), ids_of(mine), person.way
+        receipt, ids, shown = receipt_of(mine.code), full_external_ids(mine), person.way
         promised, complete = (
             self.scene.channel.way_back(self.recruitment, one, ids, receipt) for one in (outcome, "complete")
         )
@@ -144,38 +154,38 @@ class Visits:
                 f"Who “{OUTCOMES[outcome]}” goes back exactly as those who completed: the panel cannot tell them apart."
             )
 
-    def _who_finishes(self, person: Person) -> None:
-        page = self._works(person, *self._begins(person))
+    def _play_finishes(self, person: Person) -> None:
+        page = self._answer_pages(person, *self._start_work(person))
         person.told = page.heading
-        self._goes_back(person, "complete")
+        self._return_to_panel(person, "complete")
 
-    def _who_unsent(self, person: Person) -> None:
-        self._works(person, *self._begins(person))
+    def _play_unsent(self, person: Person) -> None:
+        self._answer_pages(person, *self._start_work(person))
 
-    def _who_never_starts(self, person: Person) -> None:
-        self._accepts(person)
-        self.panel.run_out(person.visit)
+    def _play_never_starts(self, person: Person) -> None:
+        self._accept_task(person)
+        self.panel.expire_task(person.visit)
 
-    def _half(self, person: Person) -> None:
-        self._works(person, *self._begins(person), is_half=True)
+    def _answer_half(self, person: Person) -> None:
+        self._answer_pages(person, *self._start_work(person), is_half=True)
 
-    def _who_leaves(self, person: Person) -> None:
-        self._half(person)
-        self.panel.run_out(person.visit)
+    def _play_leaves(self, person: Person) -> None:
+        self._answer_half(person)
+        self.panel.expire_task(person.visit)
 
-    def _who_returns(self, person: Person) -> None:
-        self._half(person)
-        self.panel.given_back(person.visit)
+    def _play_returns(self, person: Person) -> None:
+        self._answer_half(person)
+        self.panel.return_task(person.visit)
 
-    def _who_retakes(self, person: Person) -> None:
-        self._half(person)
-        self.panel.given_back(person.visit)
+    def _play_retakes(self, person: Person) -> None:
+        self._answer_half(person)
+        self.panel.return_task(person.visit)
         before, first = person.code, person.visit
-        browser, page = self._door(person)
-        form = page.form_with("start")
+        browser, page = self._open_entry_page(person)
+        form = page.find_form("start")
         if form is None:
-            raise Trouble(f"Who accepts the task again is shown “{page.heading}” and cannot go on.")
-        page = self._works(
+            raise UnexpectedPage(f"Who accepts the task again is shown “{page.heading}” and cannot go on.")
+        page = self._answer_pages(
             person,
             browser,
             browser.post(form.action, {"start": "1"} | ({"agree": "1"} if "agree" in form.names else {})),
@@ -184,21 +194,21 @@ class Visits:
             person.note(
                 "Who accepted the task again was given another assignment: their first answers are not theirs any more."
             )
-        self._goes_back(person, "complete")
+        self._return_to_panel(person, "complete")
         if first.session != person.visit.session and self.panel.standing(first) not in ("returned", "working"):
             person.note("The task that they had returned does not stand as returned.")
 
-    def _who_screened_out(self, person: Person) -> None:
-        self._works(person, *self._begins(person))
-        self._goes_back(person, "screened_out")
+    def _play_screened_out(self, person: Person) -> None:
+        self._answer_pages(person, *self._start_work(person))
+        self._return_to_panel(person, "screened_out")
 
-    def _who_full(self, person: Person) -> None:
-        browser, page = self._begins(person)
-        if form := page.form_with("leave"):
+    def _play_full(self, person: Person) -> None:
+        browser, page = self._start_work(person)
+        if form := page.find_form("leave"):
             page = browser.post(form.action, form.hidden | {"leave": "1"})
             person.told, person.way = page.heading, page.way_back
-        self._goes_back(person, "full")
+        self._return_to_panel(person, "full")
 
-    def _who_declines(self, person: Person) -> None:
-        self._begins(person, button="decline")
-        self._goes_back(person, "no_consent")
+    def _play_declines(self, person: Person) -> None:
+        self._start_work(person, button="decline")
+        self._return_to_panel(person, "no_consent")

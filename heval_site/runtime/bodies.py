@@ -4,11 +4,11 @@ from django.core.exceptions import BadRequest
 from django.core.handlers.wsgi import LimitedStream
 
 
-class CutOff(BadRequest):
+class IncompleteBody(BadRequest):
     """The connection ended before all had come that was announced."""
 
 
-class Whole(LimitedStream):
+class CompleteBodyStream(LimitedStream):
     """Django takes what has come when the connection ended for all of it: a number that lost its last digit is another answer."""
 
     def read(self, size=-1, /):
@@ -18,6 +18,6 @@ class Whole(LimitedStream):
         while len(data) < wanted:
             more = super().read(wanted - len(data))
             if not more:
-                raise CutOff
+                raise IncompleteBody
             data += more
         return data

@@ -13,23 +13,23 @@ from django.conf import settings
 from studies import signals
 
 logger = logging.getLogger("heval.broker")
-QUIET_SECONDS = 60  # a broker that is down is told of once in this time
+WARNING_INTERVAL_SECONDS = 60  # a broker that is down is told of once in this time
 
 _wanted = threading.Event()
-_start = threading.Lock()
+_start_lock = threading.Lock()
 _thread: threading.Thread | None = None
 
 
-def connect() -> None:
+def connect_signals() -> None:
     """Have jobs that wait wake the workers, where a broker is set."""
     if settings.CELERY_BROKER_URL:
-        signals.jobs_waiting.connect(wake, dispatch_uid="heval_site.runtime.broker.wake")
+        signals.jobs_waiting.connect(wake_workers, dispatch_uid="heval_site.runtime.broker.wake_workers")
 
 
-def wake(**kwargs: object) -> None:
+def wake_workers(**kwargs: object) -> None:
     """Ask for one message. Returns at once, whatever the broker does."""
     global _thread
-    with _start:
+    with _start_lock:
         # A process that was forked has the variable but not the thread.
         if _thread is None or not _thread.is_alive():
             _thread = threading.Thread(target=_send_for_ever, name="heval-broker", daemon=True)
@@ -38,24 +38,24 @@ def wake(**kwargs: object) -> None:
 
 
 def _send_for_ever() -> None:
-    told_at = -QUIET_SECONDS
+    told_at = -WARNING_INTERVAL_SECONDS
     while True:
         _wanted.wait()
         _wanted.clear()
         try:
-            send()
+            send_wakeup()
         except Exception as error:
-            if time.monotonic() - told_at >= QUIET_SECONDS:
+            if time.monotonic() - told_at >= WARNING_INTERVAL_SECONDS:
                 told_at = time.monotonic()
                 logger.warning("The broker cannot be reached (%s); jobs wait for the next look.", type(error).__name__)
             time.sleep(1)
 
 
-def send() -> None:
+def send_wakeup() -> None:
     """One message for whichever worker is free. Raises when the broker cannot be reached."""
-    from heval_site.celery import look
+    from heval_site.celery import run_one_job
 
-    look.apply_async(retry=False, ignore_result=True, expires=60)
+    run_one_job.apply_async(retry=False, ignore_result=True, expires=60)
 
 
 def is_reachable(seconds: float = 3) -> bool:

@@ -16,11 +16,11 @@ from django.db import connection
 from studies.services import jobs
 
 from . import broker
-from .preparing import is_prepared
+from .preparing import is_migrated
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
 FREE_BYTES_FAILED, FREE_BYTES_WARNING = 200 * 2**20, 2 * 2**30
-CLOCK_SECONDS = 2.0
+CLOCK_TOLERANCE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ _checks: dict[str, Callable[[], Finding]] = {}
 _need_database: set[str] = set()
 
 
-def check(name: str, needs_database: bool = False):
+def register_check(name: str, needs_database: bool = False):
     def registered(function):
         _checks[name] = function
         if needs_database:
@@ -55,7 +55,7 @@ def check(name: str, needs_database: bool = False):
     return registered
 
 
-def examine() -> Iterator[Result]:
+def run_all_checks() -> Iterator[Result]:
     """Every check's result, one after the other."""
     has_database = True
     for name, function in _checks.items():
@@ -87,7 +87,7 @@ FIXES = {
 }
 
 
-@check("settings")
+@register_check("settings")
 def _settings() -> Finding:
     """Django's own deployment checks are silent."""
     from django.core.checks import WARNING as LEVEL
@@ -108,7 +108,7 @@ def _settings() -> Finding:
     return Finding(OK, "embedded: SQLite in HEVAL_HOME" if settings.EMBEDDED else "deployed")
 
 
-@check("secrets")
+@register_check("secrets")
 def _secrets() -> Finding:
     """Both keys are long and differ; the embedded files, and their folder, are the owner's alone. (A key that is not stops the start.)"""
     if settings.EMBEDDED and os.name == "posix" and (found := _open_to_others(settings.HEVAL_HOME)):
@@ -130,7 +130,7 @@ def _open_to_others(home: Path) -> dict[Path, int]:
     return {path: mode for path, mode in modes.items() if mode & 0o077}
 
 
-@check("site address")
+@register_check("site address")
 def _site_address() -> Finding:
     """Annotators' links are credentials: they go over HTTPS, to a host that is answered for."""
     from urllib.parse import urlsplit
@@ -147,7 +147,7 @@ def _site_address() -> Finding:
     return Finding(OK, settings.SITE_URL)
 
 
-@check("database")
+@register_check("database")
 def _database() -> Finding:
     """It answers, and is of a version that is supported."""
     with connection.cursor() as cursor:
@@ -162,7 +162,7 @@ def _database() -> Finding:
     return Finding(OK, f"{words}: good for about ten annotators at once; PostgreSQL for more")
 
 
-@check("durability", needs_database=True)
+@register_check("durability", needs_database=True)
 def _durability() -> Finding:
     """An answer that was acknowledged survives a power cut."""
     wanted = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
@@ -195,13 +195,13 @@ def _durability() -> Finding:
     return Finding(OK, words)
 
 
-@check("migrations", needs_database=True)
+@register_check("migrations", needs_database=True)
 def _migrations() -> Finding:
     """All are applied."""
-    return Finding(OK, "all applied") if is_prepared() else Finding(FAILED, "some are not applied", FIXES["migrations"])
+    return Finding(OK, "all applied") if is_migrated() else Finding(FAILED, "some are not applied", FIXES["migrations"])
 
 
-@check("cache", needs_database=True)
+@register_check("cache", needs_database=True)
 def _cache() -> Finding:
     """It keeps what it is told, for all processes: limits are counted in it."""
     key, value = "heval:doctor", time.time_ns()
@@ -216,7 +216,7 @@ def _cache() -> Finding:
     return Finding(OK, backend)
 
 
-@check("broker")
+@register_check("broker")
 def _broker() -> Finding:
     """It can be reached, where one is set. Jobs run without it, some seconds later."""
     if not settings.CELERY_BROKER_URL:
@@ -228,10 +228,10 @@ def _broker() -> Finding:
     )
 
 
-@check("runner", needs_database=True)
+@register_check("runner", needs_database=True)
 def _runner() -> Finding:
     """Somebody runs jobs and sweeps expired places."""
-    standing = jobs.standing()
+    standing = jobs.job_counts()
     words = ", ".join(f"{n} {name}" for name, n in standing.items())
     if not jobs.is_runner_alive():
         fix = "Start heval up, heval worker, or the worker and beat of compose.yaml."
@@ -241,24 +241,24 @@ def _runner() -> Finding:
     return Finding(OK, words)
 
 
-@check("panels", needs_database=True)
+@register_check("panels", needs_database=True)
 def _panels() -> Finding:
     """Nothing at the panels whose tokens are kept asks for a person, and no link keeps ids beyond their day."""
     from annotators.pay import keeping
-    from annotators.recruitment.panels.alerts import alerts
-    from annotators.recruitment.panels.sync import watched
+    from annotators.recruitment.panels.alerts import find_alerts
+    from annotators.recruitment.panels.sync import recruitments_to_sync
 
-    asked = list(watched())
-    found = [(one, alert) for one in asked for alert in alerts(one)]
-    others = keeping.links().exclude(pk__in=[one.pk for one in asked]).order_by("pk")
-    found += [(one, alert) for one in others for alert in keeping.alerts_of(one)]
+    asked = list(recruitments_to_sync())
+    found = [(one, alert) for one in asked for alert in find_alerts(one)]
+    others = keeping.links_retaining_ids().exclude(pk__in=[one.pk for one in asked]).order_by("pk")
+    found += [(one, alert) for one in others for alert in keeping.retention_alerts(one)]
     if found:
         words = "; ".join(f"{one}: {alert.words}" for one, alert in found)
         return Finding(WARNING, words, "Open the pages of the panel and of pay: they say what to do.")
     return Finding(OK, "nothing stands out")
 
 
-@check("media")
+@register_check("media")
 def _media() -> Finding:
     """Uploaded images can be stored."""
     import tempfile
@@ -271,7 +271,7 @@ def _media() -> Finding:
 FIXES["media"] = "Make the folder MEDIA_ROOT and let the user of this process write there (heval prepare makes it)."
 
 
-@check("disk")
+@register_check("disk")
 def _disk() -> Finding:
     """There is room."""
     folder = next(path for path in (settings.MEDIA_ROOT, *settings.MEDIA_ROOT.parents) if path.exists())
@@ -284,7 +284,7 @@ def _disk() -> Finding:
     return Finding(OK, words)
 
 
-@check("clock", needs_database=True)
+@register_check("clock", needs_database=True)
 def _clock() -> Finding:
     """The clocks of database and host agree. Deadlines follow the database's."""
     with connection.cursor() as cursor:
@@ -297,12 +297,12 @@ def _clock() -> Finding:
     words = (
         f"the database is {abs(difference):.2f} s {'ahead of' if difference > 0 else 'behind'} {socket.gethostname()}"
     )
-    if abs(difference) > CLOCK_SECONDS:
+    if abs(difference) > CLOCK_TOLERANCE_SECONDS:
         return Finding(FAILED, words, "Let both machines keep time by NTP.")
     return Finding(OK, words)
 
 
-@check("time zone", needs_database=True)
+@register_check("time zone", needs_database=True)
 def _time_zone() -> Finding:
     """Times are stored with their zone."""
     if not settings.USE_TZ:
@@ -312,7 +312,7 @@ def _time_zone() -> Finding:
     return Finding(OK, f"{settings.TIME_ZONE}, stored with their zone")
 
 
-@check("static files")
+@register_check("static files")
 def _static() -> Finding:
     """The style sheet is found."""
     from django.contrib.staticfiles import finders

@@ -7,7 +7,16 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-WORDS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+BOOLEAN_WORDS = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # It stands in a header among other words: nothing but a scheme, a host and a port may be there.
 ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", re.ASCII)
@@ -32,7 +41,7 @@ def boolean(name: str, default: bool) -> bool:
     if not value:
         return default
     try:
-        return WORDS[value.lower()]
+        return BOOLEAN_WORDS[value.lower()]
     except KeyError:
         raise ImproperlyConfigured(f"{name} must be true or false, not {value!r}.") from None
 
@@ -46,11 +55,11 @@ def integer(name: str, default: int, minimum: int = 0, maximum: int = 2**31) -> 
     return int(value)
 
 
-def words(name: str, default: str = "") -> list[str]:
+def text_list(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
 
-def one_of(name: str, default: str, *allowed: str) -> str:
+def choice(name: str, default: str, *allowed: str) -> str:
     value = text(name, default)
     if value not in allowed:
         raise ImproperlyConfigured(f"{name} must be {' or '.join(allowed)}, not {value!r}.")
@@ -67,14 +76,14 @@ def secret(name: str, default: str = "", length: int = 50) -> str:
     return value
 
 
-def address(name: str, default: str = "") -> str:
+def site_origin(name: str, default: str = "") -> str:
     """An origin such as https://eval.example.org: http is for this machine alone."""
     value = text(name, default).rstrip("/")
     if not _is_origin(value):
         raise ImproperlyConfigured(
             f"{name} must be the address that annotators use, such as https://eval.example.org, not {value!r}."
         )
-    if not _is_private(value):
+    if not _is_https_or_local(value):
         raise ImproperlyConfigured(
             f"{name} must begin with https://, not {value!r}: annotators' links are credentials."
         )
@@ -83,14 +92,14 @@ def address(name: str, default: str = "") -> str:
 
 def origins(name: str) -> list[str]:
     """Origins of other sites, with commas between: https, or http on this machine."""
-    values = [value.rstrip("/") for value in words(name)]
+    values = [value.rstrip("/") for value in text_list(name)]
     for value in values:
-        if not _is_origin(value) or not _is_private(value) or not ORIGIN.fullmatch(value):
+        if not _is_origin(value) or not _is_https_or_local(value) or not ORIGIN.fullmatch(value):
             raise ImproperlyConfigured(f"{name} must name origins such as https://tasks.example.org, not {value!r}.")
     return values
 
 
-def _is_private(value: str) -> bool:
+def _is_https_or_local(value: str) -> bool:
     return value.startswith("https://") or urlsplit(value).hostname in LOOPBACK
 
 
@@ -105,7 +114,7 @@ def _is_origin(value: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and is_bare
 
 
-def service(name: str, default: str) -> str:
+def service_origin(name: str, default: str) -> str:
     """The origin of a service of somebody else: its own, or a stand-in on this machine. Secrets are sent there."""
     value = text(name, default).rstrip("/")
     if value != default and not re.fullmatch(r"http://(127\.0\.0\.1|localhost|\[::1\]):[0-9]{1,5}", value, re.ASCII):

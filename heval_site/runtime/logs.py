@@ -15,18 +15,18 @@ PASSWORD = re.compile(r"(\b\w{1,30}://[^\s:/@]*):[^\s@]{1,500}@")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """Without the codes of assignments and recruitments, without query strings, without passwords in addresses."""
     text = PASSWORD.sub(r"\1:***@", text)
     return QUERY.sub(r"\1", CODE.sub(r"/\1/***", text))
 
 
-def one_line(text: str) -> str:
+def escape_controls(text: str) -> str:
     """With every character that moves a terminal, or ends a line, written out."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-class Plain(logging.Formatter):
+class PlainFormatter(logging.Formatter):
     """For people: a traceback keeps its lines."""
 
     converter = time.gmtime
@@ -36,17 +36,17 @@ class Plain(logging.Formatter):
         self.default_msec_format = "%s.%03dZ"
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = one_line(record.message)
+        record.message = escape_controls(record.message)
         return super().formatMessage(record)
 
     def formatException(self, ei) -> str:
-        return "\n".join(map(one_line, super().formatException(ei).split("\n")))
+        return "\n".join(map(escape_controls, super().formatException(ei).split("\n")))
 
     def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record))
+        return redact(super().format(record))
 
 
-class Json(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """For programs: everything of an event in one line."""
 
     converter = time.gmtime
@@ -56,17 +56,17 @@ class Json(logging.Formatter):
             "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}Z",
             "level": record.levelname,
             "logger": record.name,
-            "message": redacted(record.getMessage()),
+            "message": redact(record.getMessage()),
         }
         if record.exc_info:
-            event["exception"] = redacted(self.formatException(record.exc_info))
+            event["exception"] = redact(self.formatException(record.exc_info))
         return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(event, ensure_ascii=False))
 
 
-FORMATS = {"plain": Plain, "json": Json}
+FORMATS = {"plain": PlainFormatter, "json": JsonFormatter}
 
 
-def configuration(style: str) -> dict:
+def logging_config(style: str) -> dict:
     """For ``logging.config.dictConfig``: Django, jobs and Celery, to standard error."""
     return {
         "version": 1,

@@ -8,11 +8,11 @@ from typing import Any, Self
 import psycopg
 from psycopg.adapt import Loader
 
-QUIET_SECONDS = 1.0
-STILL_THERE = ""
+CHECK_INTERVAL_SECONDS = 1.0
+LIVENESS_QUERY = ""
 
 
-class Moments(Loader):
+class TimestampLoader(Loader):
     """Moments as Django wants them, by Python's own reader: Django's takes them apart by a regular expression.
 
     Django asks a reader for its time zone, and sees to it that sessions are in this one.
@@ -27,7 +27,7 @@ class Moments(Loader):
             raise psycopg.DataError(f"Python knows no such moment: {str(data, 'utf-8', 'replace')}") from None
 
 
-class Connection(psycopg.Connection[Any]):
+class PooledConnection(psycopg.Connection[Any]):
     """The pool asks each connection that it hands out for an answer, by an empty statement: a round trip with each request.
 
     A server that ended a connection has closed its end, which the socket tells without one. A server that vanished without
@@ -35,24 +35,24 @@ class Connection(psycopg.Connection[Any]):
     has something to tell, is asked all the same.
     """
 
-    asked = -QUIET_SECONDS
+    asked = -CHECK_INTERVAL_SECONDS
 
     @classmethod
     def connect(cls, *args: Any, **kwargs: Any) -> Self:
         made = super().connect(*args, **kwargs)
-        made.adapters.register_loader("timestamptz", Moments)
+        made.adapters.register_loader("timestamptz", TimestampLoader)
         return made
 
     def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
-        if query == STILL_THERE:
+        if query == LIVENESS_QUERY:
             now, before = monotonic(), self.asked
             self.asked = now
-            if now - before < QUIET_SECONDS and not _tells(self.fileno()):
+            if now - before < CHECK_INTERVAL_SECONDS and not _has_input(self.fileno()):
                 return None
         return super().execute(query, *args, **kwargs)
 
 
-def _tells(descriptor: int) -> bool:
+def _has_input(descriptor: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))

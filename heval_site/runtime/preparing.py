@@ -9,41 +9,43 @@ from django.core.checks import Error
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
-LOCK = 0x6865766C  # of our own among PostgreSQL's advisory locks: two containers that start at once migrate in turn
+ADVISORY_LOCK_ID = (
+    0x6865766C  # of our own among PostgreSQL's advisory locks: two containers that start at once migrate in turn
+)
 
 
-TOO_OLD = (
+TOO_OLD_MESSAGE = (
     "This database was made by a version before 0.1.0, and was not upgraded to the last of them. Check out the commit be16bda of heval, run "
     "“heval prepare” there, then run this version again."
 )
 
 
-def prepare(verbosity: int = 0) -> None:
+def prepare_site(verbosity: int = 0) -> None:
     """Apply the migrations and make the cache table and the media folder. Raises CommandError for a database that is too old."""
     settings.MEDIA_ROOT.mkdir(parents=True, exist_ok=True)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+            cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK_ID])
     try:
         # Django's own migrate takes half a second to find that there is nothing to do.
-        if is_too_old():
-            raise CommandError(TOO_OLD)
-        if verbosity or not is_prepared():
+        if is_database_too_old():
+            raise CommandError(TOO_OLD_MESSAGE)
+        if verbosity or not is_migrated():
             call_command("migrate", interactive=False, verbosity=verbosity)
         call_command("createcachetable", verbosity=verbosity)
     finally:
         connection.close()  # and with it the lock
 
 
-def is_prepared() -> bool:
+def is_migrated() -> bool:
     """Whether every migration is applied."""
     from django.db.migrations.executor import MigrationExecutor
 
     executor = MigrationExecutor(connection)
-    return not is_too_old() and not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return not is_database_too_old() and not executor.migration_plan(executor.loader.graph.leaf_nodes())
 
 
-def is_too_old() -> bool:
+def is_database_too_old() -> bool:
     """Whether some of the migrations were applied that a later one replaces, and some of them were not."""
     from django.db.migrations.loader import MigrationLoader
 
@@ -52,21 +54,21 @@ def is_too_old() -> bool:
     return any(any(applied) and not all(applied) for applied in found)
 
 
-def check_age(app_configs, databases, **options):
+def check_database_age(app_configs, databases, **options):
     """Asked by ``migrate``, which would fail in words for nobody."""
-    return [Error(TOO_OLD)] if databases and is_too_old() else []
+    return [Error(TOO_OLD_MESSAGE)] if databases and is_database_too_old() else []
 
 
-def take_place():
+def claim_home_and_port():
     """The lock of this home, once it is known that the address is free too. Ends the process with a reason otherwise.
 
     Before anything is made: a password that only a server tells, which then cannot start, would be lost.
     """
     from . import supervisor
 
-    lock = supervisor.hold(settings.HEVAL_HOME) if settings.EMBEDDED else None
+    lock = supervisor.acquire_home_lock(settings.HEVAL_HOME) if settings.EMBEDDED else None
     if settings.EMBEDDED and lock is None:
-        supervisor.say(
+        supervisor.print_to_stderr(
             f"another `heval up` serves {settings.HEVAL_HOME}. End it first, or set HEVAL_HOME and PORT to start a second one."
         )
         sys.exit(1)
@@ -75,7 +77,7 @@ def take_place():
         socket.create_server((settings.LISTEN, settings.PORT), family=family).close()
     except OSError as error:
         why = str(error.strerror).partition(" (")[0]  # the address stands there again
-        supervisor.say(
+        supervisor.print_to_stderr(
             f"port {settings.PORT} of {settings.LISTEN} cannot be had: {why}. Set PORT to another one, such as "
             f"PORT={settings.PORT % 65535 + 1}."
         )
@@ -105,13 +107,13 @@ def serve(lock, announcement: str = "") -> None:
         return run
 
     children = [
-        supervisor.Child("The web server", child(_serve_pages)),
+        supervisor.Child("The web server", child(_run_gunicorn)),
         supervisor.Child("The runner of jobs", child(lambda: call_command("worker"))),
     ]
     sys.exit(supervisor.supervise(children))
 
 
-def _serve_pages() -> None:
+def _run_gunicorn() -> None:
     from gunicorn.app.wsgiapp import run
 
     sys.argv = ["gunicorn", "-c", "python:heval_site.server", "heval_site.wsgi:application"]

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from studies.services.wish import Wish
+from studies.services.wish import SignalFlag
 
 GRACE_SECONDS = 25
-LOOK_SECONDS = 0.5
-TOO_OFTEN = 5
-WITHIN_SECONDS = 60
+POLL_SECONDS = 0.5
+MAX_DEATHS = 5
+DEATH_WINDOW_SECONDS = 60
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _forking = multiprocessing.get_context("fork")
@@ -33,7 +33,7 @@ class Child:
     def __init__(self, name: str, run: Callable[[], object]):
         self.name = name
         self.run = run
-        self.deaths: deque[float] = deque(maxlen=TOO_OFTEN)
+        self.deaths: deque[float] = deque(maxlen=MAX_DEATHS)
         self.process: multiprocessing.process.BaseProcess | None = None
 
     def start(self) -> None:
@@ -51,56 +51,56 @@ class Child:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self.run()
 
-    def dies_too_often(self) -> bool:
+    def record_death(self) -> bool:
         self.deaths.append(time.monotonic())
-        return len(self.deaths) == TOO_OFTEN and self.deaths[-1] - self.deaths[0] < WITHIN_SECONDS
+        return len(self.deaths) == MAX_DEATHS and self.deaths[-1] - self.deaths[0] < DEATH_WINDOW_SECONDS
 
 
-def say(*words: str) -> None:
+def print_to_stderr(*words: str) -> None:
     print("heval:", *words, file=sys.stderr, flush=True)
 
 
 def supervise(children: list[Child]) -> int:
     """Run the children until a signal comes or one of them will not live. Gives the exit code."""
-    asked = Wish()
+    asked = SignalFlag()
     for number in SIGNALS:
         signal.signal(number, lambda *_: asked.set())
     for child in children:
         child.start()
     os.environ.pop("HEVAL_ANNOUNCE", None)  # said once, not again by a child that is started again
     code = 0
-    while not asked.wait(LOOK_SECONDS):
+    while not asked.wait(POLL_SECONDS):
         for child in children:
             if child.process.is_alive():
                 continue
-            if child.dies_too_often():
-                say(
-                    f"{child.name} ended {TOO_OFTEN} times within a minute, last with code {child.process.exitcode}. Ending."
+            if child.record_death():
+                print_to_stderr(
+                    f"{child.name} ended {MAX_DEATHS} times within a minute, last with code {child.process.exitcode}. Ending."
                 )
                 asked.set()
                 code = 1
                 break
-            say(f"{child.name} ended with code {child.process.exitcode}; starting it again.")
+            print_to_stderr(f"{child.name} ended with code {child.process.exitcode}; starting it again.")
             child.start()
-    _end(children)
+    _terminate_children(children)
     return code
 
 
-def _end(children: list[Child]) -> None:
+def _terminate_children(children: list[Child]) -> None:
     for child in children:
         child.process.terminate()
     deadline = time.monotonic() + GRACE_SECONDS
     for child in children:
         child.process.join(max(0.1, deadline - time.monotonic()))
         if child.process.is_alive():
-            say(f"{child.name} did not end in time and was killed.")
+            print_to_stderr(f"{child.name} did not end in time and was killed.")
             # Its session: gunicorn's workers too.
             with suppress(ProcessLookupError):
                 os.killpg(child.process.pid, signal.SIGKILL)
             child.process.join()
 
 
-def hold(home: Path):
+def acquire_home_lock(home: Path):
     """The lock of this home, held as long as the process lives. None where another `heval up` has it."""
     file = (home / "up.lock").open("a")
     try:

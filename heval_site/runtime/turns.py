@@ -8,37 +8,37 @@ waited for without sleeping. What a slow connection needs, to send its form and 
 from io import BytesIO
 from threading import Lock
 
-PATHS = ("/p/", "/e/")
+ANNOTATOR_PATHS = ("/p/", "/e/")
 # Whoever waited so long goes on without: the turn saves time, and holds nothing together.
-PATIENCE_SECONDS = 1.0
+LOCK_TIMEOUT_SECONDS = 1.0
 # Forms of annotators are far smaller. What is larger is read where it is needed.
-FORM_BYTES = 1_000_000
+MAX_FORM_BYTES = 1_000_000
 
 
-class Turns:
+class RequestLockMiddleware:
     """A WSGI application that lets one request of annotators at a time into another."""
 
-    def __init__(self, application, patience: float = PATIENCE_SECONDS):
-        self.application, self.patience = application, patience
-        self.turn = Lock()
+    def __init__(self, application, timeout: float = LOCK_TIMEOUT_SECONDS):
+        self.application, self.timeout = application, timeout
+        self.lock = Lock()
 
     def __call__(self, environ, start_response):
-        if not environ["PATH_INFO"].startswith(PATHS) or not _has_arrived(environ):
+        if not environ["PATH_INFO"].startswith(ANNOTATOR_PATHS) or not _buffer_body(environ):
             return self.application(environ, start_response)
-        has_turn = self.turn.acquire(timeout=self.patience)
+        has_turn = self.lock.acquire(timeout=self.timeout)
         try:
             return self.application(environ, start_response)
         finally:
             if has_turn:
-                self.turn.release()
+                self.lock.release()
 
 
-def _has_arrived(environ) -> bool:
+def _buffer_body(environ) -> bool:
     """Read the form, however slowly it comes. False where it is too large for that, or does not say how large it is."""
     if environ.get("HTTP_TRANSFER_ENCODING"):
         return False
     length = environ.get("CONTENT_LENGTH") or "0"
-    if not length.isdecimal() or int(length) > FORM_BYTES:
+    if not length.isdecimal() or int(length) > MAX_FORM_BYTES:
         return False
     environ["wsgi.input"] = BytesIO(environ["wsgi.input"].read(int(length)))
     return True

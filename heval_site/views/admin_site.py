@@ -1,7 +1,7 @@
 from django.contrib import admin
 
 # In this order.
-NAMES = {
+DISPLAY_NAMES = {
     "studies": "Studies",
     "annotators": "Annotators",
     "analysis": "Analyses",
@@ -21,8 +21,8 @@ class HevalAdminSite(admin.AdminSite):
         """What a researcher comes for first, under names that say what it is."""
         found = {app["app_label"]: app for app in super().get_app_list(request, app_label)}
         for app in found.values():
-            app["name"] = NAMES.get(app["app_label"], app["name"])
+            app["name"] = DISPLAY_NAMES.get(app["app_label"], app["name"])
             app["models"].sort(key=lambda model: model["object_name"] != "Study")
             for model in app["models"]:
-                model["name"] = NAMES.get(model["object_name"], model["name"])
-        return [found.pop(label) for label in NAMES if label in found] + list(found.values())
+                model["name"] = DISPLAY_NAMES.get(model["object_name"], model["name"])
+        return [found.pop(label) for label in DISPLAY_NAMES if label in found] + list(found.values())

@@ -22,9 +22,9 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
-from studies.stimuli.markdown import rendered
+from studies.stimuli.markdown import render_markdown
 
-FOLDER = settings.DATA / "templates" / "docs"
+DOCS_FOLDER = settings.DATA / "templates" / "docs"
 INDEX = "index"
 PARTS = {"tutorial": "Tutorial", "how-to": "How to", "reference": "Reference", "explanation": "Explanation"}
 LINK = re.compile(r"\]\(([^)\s]+\.md)(#[\w-]+)?\)")
@@ -48,21 +48,21 @@ class Page:
 
     @property
     def url(self) -> str:
-        return address(self.name)
+        return page_url(self.name)
 
 
-def address(name: str) -> str:
+def page_url(name: str) -> str:
     return reverse("docs") if name == INDEX else reverse("docs-page", args=[name])
 
 
-def read_pages(folder: Path = FOLDER) -> dict[str, Page]:
+def read_pages(folder: Path = DOCS_FOLDER) -> dict[str, Page]:
     """All pages by name, in the order in which the index links to them; those that it does not name come last."""
     found = {}
     for path in sorted(folder.rglob("*.md")):
         name = path.relative_to(folder).with_suffix("").as_posix()
         text = path.read_text(encoding="utf-8")
         found[name] = Page(name, _title(name, text), text)
-    order = links_of(found[INDEX]) if INDEX in found else []
+    order = linked_names(found[INDEX]) if INDEX in found else []
     listed = {name: number for number, name in reversed(list(enumerate(order)))}
     names = sorted(found, key=lambda name: (name != INDEX, listed.get(name, len(order)), name))
     return {name: found[name] for name in names}
@@ -73,33 +73,33 @@ def _title(name: str, text: str) -> str:
     return first.removeprefix("# ").strip() if first.startswith("# ") else name.rpartition("/")[2].replace("-", " ")
 
 
-def links_of(page: Page) -> list[str]:
+def linked_names(page: Page) -> list[str]:
     """The names of the pages that a page links to, as they stand, whether they exist or not."""
-    return [target(page.name, link) for link, _ in LINK.findall(page.text)]
+    return [resolve_link(page.name, link) for link, _ in LINK.findall(page.text)]
 
 
-def target(name: str, link: str) -> str:
+def resolve_link(name: str, link: str) -> str:
     """The name of the page that a link on the page ``name`` means."""
     return normpath(join(dirname(name), link)).removesuffix(".md")
 
 
-def html_of(page: Page) -> SafeString:
+def render_html(page: Page) -> SafeString:
     """The page's text as HTML: links to pages, headings that can be linked to, wide parts that scroll by themselves."""
 
     def linked(found: re.Match) -> str:
-        return f'href="{address(target(page.name, found[1]))}{found[2] or ""}"'
+        return f'href="{page_url(resolve_link(page.name, found[1]))}{found[2] or ""}"'
 
     taken: set[str] = set()
 
     def anchored(found: re.Match) -> str:
-        anchor = _free(slugify(unescape(re.sub(r"<[^>]+>", "", found[2]))) or "part", taken)
+        anchor = _unused_anchor(slugify(unescape(re.sub(r"<[^>]+>", "", found[2]))) or "part", taken)
         return f'<h{found[1]} id="{anchor}">{found[2]}</h{found[1]}>'
 
     # The renderer shows no images, for researchers write with it too; ours stand alone on their line.
     pictures = _PICTURE.findall(page.text)
     place = count()
     text = _PICTURE.sub(lambda _: f"picture-{next(place)}-stands-here", page.text)
-    html = _HREF.sub(linked, rendered(text, has_own_links=True))
+    html = _HREF.sub(linked, render_markdown(text, allows_site_links=True))
     for number, (words, name) in enumerate(pictures):
         picture = f'<img class="picture" src="{static(name)}" alt="{escape(words)}" loading="lazy">'
         html = html.replace(f"picture-{number}-stands-here", picture)
@@ -107,17 +107,17 @@ def html_of(page: Page) -> SafeString:
     html = _HEADING.sub(anchored, html).replace("<th></th>", "<td></td>")
     # What scrolls must be reached by the keyboard, and said to be something.
     numbers = count(1)
-    html = _WIDE.sub(lambda found: _scrolled(found[0], next(numbers)), html)
+    html = _WIDE.sub(lambda found: _scrollable(found[0], next(numbers)), html)
     return mark_safe(html)  # noqa: S308 - the project's own text, by the one renderer, with our own marks put in
 
 
-def _free(anchor: str, taken: set[str]) -> str:
+def _unused_anchor(anchor: str, taken: set[str]) -> str:
     free = next(name for n in count(1) if (name := anchor if n == 1 else f"{anchor}-{n}") not in taken)
     taken.add(free)
     return free
 
 
-def _scrolled(html: str, number: int) -> str:
+def _scrollable(html: str, number: int) -> str:
     what = "Table" if html.startswith("<table") else "Code"
     return f'<div class="scrolled" role="region" tabindex="0" aria-label="{what} {number}">{html}</div>'
 
@@ -127,31 +127,31 @@ def navigation(pages: Mapping[str, Page]) -> list[tuple[str, list[Page]]]:
     return [(words, [page for page in pages.values() if page.part == part]) for part, words in PARTS.items()]
 
 
-def _whole_page(name: str) -> str | None:
+def _render_page(name: str) -> str | None:
     pages = read_pages()
     page = pages.get(name)
     if page is None:
         return None
-    context = {"page": page, "html": html_of(page), "parts": navigation(pages), "index": pages.get(INDEX)}
+    context = {"page": page, "html": render_html(page), "parts": navigation(pages), "index": pages.get(INDEX)}
     return render_to_string("docs/_page.html", context)
 
 
 @cache
-def _names() -> frozenset[str]:
+def _page_names() -> frozenset[str]:
     return frozenset(read_pages())
 
 
 @cache
-def _kept(name: str) -> str | None:
+def _cached_page(name: str) -> str | None:
     # The files of an installation do not change under a process. Names that are no page are not remembered.
-    return _whole_page(name)
+    return _render_page(name)
 
 
 @require_safe
-def show(request, name: str = INDEX):
+def docs_page(request, name: str = INDEX):
     """One page of the documentation."""
-    is_kept = not settings.DEBUG and name in _names()
-    html = _kept(name) if is_kept else _whole_page(name) if settings.DEBUG else None
+    is_kept = not settings.DEBUG and name in _page_names()
+    html = _cached_page(name) if is_kept else _render_page(name) if settings.DEBUG else None
     if html is None:
         raise Http404
     return HttpResponse(html, headers={"Cache-Control": "public, max-age=300"})

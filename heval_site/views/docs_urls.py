@@ -3,6 +3,6 @@ from django.urls import path
 from . import docs
 
 urlpatterns = [
-    path("", docs.show, name="docs"),
-    path("<path:name>/", docs.show, name="docs-page"),
+    path("", docs.docs_page, name="docs"),
+    path("<path:name>/", docs.docs_page, name="docs-page"),
 ]

@@ -7,7 +7,7 @@ from django.db import connection
 from django.http import HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from heval_site.runtime.preparing import is_prepared
+from heval_site.runtime.preparing import is_migrated
 from studies.services import jobs
 
 logger = logging.getLogger("heval.health")
@@ -56,7 +56,7 @@ _was_prepared = False
 
 def _migrations() -> bool:
     global _was_prepared
-    _was_prepared = _was_prepared or is_prepared()
+    _was_prepared = _was_prepared or is_migrated()
     return _was_prepared
 
 

@@ -10,14 +10,14 @@ from ..models import Study
 CODE_SHOWN = 8  # characters of an assignment's code, so that people may speak of it
 
 
-def may(request, action: Action, study_id: int | None = None) -> bool:
+def is_request_allowed(request, action: Action, study_id: int | None = None) -> bool:
     """``access.allowed`` for whoever sent the request; their roles are read once a request."""
     if not hasattr(request, "_study_roles"):
         request._study_roles = access.roles_of(request.user)
-    return access.allowed(request.user, action, study_id, request._study_roles)
+    return access.is_allowed(request.user, action, study_id, request._study_roles)
 
 
-def changed_in(form, formsets=()) -> list[str]:
+def changed_fields(form, formsets=()) -> list[str]:
     """The columns and the kinds of rows in which a page that was sent differs from what it showed."""
     rows = {str(formset.model._meta.verbose_name_plural) for formset in formsets if formset.has_changed()}
     return sorted({*form.changed_data} | rows)
@@ -28,13 +28,13 @@ def row_id(value: str) -> int | None:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
 
 
-def by_code(term: str, column: str) -> Q:
+def assignment_code_q(term: str, column: str) -> Q:
     """Rows whose assignment is meant: by as much of its code as lists show, or by the whole code of who has it."""
     # The code is an annotator's credential: any other part of it that finds a row would tell it letter by letter.
     return Q(**{f"{column}__startswith" if len(term) <= CODE_SHOWN else column: term})
 
 
-class OfferedFilters(admin.ModelAdmin):
+class RestrictedLookupAdmin(admin.ModelAdmin):
     """A list is filtered by what it offers: any other column that an address names is refused, whatever is asked of it."""
 
     def lookup_allowed(self, lookup, value, request):
@@ -44,7 +44,7 @@ class OfferedFilters(admin.ModelAdmin):
         return lookup in names and "\0" not in value  # which PostgreSQL would not even compare
 
 
-class Scoped(OfferedFilters):
+class StudyScopedAdmin(RestrictedLookupAdmin):
     """A ModelAdmin for rows that belong to a study. Rows of a design may be changed in a draft alone."""
 
     action = Action.EDIT
@@ -52,13 +52,15 @@ class Scoped(OfferedFilters):
     change_list_template = "admin/studies/list.html"
 
     def get_queryset(self, request):
-        return access.visible(request.user, super().get_queryset(request))
+        return access.filter_allowed(request.user, super().get_queryset(request))
 
     def listed_study(self, request) -> Study | None:
         """The study whose rows alone a list shows, where its address names one."""
         if not hasattr(request, "_listed_study"):
             pk = row_id(request.GET.get("study", ""))
-            request._listed_study = access.visible(request.user, Study.objects.filter(pk=pk)).first() if pk else None
+            request._listed_study = (
+                access.filter_allowed(request.user, Study.objects.filter(pk=pk)).first() if pk else None
+            )
         return request._listed_study
 
     def get_list_display(self, request):
@@ -83,22 +85,26 @@ class Scoped(OfferedFilters):
         return is_researcher(request.user)
 
     def has_view_permission(self, request, obj=None):
-        return is_researcher(request.user) if obj is None else may(request, Action.LOOK, access.study_of(obj).pk)
+        return (
+            is_researcher(request.user)
+            if obj is None
+            else is_request_allowed(request, Action.VIEW, access.study_of(obj).pk)
+        )
 
     def has_add_permission(self, request):
         return False
 
     def has_change_permission(self, request, obj=None):
         if obj is None:
-            return may(request, self.action)
+            return is_request_allowed(request, self.action)
         study = access.study_of(obj)
-        return may(request, self.action, study.pk) and (study.is_draft or not self.is_design)
+        return is_request_allowed(request, self.action, study.pk) and (study.is_draft or not self.is_design)
 
     def has_delete_permission(self, request, obj=None):
         return obj is not None and self.has_change_permission(request, obj)
 
 
-class ReadOnly(Scoped):
+class ReadOnlyAdmin(StudyScopedAdmin):
     """A record: it is looked at, never changed here."""
 
     def has_change_permission(self, request, obj=None):
@@ -108,24 +114,28 @@ class ReadOnly(Scoped):
         return False
 
 
-class VisibleStudies(admin.SimpleListFilter):
+class StudyFilter(admin.SimpleListFilter):
     """A filter by the studies that the user may see."""
 
     title = "study"
     parameter_name = "study"
 
     def lookups(self, request, model_admin):
-        studies = access.visible(request.user, Study.objects.filter(archived_at=None)).order_by("-pk")
+        studies = access.filter_allowed(request.user, Study.objects.filter(archived_at=None)).order_by("-pk")
         return [(str(pk), title) for pk, title in studies.values_list("pk", "title")[:100]]
 
     def queryset(self, request, queryset):
         value = self.value()
         if not value:
             return queryset
-        return queryset.filter(**{access.path_of(queryset.model): row_id(value)}) if row_id(value) else queryset.none()
+        return (
+            queryset.filter(**{access.study_lookup_path(queryset.model): row_id(value)})
+            if row_id(value)
+            else queryset.none()
+        )
 
 
-class InlineRoles:
+class InlinePermissions:
     """Permissions of a study's inlines: its roles, and its design in a draft alone."""
 
     is_design = True
@@ -138,11 +148,11 @@ class InlineRoles:
         study = self._study(obj)
         if study is None or study.pk is None:
             return True
-        return may(request, self.action, study.pk) and (study.is_draft or not self.is_design)
+        return is_request_allowed(request, self.action, study.pk) and (study.is_draft or not self.is_design)
 
     def has_view_permission(self, request, obj=None):
         study = self._study(obj)
-        return study is None or study.pk is None or may(request, Action.LOOK, study.pk)
+        return study is None or study.pk is None or is_request_allowed(request, Action.VIEW, study.pk)
 
     def has_add_permission(self, request, obj=None):
         return self._may(request, obj)

@@ -13,15 +13,15 @@ from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
 from studies.services import copying, lifecycle
-from studies.services.steps import is_time_for
+from studies.services.steps import is_step_allowed
 
 from ..access import Action, get_study
 from ..models import Study
 from . import life
-from .access import may
-from .amend import amend
+from .access import is_request_allowed
+from .amend import amend_page
 from .forms.words import CleanWords
-from .launch import launch
+from .launch import launch_page
 from .study_page import render
 
 
@@ -43,7 +43,7 @@ class OptionalReasonForm(ReasonForm):
         self.fields["reason"].required = False
 
 
-class DrawMoreForm(forms.Form):
+class OpenPlacesForm(forms.Form):
     places = forms.IntegerField(
         min_value=1, max_value=100_000, initial=10, label="more places", help_text="Open so many more places."
     )
@@ -63,14 +63,14 @@ class Act:
     do: Callable[[Study, Any, dict], tuple[str, str]]
     form: type[forms.Form] = NoFields
     action: Action = Action.RUN
-    is_grave: bool = False
+    is_irreversible: bool = False
 
     @property
     def step(self) -> str:
         return {"draw-more": "draw more", "delete": "delete draft"}.get(self.name, self.name)
 
-    def is_offered(self, study: Study) -> bool:
-        return is_time_for(self.step, study)
+    def is_available(self, study: Study) -> bool:
+        return is_step_allowed(self.step, study)
 
 
 def _pause(study, user, cleaned):
@@ -90,7 +90,7 @@ def _close(study, user, cleaned):
 
 
 def _draw_more(study, user, cleaned):
-    places = lifecycle.draw_more(study, cleaned["places"], user)
+    places = lifecycle.open_more_places(study, cleaned["places"], user)
     return f"{places} more places are open.", ""
 
 
@@ -139,7 +139,7 @@ ACTS = {
             "Open more places",
             ("More batches of the same design are drawn where all are taken. What was drawn before does not change.",),
             _draw_more,
-            DrawMoreForm,
+            OpenPlacesForm,
         ),
         Act(
             "close",
@@ -151,7 +151,7 @@ ACTS = {
             ),
             _close,
             OptionalReasonForm,
-            is_grave=True,
+            is_irreversible=True,
         ),
         Act(
             "unblind",
@@ -163,7 +163,7 @@ ACTS = {
             _unblind,
             ReasonForm,
             Action.UNBLIND,
-            is_grave=True,
+            is_irreversible=True,
         ),
         Act(
             "clone",
@@ -192,33 +192,35 @@ ACTS = {
             ),
             _delete,
             action=Action.ARCHIVE,
-            is_grave=True,
+            is_irreversible=True,
         ),
     )
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ActLink:
     label: str
     url: str
-    is_grave: bool = False
+    is_irreversible: bool = False
 
 
-def offered(request, study: Study) -> list[Offer]:
+def available_acts(request, study: Study) -> list[ActLink]:
     """The acts that this user may do now, for the study's page."""
     offers = []
-    if is_time_for("launch", study) and may(request, Action.LAUNCH, study.pk):
-        offers.append(Offer("Launch…", reverse("admin:studies_launch", args=[study.pk])))
-    if is_time_for("amend", study) and may(request, Action.RUN, study.pk):
-        offers.append(Offer("Amend", reverse("admin:studies_amend", args=[study.pk])))
+    if is_step_allowed("launch", study) and is_request_allowed(request, Action.LAUNCH, study.pk):
+        offers.append(ActLink("Launch…", reverse("admin:studies_launch", args=[study.pk])))
+    if is_step_allowed("amend", study) and is_request_allowed(request, Action.RUN, study.pk):
+        offers.append(ActLink("Amend", reverse("admin:studies_amend", args=[study.pk])))
     for act in ACTS.values():
-        if act.is_offered(study) and may(request, act.action, study.pk):
-            offers.append(Offer(act.label, reverse("admin:studies_act", args=[study.pk, act.name]), act.is_grave))
+        if act.is_available(study) and is_request_allowed(request, act.action, study.pk):
+            offers.append(
+                ActLink(act.label, reverse("admin:studies_act", args=[study.pk, act.name]), act.is_irreversible)
+            )
     return offers
 
 
-def urls(model_admin) -> list:
+def act_urls(model_admin) -> list:
     site = model_admin.admin_site
 
     def page(view):
@@ -228,18 +230,18 @@ def urls(model_admin) -> list:
         return site.admin_view(wrapped)
 
     return [
-        path("<int:pk>/launch/", page(launch), name="studies_launch"),
-        path("<int:pk>/amend/", page(amend), name="studies_amend"),
-        path("<int:pk>/<slug:name>/do/", page(do), name="studies_act"),
+        path("<int:pk>/launch/", page(launch_page), name="studies_launch"),
+        path("<int:pk>/amend/", page(amend_page), name="studies_amend"),
+        path("<int:pk>/<slug:name>/do/", page(act_page), name="studies_act"),
     ]
 
 
-def do(request, site, pk, name):
+def act_page(request, site, pk, name):
     """The page of one act; POST does it."""
     act = ACTS.get(name)
-    study = get_study(request.user, act.action if act else Action.LOOK, pk=pk)
+    study = get_study(request.user, act.action if act else Action.VIEW, pk=pk)
     home = reverse("admin:studies_study_change", args=[study.pk])
-    if act is None or not act.is_offered(study):
+    if act is None or not act.is_available(study):
         messages.warning(
             request,
             f"That cannot be done now: the study is {_standing(study)}. The buttons below say what can be done.",
@@ -251,7 +253,7 @@ def do(request, site, pk, name):
         cleaned = form.cleaned_data if act.form is not NoFields else {}
         try:
             message, following = act.do(study, request.user, cleaned)
-        except lifecycle.NotNow as refused:
+        except lifecycle.ActionRefused as refused:
             messages.error(request, str(refused))
             return HttpResponseRedirect(request.path)
         messages.success(request, message)

@@ -9,7 +9,7 @@ from django.http import HttpResponseRedirect
 from django.urls import reverse
 
 from studies.services import lifecycle
-from studies.services.steps import is_time_for
+from studies.services.steps import is_step_allowed
 
 from ..access import Action, get_study
 from ..models import Question, Study
@@ -45,7 +45,7 @@ class AmendForm(CleanWords, forms.Form):
                     field.widget.attrs.update(rows=3, cols=70)
                 if isinstance(field, forms.DateField):
                     field.widget = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
-                name = _amended(kind, pk, column)
+                name = _field_name(kind, pk, column)
                 self.fields[name] = field
                 self.initial[name] = getattr(row, column)
         self.fields["reason"] = reason
@@ -54,7 +54,7 @@ class AmendForm(CleanWords, forms.Form):
         cleaned = super().clean() or self.cleaned_data
         for kind, pk, row, _ in self.rows:
             for column in lifecycle.AMENDABLE[kind]:
-                name = _amended(kind, pk, column)
+                name = _field_name(kind, pk, column)
                 if name not in self.changed_data or name not in cleaned:
                     continue
                 try:
@@ -68,20 +68,20 @@ class AmendForm(CleanWords, forms.Form):
             study.clean()
         except forms.ValidationError as refused:
             for column, errors in refused.error_dict.items():
-                if (name := _amended("study", None, column)) in self.fields:
+                if (name := _field_name("study", None, column)) in self.fields:
                     self.add_error(name, errors)
         return cleaned
 
     def groups(self):
         """(heading, fields) of each row, in the order of the page."""
         for kind, pk, _, heading in self.rows:
-            names = [name for name in self.fields if name.startswith(_amended(kind, pk, ""))]
+            names = [name for name in self.fields if name.startswith(_field_name(kind, pk, ""))]
             yield heading, [self[name] for name in names], kind == "study"
 
     def changes(self) -> dict[str, dict[Any, dict[str, Any]]]:
         found: dict[str, dict[Any, dict[str, Any]]] = {}
         for kind, pk, _, _ in self.rows:
-            prefix = _amended(kind, pk, "")
+            prefix = _field_name(kind, pk, "")
             for name in self.changed_data:
                 if name.startswith(prefix) and name in self.cleaned_data:
                     found.setdefault(kind, {}).setdefault(pk, {})[name.removeprefix(prefix)] = self.cleaned_data[name]
@@ -97,7 +97,7 @@ class AmendForm(CleanWords, forms.Form):
         return rows
 
 
-def _amended(kind: str, pk: int | None, column: str) -> str:
+def _field_name(kind: str, pk: int | None, column: str) -> str:
     return f"{kind}-{pk or 0}-{column}"
 
 
@@ -106,12 +106,12 @@ def _column_order(row):
     return names.index
 
 
-def amend(request, site, pk):
+def amend_page(request, site, pk):
     """Change what may be changed after launch: the form, then the difference, then a new version of the design."""
     study = get_study(request.user, Action.RUN, pk=pk)
     home = reverse("admin:studies_study_change", args=[study.pk])
-    if not is_time_for("amend", study):
-        messages.warning(request, lifecycle.AMENDED_WHEN)
+    if not is_step_allowed("amend", study):
+        messages.warning(request, lifecycle.AMEND_REFUSAL)
         return HttpResponseRedirect(home)
     form = AmendForm(study, request.POST) if request.method == "POST" else AmendForm(study)
     differences = None
@@ -126,7 +126,7 @@ def amend(request, site, pk):
                     request, f"Version {design.version} of the design holds for those who come from now on."
                 )
                 return HttpResponseRedirect(home)
-            except lifecycle.NotNow as refused:
+            except lifecycle.ActionRefused as refused:
                 form.add_error(None, str(refused))
                 differences = None
     context = {

@@ -71,6 +71,6 @@ HELP = {
 }  # fmt: skip
 
 
-def meta(name: str) -> type:
+def build_form_meta(name: str) -> type:
     """The ``Meta`` of a form about such rows."""
     return type("Meta", (), {"labels": LABELS[name], "help_texts": HELP.get(name, {})})

@@ -8,12 +8,12 @@ from django.utils.html import format_html
 
 from studies.services import jobs
 
-from ..access import Action, check, check_own, is_researcher, owns
+from ..access import Action, check_owner_or_admin, check_permission, is_owner_or_admin, is_researcher
 from ..models import Job
 from . import life
-from .access import ReadOnly, VisibleStudies, may
+from .access import ReadOnlyAdmin, StudyFilter, is_request_allowed
 
-RUNNING = (Job.State.WAITING, Job.State.RUNNING)
+UNFINISHED_STATES = (Job.State.WAITING, Job.State.RUNNING)
 TITLES = {
     "launch": "Launching the study",
     "analyse": "Analysing the answers",
@@ -25,10 +25,10 @@ TITLES = {
     "rehearsal": "Rehearsing with robots",
 }
 # Where a finished job's result is looked at: (kind) > name of an address that takes the study's id.
-RESULTS = {"launch": "admin:annotators_collecting"}
+RESULT_URL_NAMES = {"launch": "admin:annotators_collecting"}
 LONGEST = 200  # characters of an outcome in the list; its page says all
 # What of a finished job's result is told, by its keys. What it found of outcomes is left to pages that know who is blind.
-TOLD = {
+RESULT_TEXTS = {
     "launch": "{batches} batches drawn",
     "analyse": "analysis {number}",
     "export": "{rows} rows of {table}",
@@ -55,19 +55,23 @@ def outcome_of(job: Job) -> str:
     if job.kind == "rehearsal" and "is_ok" in result:
         return "Done: everything was as expected" if result["is_ok"] else "Done: something was not as expected"
     try:
-        return f"Done: {TOLD[job.kind].format(**result)}"
+        return f"Done: {RESULT_TEXTS[job.kind].format(**result)}"
     except KeyError:
         return "Done"
 
 
 def _is_allowed(request, action: Action, job: Job) -> bool:
-    return may(request, action, job.study_id) if job.study_id else owns(request.user, job.by_id)
+    return (
+        is_request_allowed(request, action, job.study_id)
+        if job.study_id
+        else is_owner_or_admin(request.user, job.by_id)
+    )
 
 
 @admin.register(Job)
-class JobAdmin(ReadOnly):
+class JobAdmin(ReadOnlyAdmin):
     list_display = ("what", "outcome", "study", "created_at", "by")
-    list_filter = ("state", VisibleStudies)
+    list_filter = ("state", StudyFilter)
     list_select_related = ("study", "by")
     list_per_page = 50
     list_display_links = None
@@ -77,7 +81,7 @@ class JobAdmin(ReadOnly):
         return False  # jobs are met from the page that asked for them
 
     def has_view_permission(self, request, obj=None):
-        return is_researcher(request.user) and (obj is None or _is_allowed(request, Action.LOOK, obj))
+        return is_researcher(request.user) and (obj is None or _is_allowed(request, Action.VIEW, obj))
 
     @admin.display(description="what", ordering="kind")
     def what(self, job):
@@ -102,24 +106,24 @@ class JobAdmin(ReadOnly):
         if job is None:
             raise Http404("There is no such job.")
         if job.study_id is not None:
-            check(request.user, Action.LOOK, job.study_id)
+            check_permission(request.user, Action.VIEW, job.study_id)
         else:
-            check_own(request.user, job.by_id)
+            check_owner_or_admin(request.user, job.by_id)
         return job
 
     def _may_cancel(self, request, job) -> bool:
-        return job.state in RUNNING and _is_allowed(request, Action.CANCEL, job)
+        return job.state in UNFINISHED_STATES and _is_allowed(request, Action.CANCEL, job)
 
     def page(self, request, code):
         job = self._job(request, code)
-        is_running = job.state in RUNNING
+        is_running = job.state in UNFINISHED_STATES
         context = {
             **self.admin_site.each_context(request),
             "title": title_of(job),
             "opts": self.opts,
             "job": job,
             "study": job.study,
-            "life": life.line(job.study) if job.study else [],
+            "life": life.workflow_steps(job.study) if job.study else [],
             "subtitle": job.study.title if job.study else None,
             "outcome": outcome_of(job),
             "is_running": is_running,
@@ -140,8 +144,8 @@ class JobAdmin(ReadOnly):
         if isinstance(job.result, dict) and str(job.result.get("url", "")).startswith("/"):
             return job.result["url"]
         if job.kind == "analyse" and job.study and isinstance(job.result, dict) and "number" in job.result:
-            return life.address("analysis", job.study.code, job.result["number"])
-        return life.address(RESULTS[job.kind], job.study_id) if job.kind in RESULTS else ""
+            return life.reverse_or_empty("analysis", job.study.code, job.result["number"])
+        return life.reverse_or_empty(RESULT_URL_NAMES[job.kind], job.study_id) if job.kind in RESULT_URL_NAMES else ""
 
     def as_json(self, request, code):
         job = self._job(request, code)

@@ -14,14 +14,14 @@ from . import life
 from .study_page import render
 
 
-def launch_job(study: Study) -> Job | None:
+def latest_launch_job(study: Study) -> Job | None:
     return study.jobs.filter(kind="launch").order_by("-pk").first()
 
 
-def launch(request, site, pk):
+def launch_page(request, site, pk):
     """All that stands against a launch, what it will cost, the warnings to be acknowledged by name."""
     study = get_study(request.user, Action.LAUNCH, pk=pk)
-    job = launch_job(study)
+    job = latest_launch_job(study)
     is_under_way = job is not None and job.state in (Job.State.WAITING, Job.State.RUNNING)
     if is_under_way or study.state != Study.State.DRAFT:
         target = reverse("admin:studies_job_page", args=[job.code]) if job else None
@@ -37,7 +37,7 @@ def launch(request, site, pk):
             return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
         except lifecycle.NotReady as refused:
             unmet += [one.text if one.is_blocking else f"Please acknowledge: {one.text}" for one in refused.problems]
-        except lifecycle.NotNow as refused:
+        except lifecycle.ActionRefused as refused:
             unmet.append(str(refused))
     elif request.method not in ("GET", "HEAD"):
         return HttpResponseNotAllowed(["GET", "POST"])
@@ -48,7 +48,7 @@ def launch(request, site, pk):
         "warnings": warnings,
         "acknowledged": set(acknowledged),
         "unmet": unmet,
-        "loads": life.loads(study),
+        "loads": life.batch_burdens(study),
         "cost": cost(study),
         "failed": job if job is not None and job.state == Job.State.FAILED else None,
         "home": reverse("admin:studies_study_change", args=[study.pk]),

@@ -8,8 +8,8 @@ from statistics import median_low
 from django.urls import NoReverseMatch, reverse
 
 from studies import signals
-from studies.design.burden import Burden, burdens
-from studies.design.checklist import problems
+from studies.design.burden import BatchWorkload, batch_workloads
+from studies.design.checklist import find_problems
 from studies.services import lifecycle
 
 from ..models import Study
@@ -35,7 +35,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextStep:
     """The one thing to do next."""
 
     label: str
@@ -43,7 +43,7 @@ class Next:
     why: str = ""
 
 
-def address(name: str, *args) -> str:
+def reverse_or_empty(name: str, *args) -> str:
     """The address of a page, '' where no app provides it."""
     try:
         return reverse(name, args=args)
@@ -51,7 +51,7 @@ def address(name: str, *args) -> str:
         return ""
 
 
-def where(study: Study, is_ready: bool = False) -> str:
+def current_step_name(study: Study, is_ready: bool = False) -> str:
     """The name of the step at which the study stands."""
     if study.state == Study.State.DRAFT:
         return "Launch" if is_ready else "Design"
@@ -60,11 +60,11 @@ def where(study: Study, is_ready: bool = False) -> str:
     return "Analyse" if study.state == Study.State.CLOSED else "Collect"
 
 
-def line(study: Study, is_ready: bool = False, here: str = "") -> list[Step]:
+def workflow_steps(study: Study, is_ready: bool = False, current: str = "") -> list[Step]:
     """The steps with links; ``here`` is where the study stands."""
-    here = here or where(study, is_ready)
+    current = current or current_step_name(study, is_ready)
     names = [name for name, _ in STEPS]
-    place = names.index(here)
+    place = names.index(current)
     steps = []
     for number, (name, url) in enumerate(STEPS):
         standing = "here" if number == place else "done" if number < place else "ahead"
@@ -72,7 +72,7 @@ def line(study: Study, is_ready: bool = False, here: str = "") -> list[Step]:
         is_offered = is_offered and not (name in ("Analyse", "Share") and study.launched_at is None)
         # Pages beside the admin go by the study's code.
         key = study.pk if url.startswith("admin:") else study.code
-        steps.append(Step(name, address(url, key) if is_offered else "", standing))
+        steps.append(Step(name, reverse_or_empty(url, key) if is_offered else "", standing))
     return steps
 
 
@@ -84,7 +84,7 @@ def closing_words(study: Study) -> str:
     inside = 0
     for _, counted in signals.counting_progress.send(Study, study_ids=[study.pk]):
         found = counted.get(study.pk)
-        inside = found.inside if found else 0
+        inside = found.in_progress if found else 0
     until_when = f"until {until:%d %B %Y at %H:%M} UTC at the latest"
     if not inside:
         return (
@@ -94,28 +94,28 @@ def closing_words(study: Study) -> str:
     return f"{people} inside and may finish {until_when}. Then the study is closed. You need not do anything."
 
 
-def next_step(study: Study, found: "Iterable[LinkedProblem]", may_edit: bool) -> Next:
+def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool) -> NextStep:
     """The button beside the line."""
     State = Study.State
     if study.state == State.DRAFT:
-        blocking = [problem for problem in found if problem.is_blocking]
+        blocking = [problem for problem in problems if problem.is_blocking]
         if not may_edit:
-            return Next("Preview as annotator", address("admin:annotators_preview", study.pk))
+            return NextStep("Preview as annotator", reverse_or_empty("admin:annotators_preview", study.pk))
         if blocking:
             many = f"{len(blocking)} things are missing" if len(blocking) > 1 else "One thing is missing"
-            return Next("Complete the design", blocking[0].url, f"{many} before it can be launched.")
-        return Next("Launch…", address("admin:studies_launch", study.pk), "Nothing is missing.")
+            return NextStep("Complete the design", blocking[0].url, f"{many} before it can be launched.")
+        return NextStep("Launch…", reverse_or_empty("admin:studies_launch", study.pk), "Nothing is missing.")
     if study.state == State.LAUNCHING:
-        return Next("Watch the launch", address("admin:studies_launch", study.pk))
+        return NextStep("Watch the launch", reverse_or_empty("admin:studies_launch", study.pk))
     if study.state == State.CLOSED:
-        url = address("analyses", study.code)
-        return Next("Analyse", url, "The study is closed.")
+        url = reverse_or_empty("analyses", study.code)
+        return NextStep("Analyse", url, "The study is closed.")
     words = {
         State.LAUNCHED: "Annotators may come.",
         State.PAUSED: "The study is paused: nobody new comes in until you resume it.",
         State.CLOSING: f"The study is closing: nobody new comes in. {closing_words(study)}",
     }
-    return Next("Watch it collect", address("admin:annotators_collecting", study.pk), words[study.state])
+    return NextStep("Watch it collect", reverse_or_empty("admin:annotators_collecting", study.pk), words[study.state])
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def problem_links(
     found = list(found)
     if sections is None:
         sections = dict(study.sections.values_list("position", "pk"))
-    page = address("admin:studies_study_change", study.pk)
+    page = reverse_or_empty("admin:studies_study_change", study.pk)
     return [LinkedProblem(p.text, p.key, p.is_blocking, _mended_at(study, p, page, sections)) for p in found]
 
 
@@ -159,39 +159,39 @@ def _mended_at(study: Study, problem: Problem, page: str, sections: dict[int, in
     # A problem of a section says so in its first words; its field is one of the section's page.
     about = _SECTION.match(problem.text)
     if about and int(about[1]) in sections and problem.field in _OF_A_SECTION:
-        url = address("admin:studies_section_change", sections[int(about[1])])
+        url = reverse_or_empty("admin:studies_section_change", sections[int(about[1])])
         anchors = {"questions": "questions-group", "m": "id_m"}
         return f"{url}#{anchors[problem.field]}" if problem.field in anchors else url
     if problem.field in _LISTS:
-        importing = address("import", study.code)
-        return importing or f"{address(_LISTS[problem.field])}?study={study.pk}"
+        importing = reverse_or_empty("import", study.code)
+        return importing or f"{reverse_or_empty(_LISTS[problem.field])}?study={study.pk}"
     if problem.field in _GROUPS:
         return f"{page}#{_GROUPS[problem.field]}"
     return f"{page}#id_{problem.field}" if problem.field else page
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class BatchBurden:
     """The burden of a study's batches, in words for the checklist."""
 
     name: str
-    burden: Burden
+    burden: BatchWorkload
     is_below_wage: bool
 
 
-def loads(study: Study) -> list[Load]:
+def batch_burdens(study: Study) -> list[BatchBurden]:
     """The smallest, the median and the largest batch."""
-    found = burdens(study)
+    found = batch_workloads(study)
     if not found:
         return []
     by_minutes = sorted(found, key=lambda burden: burden.minutes)
     median = by_minutes[median_low(range(len(by_minutes)))]
     aim = float(study.wage_per_hour) if study.wage_per_hour is not None else None
     return [
-        Load(name, burden, aim is not None and burden.per_hour is not None and burden.per_hour < aim)
+        BatchBurden(name, burden, aim is not None and burden.per_hour is not None and burden.per_hour < aim)
         for name, burden in (("smallest", by_minutes[0]), ("median", median), ("largest", by_minutes[-1]))
     ]
 
 
 def checklist(study: Study) -> list[LinkedProblem]:
-    return problem_links(study, problems(study))
+    return problem_links(study, find_problems(study))

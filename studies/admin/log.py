@@ -9,17 +9,17 @@ from django.utils.html import format_html
 from studies.models import audit
 
 from ..models import AuditEvent
-from .access import CODE_SHOWN, ReadOnly, VisibleStudies, by_code, row_id
+from .access import CODE_SHOWN, ReadOnlyAdmin, StudyFilter, assignment_code_q, row_id
 
 
-class LogStudies(VisibleStudies):
+class LogStudies(StudyFilter):
     def queryset(self, request, queryset):
         # The rows were chosen by the list itself: those of a draft do not point at it.
         return queryset if self.value() is None or row_id(self.value()) else queryset.none()
 
 
 @admin.register(AuditEvent)
-class AuditEventAdmin(ReadOnly):
+class AuditEventAdmin(ReadOnlyAdmin):
     list_display = ("at", "verb", "study", "by", "assignment", "details")
     list_filter = (LogStudies, "verb")
     list_select_related = ("study", "by")
@@ -35,7 +35,7 @@ class AuditEventAdmin(ReadOnly):
 
     def get_search_results(self, request, queryset, search_term):
         for word in search_term.split():
-            queryset = queryset.filter(Q(verb__icontains=word) | by_code(word, "assignment_code"))
+            queryset = queryset.filter(Q(verb__icontains=word) | assignment_code_q(word, "assignment_code"))
         return queryset, False
 
     @admin.display(description="assignment")

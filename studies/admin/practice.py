@@ -8,15 +8,15 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from studies.services import drafts
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from studies.services.practice import delete_practice, make_practice
 
 from ..access import Action, get_row
 from ..models import Expected, Item, Output, Section
 from ..protocols import REGISTRY, Protocol
 from . import life
-from .access import may, row_id
-from .forms.fields import MarkdownArea, RowChoice
+from .access import is_request_allowed, row_id
+from .forms.fields import MarkdownArea, RowChoiceField
 from .forms.words import CleanWords
 
 
@@ -33,8 +33,8 @@ class PracticeForm(CleanWords, forms.Form):
     def __init__(self, section, *args, **kwargs):
         super().__init__(*args, **kwargs)
         systems = {system.pk: system for system in section.study.systems.order_by("name")}
-        self.fields["first"] = RowChoice(systems, empty="choose", label="text of")
-        self.fields["second"] = RowChoice(
+        self.fields["first"] = RowChoiceField(systems, empty="choose", label="text of")
+        self.fields["second"] = RowChoiceField(
             systems,
             empty="no second text",
             required=False,
@@ -59,16 +59,18 @@ class PracticeForm(CleanWords, forms.Form):
         return cleaned
 
 
-def has_practice(section) -> bool:
+def supports_practice_items(section) -> bool:
     """Whether the protocol knows what a practice item should be answered, in a section that trains."""
     protocol = REGISTRY.get(section.protocol)
-    is_known = protocol is not None and type(protocol).practice is not Protocol.practice
+    is_known = (
+        protocol is not None and type(protocol).expected_practice_answers is not Protocol.expected_practice_answers
+    )
     return is_known and section.purpose == Section.Purpose.TRAINING
 
 
-def summary(section):
+def practice_link(section):
     """The link to this page with how many items there are, where the section may have any."""
-    if not has_practice(section):
+    if not supports_practice_items(section):
         return None
     n = section.items.filter(kind=Item.Kind.PRACTICE).count()
     words = (
@@ -80,13 +82,13 @@ def summary(section):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def page(request, pk):
-    action = Action.EDIT if request.method == "POST" else Action.LOOK
+def practice_page(request, pk):
+    action = Action.EDIT if request.method == "POST" else Action.VIEW
     section = get_row(request.user, action, Section.objects.select_related("study"), pk=pk)
-    if not has_practice(section):
+    if not supports_practice_items(section):
         raise Http404("There is no such section with practice items.")
     study = section.study
-    may_change = may(request, Action.EDIT, study.pk) and study.is_draft
+    may_change = is_request_allowed(request, Action.EDIT, study.pk) and study.is_draft
     here = reverse("admin:studies_section_practice", args=[section.pk])
     form = PracticeForm(section) if may_change else None
     if request.method == "POST":
@@ -97,7 +99,7 @@ def page(request, pk):
                 return _deleted(request, section, here)
             if form.is_valid() and _made(request, section, form):
                 return HttpResponseRedirect(here)
-        except NotNow as refused:
+        except ActionRefused as refused:
             messages.warning(request, str(refused))
             return HttpResponseRedirect(here)
     context = {
@@ -105,7 +107,7 @@ def page(request, pk):
         "title": f"Practice items of section {section.position}",
         "subtitle": study.title,
         "study": study,
-        "life": life.line(study),
+        "life": life.workflow_steps(study),
         "section": section,
         "items": _listed(section),
         "form": form,
@@ -119,7 +121,7 @@ def _made(request, section, form) -> bool:
     words = form.cleaned_data
     try:
         make_practice(section, words["outputs"], words["explanation"], by=request.user)
-    except NotNow as refused:
+    except ActionRefused as refused:
         form.add_error(None, str(refused))
         return False
     messages.success(request, "The practice item is there.")

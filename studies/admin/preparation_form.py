@@ -5,11 +5,11 @@ from typing import Any
 
 from django import forms
 
-from studies.stimuli.lengths import SENTENCE_ENDS
+from studies.stimuli.lengths import SENTENCE_END_RULES
 from studies.stimuli.normalising import Normalisation, Preparation
 from studies.stimuli.prompt_filters import FILTERS
 
-from .forms.fields import Lines
+from .forms.fields import LinesField
 from .forms.words import CleanWords
 
 SWITCHES = {
@@ -45,7 +45,7 @@ FIELDLESS = frozenset(FILTERS) - {
 
 
 class PreparationForm(CleanWords, forms.Form):
-    tags = Lines(
+    tags = LinesField(
         rows=2,
         required=False,
         label="Only prompts that begin with one of these tags",
@@ -59,7 +59,7 @@ class PreparationForm(CleanWords, forms.Form):
     )
     minimum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="At least so many words")
     maximum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="At most so many words")
-    has_none = Lines(rows=2, required=False, label="Only prompts without any of these", help_text="One a line.")
+    has_none = LinesField(rows=2, required=False, label="Only prompts without any of these", help_text="One a line.")
     manner = forms.ChoiceField(choices=MANNERS, label="How they are cut", initial="none")
     limit = forms.IntegerField(required=False, min_value=1, max_value=1_000_000, label="Number of characters or words")
     trimmed = forms.MultipleChoiceField(
@@ -69,12 +69,12 @@ class PreparationForm(CleanWords, forms.Form):
         help_text="None ticked: all, where a number is given.",
     )
     ends = forms.ChoiceField(
-        choices=[(name, ENDS.get(name, name)) for name in SENTENCE_ENDS], label="Sentence ends", initial="whole"
+        choices=[(name, ENDS.get(name, name)) for name in SENTENCE_END_RULES], label="Sentence ends", initial="whole"
     )
 
     def __init__(self, *args: Any, systems: list[str], stored: dict[str, Any], **kwargs: Any):
         self.stored = stored
-        initial, self.kept_filters = _initial_from(stored)
+        initial, self.hidden_filters = _initial_from(stored)
         super().__init__(*args, initial=initial, **kwargs)
         for name in ("minimum_words", "maximum_words", "limit"):
             self.fields[name].widget = forms.TextInput(attrs={"inputmode": "numeric", "size": 8})
@@ -141,7 +141,7 @@ class PreparationForm(CleanWords, forms.Form):
             }
         if cleaned["has_none"]:
             yield {"filter": "has_none", "strings": cleaned["has_none"]}
-        yield from self.kept_filters
+        yield from self.hidden_filters
 
 
 def _initial_from(stored: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

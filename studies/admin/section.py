@@ -8,23 +8,23 @@ from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
 from studies.services import drafts, questions
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
-from ..access import Action, get_row, is_researcher, visible
+from ..access import Action, filter_allowed, get_row, is_researcher
 from ..models import Contrast, Question, Section, Study
 from ..protocols import REGISTRY
 from . import field_labels, life, practice, stale
-from .access import Scoped, changed_in, may
-from .forms.fields import RowChoice, RowChoices
-from .forms.settings import settings_fields, with_settings
-from .inlines.questions import Questions
-from .section_forms import AddSectionForm, PenForm, SectionForm
+from .access import StudyScopedAdmin, changed_fields, is_request_allowed
+from .forms.fields import RowChoiceField, RowMultipleChoiceField
+from .forms.settings import build_settings_form, settings_fields
+from .inlines.questions import QuestionInline
+from .section_forms import AddSectionForm, GenerateQuestionsForm, SectionForm
 
 
 @admin.register(Section)
-class SectionAdmin(Scoped):
+class SectionAdmin(StudyScopedAdmin):
     form = SectionForm
-    inlines = [Questions]
+    inlines = [QuestionInline]
     change_form_template = "admin/studies/section.html"
     list_display = ("study", "position", "protocol", "purpose", "m")
     list_display_links = ("position",)
@@ -36,15 +36,19 @@ class SectionAdmin(Scoped):
         return False  # sections are met on their study's page
 
     def has_view_permission(self, request, obj=None):
-        return is_researcher(request.user) and (obj is None or may(request, Action.LOOK, obj.study_id))
+        return is_researcher(request.user) and (obj is None or is_request_allowed(request, Action.VIEW, obj.study_id))
 
     def has_add_permission(self, request):
-        return may(request, Action.EDIT)
+        return is_request_allowed(request, Action.EDIT)
 
     def get_urls(self):
         return [
             path("<int:pk>/write/", self.admin_site.admin_view(self.write), name="studies_section_write"),
-            path("<int:pk>/practice/", self.admin_site.admin_view(practice.page), name="studies_section_practice"),
+            path(
+                "<int:pk>/practice/",
+                self.admin_site.admin_view(practice.practice_page),
+                name="studies_section_practice",
+            ),
             *super().get_urls(),
         ]
 
@@ -74,24 +78,26 @@ class SectionAdmin(Scoped):
 
     def get_form(self, request, obj=None, change=False, **kwargs):
         if obj is None:
-            studies = visible(request.user, Study.objects.filter(state="draft", archived_at=None), Action.EDIT)
+            studies = filter_allowed(request.user, Study.objects.filter(state="draft", archived_at=None), Action.EDIT)
             rows = {row.pk: row for row in studies.order_by("-pk")[:200]}
-            form = type("AddSectionForm", (AddSectionForm,), {"study": RowChoice(rows, empty="choose a draft")})
+            form = type("AddSectionForm", (AddSectionForm,), {"study": RowChoiceField(rows, empty="choose a draft")})
             return super().get_form(request, obj, change, **kwargs | {"form": form})
         others = {row.pk: row for row in obj.study.sections.exclude(pk=obj.pk).filter(reuses=None).order_by("position")}
         arms = {row.pk: row for row in obj.study.arms.order_by("name")}
         protocol = REGISTRY.get(obj.protocol)
         kwargs |= _m_in_words(protocol)
-        form = with_settings(self.form, protocol.settings_form if protocol else None)
+        form = build_settings_form(self.form, protocol.settings_form if protocol else None)
         extra = {
-            "reuses": RowChoice(
+            "reuses": RowChoiceField(
                 others,
                 empty="its own items",
                 required=False,
                 label="shows again",
                 help_text="The first m items of that section, instead of new ones.",
             ),
-            "shown_arms": RowChoices(arms, label="arms", help_text="None ticked: every arm meets this section."),
+            "shown_arms": RowMultipleChoiceField(
+                arms, label="arms", help_text="None ticked: every arm meets this section."
+            ),
         }
         if not self.has_change_permission(request, obj):
             return super().get_form(request, obj, change, **kwargs | {"form": forms.ModelForm})
@@ -111,7 +117,7 @@ class SectionAdmin(Scoped):
             with transaction.atomic():
                 stale.lock(section.study_id)
                 if stale.deletes_rows(request, section.study):
-                    drafts.clear_tries(section.study_id, request.user)
+                    drafts.delete_test_runs(section.study_id, request.user)
                 section = self.get_object(request, object_id)
                 if section is not None and (conflict := self._conflict(request, section)):
                     return conflict
@@ -120,7 +126,7 @@ class SectionAdmin(Scoped):
 
     def _conflict(self, request, section):
         now = self._fingerprint(section)
-        if request.POST.get(stale.FIELD, now) == now:
+        if request.POST.get(stale.FINGERPRINT_FIELD, now) == now:
             return None
         fields = [
             n
@@ -130,7 +136,12 @@ class SectionAdmin(Scoped):
         ]
         form = self.get_form(request, section, change=True, fields=fields)(request.POST, instance=section)
         return stale.conflict_page(
-            request, self.admin_site, opts=self.opts, original=section, now=now, differing=stale.differing_fields(form)
+            request,
+            self.admin_site,
+            opts=self.opts,
+            original=section,
+            current_fingerprint=now,
+            differing=stale.differing_fields(form),
         )
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
@@ -139,12 +150,12 @@ class SectionAdmin(Scoped):
             may_change = self.has_change_permission(request, obj)
             context |= {
                 "study": obj.study,
-                "life": life.line(obj.study),
+                "life": life.workflow_steps(obj.study),
                 "protocol": protocol,
-                "seen_field": stale.FIELD,
-                "seen": request.POST.get(stale.FIELD, "") or self._fingerprint(obj),
-                "pen": self._pen(obj) if may_change and protocol and protocol.names_systems else None,
-                "practice": practice.summary(obj),
+                "seen_field": stale.FINGERPRINT_FIELD,
+                "seen": request.POST.get(stale.FINGERPRINT_FIELD, "") or self._fingerprint(obj),
+                "pen": self._pen(obj) if may_change and protocol and protocol.has_directed_questions else None,
+                "practice": practice.practice_link(obj),
                 "pen_url": reverse("admin:studies_section_write", args=[obj.pk]),
                 "frozen_settings": [] if may_change else _in_words(protocol, obj),
                 "title": f"Section {obj.position}",
@@ -157,18 +168,18 @@ class SectionAdmin(Scoped):
         initial = {
             "which": "neighbours",
             "text": questions.default_text(section),
-            "both": questions.asks_both(section),
+            "both": questions.asks_both_directions(section),
             "plans": True,
         }
-        return PenForm(section.study, data, initial=initial, prefix="pen")
+        return GenerateQuestionsForm(section.study, data, initial=initial, prefix="pen")
 
     def save_related(self, request, form, formsets, change):
         super().save_related(request, form, formsets, change)
-        section, columns = form.instance, changed_in(form, formsets)
+        section, columns = form.instance, changed_fields(form, formsets)
         if not change:
-            drafts.edited(section.study, request.user, made=f"section {section.position}")
+            drafts.record_edit(section.study, request.user, made=f"section {section.position}")
         elif columns:
-            drafts.edited(section.study, request.user, about=f"section {section.position}", columns=columns)
+            drafts.record_edit(section.study, request.user, about=f"section {section.position}", columns=columns)
 
     def delete_model(self, request, obj):
         drafts.delete_section(obj, request.user)
@@ -209,7 +220,7 @@ class SectionAdmin(Scoped):
         form = self._pen(section, request.POST)
         try:
             drafts.refuse_launched(section.study)
-        except NotNow as refused:
+        except ActionRefused as refused:
             messages.warning(request, str(refused))
             return HttpResponseRedirect(home)
         if not form.is_valid():
@@ -218,8 +229,15 @@ class SectionAdmin(Scoped):
             return HttpResponseRedirect(f"{home}#pen")
         words = form.cleaned_data
         pairs = questions.pairs_of(section, words["which"], words["order"])
-        chosen = {name: words[name] for name in ("criterion", "both", "plans")}
-        written = questions.write_questions(section, pairs, words["text"], by=request.user, **chosen)
+        written = questions.write_questions(
+            section,
+            pairs,
+            words["text"],
+            by=request.user,
+            criterion=words["criterion"],
+            both_directions=words["both"],
+            with_contrasts=words["plans"],
+        )
         messages.success(request, _written(*written))
         return HttpResponseRedirect(f"{home}#questions-group")
 
@@ -244,7 +262,7 @@ def _m_in_words(protocol) -> dict[str, dict[str, str]]:
         }
     counted = f"How many each annotator is shown here. From 1 to {most}, by default {field.default}."
     return {
-        "labels": named | {"m": f"{protocol.m_counts.capitalize()} for an annotator (m)"},
+        "labels": named | {"m": f"{protocol.item_noun.capitalize()} for an annotator (m)"},
         "help_texts": {"m": counted},
     }
 

@@ -3,16 +3,16 @@
 from django import forms
 from django.db.models import Max
 
-from studies.protocols.base.pairs import unknown_names
+from studies.protocols.base.pairs import unknown_system_names
 from studies.services import questions
 
 from ..models import Question, Section
 from ..protocols import REGISTRY
-from .forms.settings import WithSettings
+from .forms.settings import SettingsFormMixin
 from .forms.words import CleanWords
 
 
-class SectionForm(WithSettings):
+class SectionForm(SettingsFormMixin):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         if self.instance.pk and "shown_arms" in self.fields:
@@ -49,7 +49,7 @@ class AddSectionForm(CleanWords, forms.ModelForm):
         section = self.instance
         protocol = REGISTRY[section.protocol]
         section.settings = {}
-        section.settings = protocol.stored_settings(section)
+        section.settings = protocol.raw_settings(section)
         if not protocol.has_items:
             section.m = 0
         last = Section.objects.filter(study=section.study_id).aggregate(last=Max("position"))["last"]
@@ -64,10 +64,10 @@ class AddSectionForm(CleanWords, forms.ModelForm):
         )
 
 
-class PenForm(CleanWords, forms.Form):
+class GenerateQuestionsForm(CleanWords, forms.Form):
     """What to write: which pairs, with which words."""
 
-    which = forms.ChoiceField(choices=list(questions.CHOICES.items()), label="pairs")
+    which = forms.ChoiceField(choices=list(questions.PAIR_CHOICES.items()), label="pairs")
     order = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 3, "cols": 40}),
         required=False,
@@ -86,7 +86,7 @@ class PenForm(CleanWords, forms.Form):
         self.study = study
 
     def clean_order(self):
-        if unknown := unknown_names(self.study, self.cleaned_data["order"]):
+        if unknown := unknown_system_names(self.study, self.cleaned_data["order"]):
             raise forms.ValidationError(f"No system of the study is called {unknown[0]}.")
         return self.cleaned_data["order"]
 

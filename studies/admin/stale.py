@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 
 from ..models import Study
 
-FIELD = "_seen"
+FINGERPRINT_FIELD = "_seen"
 
 
 def fingerprint(*parts: Model | QuerySet) -> str:
@@ -39,10 +39,10 @@ def deletes_rows(request, study: Study) -> bool:
     return study.is_draft and any(name.endswith("-DELETE") for name in request.POST)
 
 
-def conflict_page(request, site, *, opts, original, now: str, differing: list[tuple[str, object, str]]):
+def conflict_page(request, site, *, opts, original, current_fingerprint: str, differing: list[tuple[str, object, str]]):
     """409: what was saved meanwhile beside what was typed, and both ways on."""
     data: QueryDict = request.POST.copy()
-    for name in ("csrfmiddlewaretoken", FIELD):
+    for name in ("csrfmiddlewaretoken", FINGERPRINT_FIELD):
         data.pop(name, None)
     context = {
         **site.each_context(request),
@@ -51,8 +51,8 @@ def conflict_page(request, site, *, opts, original, now: str, differing: list[tu
         "original": original,
         "differing": differing,
         "posted": [(name, value) for name, values in data.lists() for value in values],
-        "seen_field": FIELD,
-        "seen": now,
+        "seen_field": FINGERPRINT_FIELD,
+        "seen": current_fingerprint,
     }
     return TemplateResponse(request, "admin/studies/conflict.html", context, status=409)
 

@@ -15,8 +15,8 @@ from studies.stimuli.texts import is_blank
 from ..access import Action, get_study, study_of
 from ..models import Output, Prompt
 from . import life
-from .access import Scoped, VisibleStudies, changed_in, may
-from .forms.words import CleanWords, other_with
+from .access import StudyFilter, StudyScopedAdmin, changed_fields, is_request_allowed
+from .forms.words import CleanWords, find_similar_name
 
 
 def thumbnail(study_id: int, media: str, alt: str = "", large: bool = False):
@@ -35,7 +35,7 @@ class PromptForm(CleanWords, forms.ModelForm):
     def clean_key(self):
         key = self.cleaned_data["key"]
         others = Prompt.objects.filter(study=self.instance.study_id).exclude(pk=self.instance.pk)
-        if other := other_with(key, others.values_list("key", flat=True)):
+        if other := find_similar_name(key, others.values_list("key", flat=True)):
             raise forms.ValidationError(f"There is another prompt with this key: “{other}”.")
         return key
 
@@ -52,7 +52,7 @@ class OutputForm(CleanWords, forms.ModelForm):
         return cleaned
 
 
-class Stimuli(Scoped):
+class StimulusAdmin(StudyScopedAdmin):
     change_list_template = "admin/studies/stimuli.html"
     list_per_page = 50
     show_full_result_count = False
@@ -61,29 +61,29 @@ class Stimuli(Scoped):
     def changelist_view(self, request, extra_context=None):
         study = self.listed_study(request)
         extra = {}
-        if study and study.is_draft and may(request, Action.EDIT, study.pk):
-            extra["import_url"] = life.address("import", study.code)
+        if study and study.is_draft and is_request_allowed(request, Action.EDIT, study.pk):
+            extra["import_url"] = life.reverse_or_empty("import", study.code)
         return super().changelist_view(request, extra | (extra_context or {}))
 
     def save_model(self, request, obj, form, change):
         super().save_model(request, obj, form, change)
-        if columns := changed_in(form):
-            drafts.edited(study_of(obj), request.user, about=f"{obj._meta.verbose_name} {obj}", columns=columns)
+        if columns := changed_fields(form):
+            drafts.record_edit(study_of(obj), request.user, about=f"{obj._meta.verbose_name} {obj}", columns=columns)
 
     def get_actions(self, request):
         return {}  # stimuli are taken out by an import that says so; a list's tick boxes lose a thousand in one click
 
 
 @admin.register(Prompt)
-class PromptAdmin(Stimuli):
+class PromptAdmin(StimulusAdmin):
     form = PromptForm
     list_display = ("key", "beginning", "picture", "domain", "language", "study")
-    list_filter = (VisibleStudies,)
+    list_filter = (StudyFilter,)
     list_select_related = ("study",)
     search_fields = ("key", "text", "domain")
     search_help_text = "Key, words or domain"
-    fields = ("study", "key", "text", "source", "domain", "language", "image", "more")
-    readonly_fields = ("study", "image", "more")
+    fields = ("study", "key", "text", "source", "domain", "language", "image", "attributes_text")
+    readonly_fields = ("study", "image", "attributes_text")
 
     def get_urls(self):
         return [
@@ -93,7 +93,7 @@ class PromptAdmin(Stimuli):
 
     def media_view(self, request, pk, name):
         """An image of this study, for who may see the study."""
-        study = get_study(request.user, Action.LOOK, pk=pk)
+        study = get_study(request.user, Action.VIEW, pk=pk)
         is_ours = (
             Output.objects.filter(system__study=study, media=name).exists()
             or Prompt.objects.filter(study=study, media=name).exists()
@@ -121,15 +121,15 @@ class PromptAdmin(Stimuli):
         return thumbnail(prompt.study_id, prompt.media, prompt.key, large=True) if prompt.media else "none"
 
     @admin.display(description="attributes")
-    def more(self, prompt):
+    def attributes_text(self, prompt):
         return "; ".join(f"{name}: {value}" for name, value in prompt.attributes.items()) or "none"
 
 
 @admin.register(Output)
-class OutputAdmin(Stimuli):
+class OutputAdmin(StimulusAdmin):
     form = OutputForm
     list_display = ("prompt_key", "system_name", "sample", "beginning", "picture", "format", "study_title")
-    list_filter = (VisibleStudies, "format", "is_empty")
+    list_filter = (StudyFilter, "format", "is_empty")
     list_select_related = ("system__study", "prompt")
     search_fields = ("prompt__key", "system__name", "text")
     search_help_text = "Prompt key, system or words"

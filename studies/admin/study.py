@@ -11,15 +11,15 @@ from django.utils.timesince import timesince
 from studies import signals
 from studies.models import audit
 from studies.services import drafts
-from studies.stimuli.markdown import rendered
+from studies.stimuli.markdown import render_markdown
 
 from .. import access
 from ..access import Action
 from ..models import Study
 from . import acts, life, stale, study_page
-from .access import Scoped, changed_in, may
+from .access import StudyScopedAdmin, changed_fields, is_request_allowed
 from .inlines import INLINES
-from .inlines.members import Members
+from .inlines.members import MemberInline
 from .study_form import ADD_FIELDSETS, FIELDSETS, MARKDOWN, StudyForm
 
 
@@ -33,11 +33,11 @@ class StateFilter(admin.SimpleListFilter):
         value = self.value()
         if value == "archived":
             return queryset.filter(archived_at__isnull=False)
-        queryset = queryset.filter(archived_at=None) if not _is_one(request) else queryset
+        queryset = queryset.filter(archived_at=None) if not _is_detail_request(request) else queryset
         return queryset.filter(state=value) if value in Study.State.values else queryset
 
 
-def _is_one(request) -> bool:
+def _is_detail_request(request) -> bool:
     """Whether the request is about one study: an archived one is still found by its address."""
     return bool(request.resolver_match and "object_id" in request.resolver_match.kwargs)
 
@@ -50,17 +50,17 @@ class RoleFilter(admin.SimpleListFilter):
 
     def queryset(self, request, queryset):
         if self.value() in access.MEMBERS:
-            return access.with_role(queryset, request.user, self.value())
+            return access.filter_by_role(queryset, request.user, self.value())
         return queryset
 
 
 @admin.register(Study)
-class StudyAdmin(Scoped):
+class StudyAdmin(StudyScopedAdmin):
     form = StudyForm
     inlines = INLINES
     change_form_template = "admin/studies/study.html"
     change_list_template = "admin/studies/studies.html"
-    list_display = ("name", "stands", "n_of_target", "last_answer", "owners")
+    list_display = ("name", "state_label", "n_of_target", "last_answer", "owners")
     list_filter = (StateFilter, RoleFilter)
     list_per_page = 50
     search_fields = ("title", "public_title", "code")
@@ -76,7 +76,7 @@ class StudyAdmin(Scoped):
         return self.has_module_permission(request)
 
     def has_change_permission(self, request, obj=None):
-        return may(request, Action.EDIT, obj.pk if obj else None)
+        return is_request_allowed(request, Action.EDIT, obj.pk if obj else None)
 
     def has_delete_permission(self, request, obj=None):
         return False  # a draft nobody wants is deleted or archived by an act of its own
@@ -99,7 +99,7 @@ class StudyAdmin(Scoped):
         return study.title
 
     @admin.display(description="state", ordering="state")
-    def stands(self, study):
+    def state_label(self, study):
         return format_html('<span class="state state-{0}">{0}</span>', "archived" if study.archived_at else study.state)
 
     @admin.display(description="submitted")
@@ -121,7 +121,7 @@ class StudyAdmin(Scoped):
 
     @admin.display(description="last answer")
     def last_answer(self, study):
-        last = study.shown_progress.last_at if study.shown_progress else None
+        last = study.shown_progress.last_submitted_at if study.shown_progress else None
         return (
             format_html('<time datetime="{}">{} ago</time>', last.isoformat(), timesince(last, depth=1))
             if last
@@ -154,7 +154,7 @@ class StudyAdmin(Scoped):
     def get_urls(self):
         return [
             path("preview-text/", self.admin_site.admin_view(study_page.preview_text), name="studies_preview_text"),
-            *acts.urls(self),
+            *acts.act_urls(self),
             *super().get_urls(),
         ]
 
@@ -171,7 +171,7 @@ class StudyAdmin(Scoped):
             with transaction.atomic():
                 stale.lock(study.pk)
                 if stale.deletes_rows(request, study):
-                    drafts.clear_tries(study.pk, request.user)
+                    drafts.delete_test_runs(study.pk, request.user)
                 if conflict := self._conflict(request, study):
                     return conflict
                 return super().changeform_view(request, object_id, form_url, extra)
@@ -180,7 +180,7 @@ class StudyAdmin(Scoped):
     def _conflict(self, request, study):
         study.refresh_from_db()
         now = self._fingerprint(study)
-        if request.POST.get(stale.FIELD, now) == now:
+        if request.POST.get(stale.FINGERPRINT_FIELD, now) == now:
             return None
         fieldsets = self.get_fieldsets(request, study)
         fields = [name for _, options in fieldsets for field in options["fields"] for name in _flat(field)]
@@ -190,33 +190,33 @@ class StudyAdmin(Scoped):
             self.admin_site,
             opts=self.opts,
             original=study,
-            now=now,
+            current_fingerprint=now,
             differing=stale.differing_fields(form),
         )
 
     def _context(self, request, study):
         found = life.checklist(study) if study.is_draft else []
         is_ready = study.is_draft and not any(problem.is_blocking for problem in found)
-        may_edit = may(request, Action.EDIT, study.pk)
+        may_edit = is_request_allowed(request, Action.EDIT, study.pk)
         words = (
             []
             if study.is_draft
-            else [(study._meta.get_field(n).verbose_name, rendered(getattr(study, n))) for n in MARKDOWN]
+            else [(study._meta.get_field(n).verbose_name, render_markdown(getattr(study, n))) for n in MARKDOWN]
         )
         return {
             "seen": self._fingerprint(study),
-            "seen_field": stale.FIELD,
-            "life": life.line(study, is_ready),
+            "seen_field": stale.FINGERPRINT_FIELD,
+            "life": life.workflow_steps(study, is_ready),
             "next_step": life.next_step(study, found, may_edit),
             "checklist": found,
             "is_ready": is_ready,
-            "loads": life.loads(study) if study.is_draft else [],
-            "acts": acts.offered(request, study),
+            "loads": life.batch_burdens(study) if study.is_draft else [],
+            "acts": acts.available_acts(request, study),
             "rendered_words": [(label, html) for label, html in words if html.strip()],
-            "answers_url": life.address("import_answers", study.code)
+            "answers_url": life.reverse_or_empty("import_answers", study.code)
             if may_edit and (study.is_draft or (study.state == Study.State.CLOSED and not study.open_to))
             else "",
-            "import_url": life.address("import", study.code) if may_edit and study.is_draft else "",
+            "import_url": life.reverse_or_empty("import", study.code) if may_edit and study.is_draft else "",
             "counts": {"prompts": study.prompts.count(), "outputs": _outputs(study)},
             "lists": {
                 "prompts": f"{reverse('admin:studies_prompt_changelist')}?study={study.pk}",
@@ -227,7 +227,7 @@ class StudyAdmin(Scoped):
             if may_edit and study.is_draft
             else "",
             "preview_text_url": reverse("admin:studies_preview_text"),
-            "show_save": study.is_draft and may_edit or may(request, Action.SHARE, study.pk),
+            "show_save": study.is_draft and may_edit or is_request_allowed(request, Action.SHARE, study.pk),
             "show_save_and_add_another": False,
             "show_save_and_continue": False,  # to save is to stay here
             "title": study.title,
@@ -240,7 +240,7 @@ class StudyAdmin(Scoped):
             stored = Study.objects.get(pk=obj.pk)
             own = self._context(request, stored)
             kept = {name: own[name] for name in ("title", "subtitle")}
-            context = {**own, **context, **kept, "seen": request.POST.get(stale.FIELD, "")}
+            context = {**own, **context, **kept, "seen": request.POST.get(stale.FINGERPRINT_FIELD, "")}
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def save_model(self, request, obj, form, change):
@@ -250,7 +250,7 @@ class StudyAdmin(Scoped):
             obj.save()
 
     def save_formset(self, request, form, formset, change):
-        if formset.model is not Members.model:
+        if formset.model is not MemberInline.model:
             super().save_formset(request, form, formset, change)
             return
         formset.save(commit=False)  # for Django's own words on what changed
@@ -260,9 +260,9 @@ class StudyAdmin(Scoped):
     def save_related(self, request, form, formsets, change):
         super().save_related(request, form, formsets, change)
         study = form.instance
-        columns = changed_in(form, [formset for formset in formsets if formset.model is not Members.model])
+        columns = changed_fields(form, [formset for formset in formsets if formset.model is not MemberInline.model])
         if change and study.is_draft and columns:
-            drafts.edited(study, request.user, columns=columns)
+            drafts.record_edit(study, request.user, columns=columns)
 
     def response_add(self, request, obj, post_url_continue=None):
         self.message_user(request, "The draft is there. Its checklist says what it still needs.", messages.SUCCESS)
@@ -270,7 +270,7 @@ class StudyAdmin(Scoped):
 
     def response_change(self, request, obj):
         if "_preview" in request.POST:
-            return HttpResponseRedirect(life.address("admin:annotators_preview", obj.pk) or request.path)
+            return HttpResponseRedirect(life.reverse_or_empty("admin:annotators_preview", obj.pk) or request.path)
         # A study's page is its home: saving stays there.
         self.message_user(request, "Saved.", messages.SUCCESS)
         return HttpResponseRedirect(request.get_full_path())

@@ -4,7 +4,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 
-from studies.stimuli.markdown import rendered
+from studies.stimuli.markdown import render_markdown
 
 from ..access import is_researcher
 from ..models import Study
@@ -19,7 +19,7 @@ def render(request, site, template: str, study: Study, context: dict, status: in
         "original": study,
         "opts": Study._meta,
         "subtitle": study.title,
-        "life": life.line(study, here=context.get("here", "")),
+        "life": life.workflow_steps(study, current=context.get("here", "")),
     }
     return TemplateResponse(request, template, base | context, status=status)
 
@@ -31,5 +31,5 @@ def preview_text(request):
     if not is_researcher(request.user):
         raise PermissionDenied
     name = request.POST.get("_preview_field", "")[:200]
-    html = rendered(request.POST.get(name, "").replace("\x00", ""))
+    html = render_markdown(request.POST.get(name, "").replace("\x00", ""))
     return TemplateResponse(request, "admin/studies/words.html", {"html": html, "title": "As annotators will read it"})

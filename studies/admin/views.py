@@ -12,12 +12,12 @@ from django.urls import NoReverseMatch, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from studies.access import Action, check, get_study
-from studies.imports.blueprints import BLUEPRINTS, BY_SLUG, draft_of
+from studies.access import Action, check_permission, get_study
+from studies.imports.blueprints import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_template_draft
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused, bundle_text, read_bundle
 from studies.imports.preparation import prepare, preview
 from studies.imports.tables import import_job, uploads
-from studies.imports.tables.result import Report
+from studies.imports.tables.result import ImportReport
 from studies.models import Job, Study
 from studies.services import jobs, lifecycle
 from studies.stimuli.normalising import SettingsRefused
@@ -27,7 +27,7 @@ from .preparation_form import PreparationForm
 SHOWN_MISSING = 500
 
 
-def home_of(study: Study) -> str:
+def study_page_url(study: Study) -> str:
     """The study's own page."""
     try:
         return reverse("admin:studies_study_change", args=[study.pk])
@@ -105,8 +105,8 @@ class ImportForm(forms.Form):
         return chosen | {name: chosen[name] or 0 for name in ("pairs_within", "pairs_most")}
 
 
-def page(request, name: str, study: Study | None, status: int = 200, **context: Any) -> HttpResponse:
-    context |= {"study": study, "home_url": home_of(study) if study else reverse("admin:index")}
+def render_page(request, name: str, study: Study | None, status: int = 200, **context: Any) -> HttpResponse:
+    context |= {"study": study, "home_url": study_page_url(study) if study else reverse("admin:index")}
     return render(request, f"studies/{name}.html", context, status=status)
 
 
@@ -117,21 +117,21 @@ def import_stimuli(request, code):
     """Choose a file and say how it is to be understood."""
     study = get_study(request.user, Action.EDIT, code=code)
     if not study.is_draft:
-        return page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
+        return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
     initial = {"creates_systems": not study.systems.exists()}
     form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm(initial=initial)
     if form.is_bound and form.is_valid():
         file = form.cleaned_data["file"]
         try:
-            upload = uploads.keep(
+            upload = uploads.store_upload(
                 file.chunks(), file.name, study=study.pk, user=request.user.pk, options=form.options()
             )
-            import_job.start(study, upload, request.user, is_confirmed=False)
-        except lifecycle.NotNow as refused:
+            import_job.run_or_queue_upload(study, upload, request.user, is_confirmed=False)
+        except lifecycle.ActionRefused as refused:
             form.add_error("file", str(refused))
         else:
             return HttpResponseRedirect(reverse("import_confirm", args=[study.code, upload.token]))
-    return page(request, "import", study, 400 if form.errors else 200, form=form)
+    return render_page(request, "import", study, 400 if form.errors else 200, form=form)
 
 
 @login_required
@@ -140,15 +140,15 @@ def import_stimuli(request, code):
 def import_confirm(request, code, token):
     """What the file would do; confirming does it."""
     study = get_study(request.user, Action.EDIT, code=code)
-    upload = uploads.kept(token, study.pk)
+    upload = uploads.get_upload(token, study.pk)
     if upload is None:
         raise Http404("There is no such upload.")
     job = import_job.job_of(upload)
     if request.method == "POST":
         return _acted(request, study, upload, job)
     if job is not None and job.state not in jobs.ENDED:
-        return page(request, "import_wait", study, upload=upload, job=job, has_runner=jobs.is_runner_alive())
-    return _shown(request, study, upload, job)
+        return render_page(request, "import_wait", study, upload=upload, job=job, has_runner=jobs.is_runner_alive())
+    return _render_report(request, study, upload, job)
 
 
 def _acted(request, study, upload, job: Job | None) -> HttpResponse:
@@ -157,26 +157,26 @@ def _acted(request, study, upload, job: Job | None) -> HttpResponse:
         if job is not None:
             jobs.cancel(job, request.user)
         return here
-    report = Report.from_json(upload.report) if upload.report else None
-    if upload.is_confirmed or report is None or not (report.is_sound and report.has_news):
+    report = ImportReport.from_json(upload.report) if upload.report else None
+    if upload.is_confirmed or report is None or not (report.is_sound and report.has_changes):
         return here
-    if refusal := import_job.importer_of(upload).refusal(study):
-        return page(request, "import_frozen", study, 409, fault="" if upload.kind == "stimuli" else refusal)
+    if refusal := import_job.importer_of(upload).reason_not_importable(study):
+        return render_page(request, "import_frozen", study, 409, fault="" if upload.kind == "stimuli" else refusal)
     try:
-        import_job.start(study, upload, request.user, is_confirmed=True)
-    except import_job.READABLE as refused:
-        upload = uploads.kept(upload.token, study.pk) or upload
-        return _shown(request, study, upload, None, status=409, fault=str(refused))
+        import_job.run_or_queue_upload(study, upload, request.user, is_confirmed=True)
+    except import_job.USER_FACING_ERRORS as refused:
+        upload = uploads.get_upload(upload.token, study.pk) or upload
+        return _render_report(request, study, upload, None, status=409, fault=str(refused))
     return here
 
 
-def _shown(request, study, upload, job: Job | None, status: int = 200, fault: str = "") -> HttpResponse:
-    report = Report.from_json(upload.report) if upload.report else None
+def _render_report(request, study, upload, job: Job | None, status: int = 200, fault: str = "") -> HttpResponse:
+    report = ImportReport.from_json(upload.report) if upload.report else None
     if job is not None and job.state in (Job.State.FAILED, Job.State.CANCELLED):
         fault = fault or job.error or "This was cancelled; nothing was written."
     importer = import_job.importer_of(upload)
     findings = report.findings if report else []
-    return page(
+    return render_page(
         request,
         "import_report",
         study,
@@ -188,13 +188,17 @@ def _shown(request, study, upload, job: Job | None, status: int = 200, fault: st
         first_findings=[one for one in findings if one.kind == "freezes"],
         findings=[one for one in findings if one.kind != "freezes"],
         again=reverse(importer.page, args=[study.code]),
-        confirm_words=importer.confirm,
+        confirm_words=importer.confirm_label,
         counts=[(kind, count) for kind, count in report.counts.items()] if report else [],
         has_batches=bool(report and any(row["batch"] for row in report.first)),
         missing=report.missing[:SHOWN_MISSING] if report else [],
         more_missing=max(0, report.missing_count - SHOWN_MISSING) if report else 0,
         may_confirm=bool(
-            report and report.is_sound and report.has_news and not upload.is_confirmed and not importer.refusal(study)
+            report
+            and report.is_sound
+            and report.has_changes
+            and not upload.is_confirmed
+            and not importer.reason_not_importable(study)
         ),
     )
 
@@ -206,11 +210,11 @@ def preparation(request, code):
     """Declare how the stimuli are prepared, see what it changes, then do it."""
     study = get_study(request.user, Action.EDIT, code=code)
     if not study.is_draft:
-        return page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
+        return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
     systems = list(study.systems.order_by("name").values_list("name", flat=True))
     if request.method != "POST":
         form = PreparationForm(systems=systems, stored=study.preparation)
-        return page(request, "import_preparation", study, form=form, seen="", report=None)
+        return render_page(request, "import_preparation", study, form=form, seen="", report=None)
     form = PreparationForm(request.POST, systems=systems, stored=study.preparation)
     report, seen, fault = None, "", ""
     if form.is_valid():
@@ -225,10 +229,10 @@ def preparation(request, code):
                     fault = "The settings or the study changed since you looked. This is what would happen now."
         except SettingsRefused as refused:
             form.add_error(None, str(refused))
-        except lifecycle.NotNow as refused:
+        except lifecycle.ActionRefused as refused:
             fault, report = str(refused), None
     status = 400 if form.errors else 409 if fault else 200
-    return page(request, "import_preparation", study, status, form=form, seen=seen, report=report, fault=fault)
+    return render_page(request, "import_preparation", study, status, form=form, seen=seen, report=report, fault=fault)
 
 
 def _seen(study: Study, settings: dict) -> str:
@@ -239,13 +243,13 @@ def _seen(study: Study, settings: dict) -> str:
 @login_required
 @never_cache
 @require_safe
-def bundle(request, code):
+def download_bundle(request, code):
     """The whole study as one file."""
-    study = get_study(request.user, Action.LOOK, code=code)
+    study = get_study(request.user, Action.VIEW, code=code)
     try:
         text = bundle_text(study)
     except BundleIncomplete as incomplete:
-        return page(request, "import_fault", study, 409, fault=str(incomplete))
+        return render_page(request, "import_fault", study, 409, fault=str(incomplete))
     headers = {"Content-Disposition": f'attachment; filename="{study.code}.bundle.json"'}
     return HttpResponse(text, content_type="application/json; charset=utf-8", headers=headers)
 
@@ -269,7 +273,7 @@ class BundleForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 def bundle_upload(request):
     """A new draft from a bundle."""
-    check(request.user, Action.CREATE)
+    check_permission(request.user, Action.CREATE)
     form = BundleForm(request.POST, request.FILES) if request.method == "POST" else BundleForm()
     problems: list[str] = []
     if form.is_bound and form.is_valid():
@@ -278,9 +282,9 @@ def bundle_upload(request):
         except BundleRefused as refused:
             problems = refused.problems
         else:
-            return HttpResponseRedirect(home_of(study))
+            return HttpResponseRedirect(study_page_url(study))
     status = 400 if form.errors or problems else 200
-    return page(request, "import_bundle", None, status, form=form, problems=problems)
+    return render_page(request, "import_bundle", None, status, form=form, problems=problems)
 
 
 @login_required
@@ -288,21 +292,23 @@ def bundle_upload(request):
 @require_http_methods(["GET", "HEAD", "POST"])
 def templates(request):
     """Ready-made studies: what each follows, where it departs, and one button that makes a draft of it."""
-    check(request.user, Action.CREATE)
+    check_permission(request.user, Action.CREATE)
     if request.method == "POST":
-        blueprint = BY_SLUG.get(request.POST.get("template", ""))
+        blueprint = TEMPLATES_BY_SLUG.get(request.POST.get("template", ""))
         if blueprint is None:
-            return page(request, "templates", None, 400, blueprints=BLUEPRINTS, fault="There is no such template.")
-        return HttpResponseRedirect(home_of(draft_of(blueprint, request.user)))
-    return page(request, "templates", None, blueprints=BLUEPRINTS)
+            return render_page(
+                request, "templates", None, 400, blueprints=STUDY_TEMPLATES, fault="There is no such template."
+            )
+        return HttpResponseRedirect(study_page_url(create_template_draft(blueprint, request.user)))
+    return render_page(request, "templates", None, blueprints=STUDY_TEMPLATES)
 
 
 @login_required
 @require_safe
 def template_file(request, slug):
     """A template as the bundle that it is, to be changed by hand and read elsewhere."""
-    check(request.user, Action.CREATE)
-    blueprint = BY_SLUG.get(slug)
+    check_permission(request.user, Action.CREATE)
+    blueprint = TEMPLATES_BY_SLUG.get(slug)
     if blueprint is None:
         raise Http404
     headers = {"Content-Disposition": f'attachment; filename="{slug}.bundle.json"'}

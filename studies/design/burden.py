@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from django.db.models import Count
 
 from studies.models import Batch, Exposure, Item, Output, Placement, Study
-from studies.protocols import REGISTRY, PoolSpent
+from studies.protocols import REGISTRY, UnfillableBatch
 from studies.stimuli.texts import reading_minutes, word_count
 
-from .draw import drawn_batches
+from .draw import draw_batches
 
 
 @dataclass(frozen=True, slots=True)
-class Burden:
+class BatchWorkload:
     """What one batch asks of a person."""
 
     batch: str
@@ -22,13 +22,13 @@ class Burden:
     per_hour: float | None
 
 
-def burdens(study: Study, drawn=None) -> list[Burden]:
+def batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
     """The burden of each batch, smallest first: words to read at the stated speed, 15 seconds a question. Whatever is shown
     counts, planted references too: whoever meets one reads and judges it.
 
     ``drawn``: batches not yet written (a draft's preview of its first ones); else those in the database.
     """
-    if drawn is None and study.batches.exclude(origin=Batch.Origin.TEST).exists():
+    if unsaved_batches is None and study.batches.exclude(origin=Batch.Origin.TEST).exists():
         rows = (
             Placement.objects.filter(batch__study=study, item__retired_in=None)
             .exclude(batch__origin=Batch.Origin.TEST)
@@ -44,10 +44,12 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
         )
         top_up = set(study.batches.filter(origin=Batch.Origin.TOP_UP).values_list("number", flat=True))
     else:
-        if drawn is None:
+        if unsaved_batches is None:
             try:
-                drawn = drawn_batches(study, 0, min(200, -(-(study.target_n or 20) // study.annotators_per_batch)))
-            except PoolSpent:
+                unsaved_batches = draw_batches(
+                    study, 0, min(200, -(-(study.target_n or 20) // study.annotators_per_batch))
+                )
+            except UnfillableBatch:
                 return []
         made: dict[int, list[tuple[int, int]]] = {}
         for item, prompt, output in Exposure.objects.filter(
@@ -56,7 +58,7 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
             made.setdefault(item, []).append((prompt, output))
         rows = [
             (batch.number, batch.arm_id, section, place, prompt, output)
-            for batch in drawn
+            for batch in unsaved_batches
             for place, (section, item) in enumerate(batch.items)
             for prompt, output in (
                 made[item.item] if item.item is not None else [(item.prompt, one) for one in item.outputs]
@@ -94,7 +96,7 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
             if (arms and arm not in arms) or (number in top_up and not protocol.has_items):
                 continue
             items = list(shown[number, arm].get(section.reuses_id or section.pk, {}).values())
-            total += protocol.fields_asked(section, items[: section.m] if section.reuses_id else items)
+            total += protocol.count_answers(section, items[: section.m] if section.reuses_id else items)
         return total
 
     found = []
@@ -104,7 +106,7 @@ def burdens(study: Study, drawn=None) -> list[Burden]:
         minutes = reading_minutes(total, study.words_per_minute) + questions / 4
         reward = rewards.get(arm)
         found.append(
-            Burden(
+            BatchWorkload(
                 str(number),
                 total,
                 questions,

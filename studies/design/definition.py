@@ -31,23 +31,23 @@ CONTRAST_FIELDS = (
 )
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
 
 
-def _row(instance, names) -> dict[str, Any]:
-    return {name: _plain(getattr(instance, name)) for name in names}
+def _row_dict(instance, names) -> dict[str, Any]:
+    return {name: _json_value(getattr(instance, name)) for name in names}
 
 
 def _sha256(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
-def _by_name(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sorted_by_name(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["name"])
 
 
-def design_of(study: Study) -> dict[str, Any]:
+def serialize_design(study: Study) -> dict[str, Any]:
     """The whole design as plain JSON values, keyed by names, never by database ids. Stimuli stand as their sha256.
 
     Lists are sorted here, by code points: a database sorts by its collation, and the hash must not hang on that.
@@ -57,10 +57,12 @@ def design_of(study: Study) -> dict[str, Any]:
     outputs = Output.objects.filter(system__study=study)
     return {
         "schema": SCHEMA,
-        "study": _row(study, STUDY_FIELDS),
-        "systems": _by_name(_row(system, ("name", "is_human", "reference")) for system in study.systems.all()),
-        "arms": _by_name(
-            _row(arm, ARM_FIELDS) | {"systems": sorted(system.name for system in arm.systems.all())}
+        "study": _row_dict(study, STUDY_FIELDS),
+        "systems": _sorted_by_name(
+            _row_dict(system, ("name", "is_human", "reference")) for system in study.systems.all()
+        ),
+        "arms": _sorted_by_name(
+            _row_dict(arm, ARM_FIELDS) | {"systems": sorted(system.name for system in arm.systems.all())}
             for arm in study.arms.prefetch_related("systems")
         ),
         "sections": [
@@ -73,7 +75,7 @@ def design_of(study: Study) -> dict[str, Any]:
                 "reuses": section.reuses and section.reuses.position,
                 "arms": sorted(arm.name for arm in section.arms.all()),
                 "questions": [
-                    _row(question, QUESTION_FIELDS)
+                    _row_dict(question, QUESTION_FIELDS)
                     | {"x": question.x and question.x.name, "y": question.y and question.y.name}
                     for question in section.questions.all()
                 ],
@@ -82,7 +84,7 @@ def design_of(study: Study) -> dict[str, Any]:
         ],
         "contrasts": sorted(
             (
-                _row(contrast, CONTRAST_FIELDS)
+                _row_dict(contrast, CONTRAST_FIELDS)
                 | {
                     "section": contrast.section and contrast.section.position,
                     "x": contrast.x and contrast.x.name,
@@ -90,10 +92,10 @@ def design_of(study: Study) -> dict[str, Any]:
                 }
                 for contrast in contrasts
             ),
-            key=canonical,
+            key=canonical_json,
         ),
         "exclusion_rules": sorted(
-            (_row(rule, ("position", "rule", "settings", "role")) for rule in study.exclusion_rules.all()),
+            (_row_dict(rule, ("position", "rule", "settings", "role")) for rule in study.exclusion_rules.all()),
             key=lambda row: (row["position"], row["rule"]),
         ),
         "prompts": sorted(
@@ -117,12 +119,12 @@ def design_of(study: Study) -> dict[str, Any]:
                 "language",
             )
         ),
-        "batches": _ready_made(study),
+        "batches": _serialize_imported_batches(study),
         "retired": sorted(study.items.filter(retired_in__isnull=False).values_list("section__position", "number")),
     }
 
 
-def _ready_made(study: Study) -> list:
+def _serialize_imported_batches(study: Study) -> list:
     """Imported batches: each key with a sha256 of what lies in it, in order."""
     rows = (
         Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
@@ -143,7 +145,7 @@ def _ready_made(study: Study) -> list:
     return [[number, key, arm, _sha256(json.dumps(lines))] for (number, key, arm), lines in batches.items()]
 
 
-def canonical(design: dict[str, Any]) -> str:
+def canonical_json(design: dict[str, Any]) -> str:
     """One way to write a design: sorted keys, no blanks. Numbers are finite by then."""
     return json.dumps(design, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -152,12 +154,12 @@ def sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def mismatch(study: Study) -> str:
+def frozen_design_mismatch(study: Study) -> str:
     """'' when the rows still are what the newest Design version says; else a sentence. The backstop behind the guards."""
     latest = study.designs.order_by("version").last()
     if latest is None:
         return ""
-    now = sha256_of(canonical(design_of(Study.objects.get(pk=study.pk))))
+    now = sha256_of(canonical_json(serialize_design(Study.objects.get(pk=study.pk))))
     return (
         ""
         if now == latest.sha256

@@ -11,50 +11,50 @@ from random import Random
 from django.db import transaction
 
 from studies.models import Batch, Exposure, Item, Output, Placement, Study
-from studies.protocols import REGISTRY, DrawnItem, Pool, PoolSpent
+from studies.protocols import REGISTRY, DrawnItem, StimulusPool, UnfillableBatch
 
 
-class SharesRefused(PoolSpent):
+class ArmSharesRefused(UnfillableBatch):
     """The arms' places make no blocks: nothing can be drawn. The message is for the researcher."""
 
     def __init__(self, text: str):
         super().__init__(text, "arms")
 
 
-def random_of(seed: int, *what: object) -> Random:
+def seeded_random(seed: int, *purpose: object) -> Random:
     """A generator of its own for each purpose: the same seed and purpose give the same numbers, whatever else is drawn."""
-    digest = hashlib.sha256("|".join(map(str, (seed, *what))).encode()).digest()
+    digest = hashlib.sha256("|".join(map(str, (seed, *purpose))).encode()).digest()
     return Random(int.from_bytes(digest))
 
 
-LARGEST_BLOCK = 60
+MAX_BLOCK_SIZE = 60
 
 
-def block_of(arms: list) -> list:
+def build_arm_block(arms: list) -> list:
     """A block of arms: each once, or as often as their places stand to one another. Raises SharesRefused."""
     wanted = [arm.wanted for arm in arms]
     if not any(wanted):
         return arms
     if not all(wanted):
-        raise SharesRefused(
+        raise ArmSharesRefused(
             "Some arms have a number of places and others have none: give each arm a number, or leave all of them empty."
         )
     shared = gcd(*wanted)
-    if sum(wanted) // shared > LARGEST_BLOCK:
-        raise SharesRefused(
-            f"The places of the arms ({', '.join(map(str, wanted))}) do not have a common divisor that makes blocks of at most {LARGEST_BLOCK} "
+    if sum(wanted) // shared > MAX_BLOCK_SIZE:
+        raise ArmSharesRefused(
+            f"The places of the arms ({', '.join(map(str, wanted))}) do not have a common divisor that makes blocks of at most {MAX_BLOCK_SIZE} "
             "batches, and batches are drawn in blocks that hold every arm in its share. Give the arms rounder numbers."
         )
     return [arm for arm, n in zip(arms, wanted, strict=True) for _ in range(n // shared)]
 
 
-def arm_of(block: list, seed: int, k: int):
+def arm_of_batch(block: list, seed: int, batch_number: int):
     """The arm of batch k, in permuted blocks: after each whole block every arm has its share exactly."""
-    number, place = divmod(k, len(block))
-    return random_of(seed, "arms", number).sample(block, len(block))[place]
+    number, place = divmod(batch_number, len(block))
+    return seeded_random(seed, "arms", number).sample(block, len(block))[place]
 
 
-def too_few(needed: int, left: int) -> str:
+def shortage_message(needed: int, left: int) -> str:
     """That prompts are missing: how many are needed, and how many there are."""
     return f"{needed} more prompt{'' if needed == 1 else 's'} {'is' if needed == 1 else 'are'} needed and {left} {'is' if left == 1 else 'are'} left"
 
@@ -67,7 +67,7 @@ class DrawnBatch:
 
 
 # What to do where a batch cannot be filled, by the part of the study that lacks something.
-NEXT_STEP = {
+SHORTAGE_ADVICE = {
     "prompts": "Import more prompts and outputs, or lower the number of items that sections show (m).",
     "systems": "Add another system with its outputs, or show more systems in this arm.",
     "contrasts": "Plan a comparison of two of the arm's systems, or show other pairs.",
@@ -75,33 +75,33 @@ NEXT_STEP = {
 }
 
 
-class Supply:
+class PromptQueue:
     """The prompts of one section and arm in balanced coverage: pass after pass, each a fresh shuffle of all of them.
 
     What a batch already holds is passed over and stays in front for the next batch, so counts differ by at most one. ``turns``
     says of each prompt taken where it stood in the first pass, and in which pass it was taken last.
     """
 
-    def __init__(self, prompts: list[int], seed: int, *what: object):
-        self.prompts, self.seed, self.what = prompts, seed, what
+    def __init__(self, prompts: list[int], seed: int, *purpose: object):
+        self.prompts, self.seed, self.what = prompts, seed, purpose
         self.queue: deque[tuple[int, int]] = deque()
         self.passes = 0
         self.places: dict[int, int] = {}
         self.turns: dict[int, tuple[int, int]] = {}
 
-    def take(self, m: int, held: set[int]) -> list[int]:
-        if len(set(self.prompts) - held) < m:
-            raise PoolSpent(too_few(m, len(set(self.prompts) - held)))
+    def take(self, count: int, excluded: set[int]) -> list[int]:
+        if len(set(self.prompts) - excluded) < count:
+            raise UnfillableBatch(shortage_message(count, len(set(self.prompts) - excluded)))
         taken: list[int] = []
         skipped: list[tuple[int, int]] = []
-        while len(taken) < m:
+        while len(taken) < count:
             if not self.queue:
-                order = random_of(self.seed, *self.what, self.passes).sample(self.prompts, len(self.prompts))
+                order = seeded_random(self.seed, *self.what, self.passes).sample(self.prompts, len(self.prompts))
                 self.places = self.places or {prompt: place for place, prompt in enumerate(order)}
                 self.queue.extend((prompt, self.passes) for prompt in order)
                 self.passes += 1
             prompt, number = self.queue.popleft()
-            if prompt in held or prompt in taken:
+            if prompt in excluded or prompt in taken:
                 skipped.append((prompt, number))
             else:
                 taken.append(prompt)
@@ -110,7 +110,7 @@ class Supply:
         return taken
 
 
-class Drawing:
+class BatchDraw:
     """The design as the draw needs it: plain ids, read once."""
 
     def __init__(self, study: Study):
@@ -140,21 +140,21 @@ class Drawing:
         rows = Output.objects.filter(system__study=study).order_by("prompt", "system", "sample")
         for prompt, system, output in rows.values_list("prompt_id", "system_id", "pk"):
             self.outputs[prompt, system] = (*self.outputs.get((prompt, system), ()), output)
-        self.domains = {
+        self.prompts_by_arm = {
             arm.pk: [prompt for prompt, domain in prompts if not arm.domain or domain == arm.domain]
             for arm in self.arms
         }
         self.prompts = {
             arm.pk: [
                 prompt
-                for prompt in self.domains[arm.pk]
+                for prompt in self.prompts_by_arm[arm.pk]
                 if all((prompt, system) in self.outputs for system in self.systems[arm.pk])
             ]
             for arm in self.arms
         }
-        self.made = self._made(practice)
+        self.practice_items = self._load_practice_items(practice)
 
-    def _made(self, practice) -> dict[tuple[int, int], list[tuple[int, str]]]:
+    def _load_practice_items(self, practice) -> dict[tuple[int, int], list[tuple[int, str]]]:
         """Items made in the draft, by section and arm: those of the arm's domain and of its systems."""
         rows = practice.order_by("section", "number", "exposures__number")
         items: dict[int, tuple[int, str, str, set[int]]] = {}
@@ -170,7 +170,7 @@ class Drawing:
                     made.setdefault((section, arm.pk), []).append((item, kind))
         return made
 
-    def drawing_sections(self, arm_id: int) -> list:
+    def sections_with_own_items(self, arm_id: int) -> list:
         """Those of the arm that show items of their own."""
         return [
             section
@@ -183,90 +183,96 @@ class Drawing:
 
     def batches(self) -> Iterator[DrawnBatch]:
         """All batches from number 0, without end. Raises PoolSpent where one cannot be filled."""
-        supplies: dict[tuple, Supply] = {}
-        block = block_of(self.arms)
+        supplies: dict[tuple, PromptQueue] = {}
+        block = build_arm_block(self.arms)
         k = 0
         while True:
-            arm = arm_of(block, self.seed, k)
-            yield DrawnBatch(k, arm.pk, tuple(self._items(k, arm, supplies)))
+            arm = arm_of_batch(block, self.seed, k)
+            yield DrawnBatch(k, arm.pk, tuple(self._draw_items(k, arm, supplies)))
             k += 1
 
-    def _items(self, k, arm, supplies) -> Iterator[tuple[int, DrawnItem]]:
+    def _draw_items(self, batch_number, arm, queues) -> Iterator[tuple[int, DrawnItem]]:
         held: set[int] = set()
-        for section in self.drawing_sections(arm.pk):
+        for section in self.sections_with_own_items(arm.pk):
             try:
-                yield from self._items_of(section, k, arm, held, supplies)
-            except PoolSpent as spent:
-                raise self._explained(spent, section, arm, k, held) from None
+                yield from self._draw_section_items(section, batch_number, arm, held, queues)
+            except UnfillableBatch as spent:
+                raise self._explain_shortage(spent, section, arm, batch_number, held) from None
 
-    def _explained(self, spent: PoolSpent, section, arm, k: int, held: set[int]) -> PoolSpent:
+    def _explain_shortage(
+        self, shortage: UnfillableBatch, section, arm, batch_number: int, used_prompts: set[int]
+    ) -> UnfillableBatch:
         """The same, naming the batch for which it is not enough."""
         who = f" of arm {arm.name}" if len(self.arms) > 1 else ""
-        inside = f" beside the {len(held)} that this batch holds already" if held else ""
-        return PoolSpent(
-            f"Batch {k + 1}{who} cannot be filled: for section {section.position} {spent}{inside}. {NEXT_STEP[spent.field]}",
-            spent.field,
+        inside = f" beside the {len(used_prompts)} that this batch holds already" if used_prompts else ""
+        return UnfillableBatch(
+            f"Batch {batch_number + 1}{who} cannot be filled: for section {section.position} {shortage}{inside}. {SHORTAGE_ADVICE[shortage.field]}",
+            shortage.field,
         )
 
-    def _items_of(self, section, k, arm, held: set[int], supplies) -> Iterator[tuple[int, DrawnItem]]:
+    def _draw_section_items(
+        self, section, batch_number, arm, used_prompts: set[int], queues
+    ) -> Iterator[tuple[int, DrawnItem]]:
         prompts = self.prompts[arm.pk]
-        rng = random_of(self.seed, "batch", k, "section", section.position)
+        rng = seeded_random(self.seed, "batch", batch_number, "section", section.position)
         turns: dict[int, tuple[int, int]] = {}
-        made = self.made.get((section.pk, arm.pk), ())
+        made = self.practice_items.get((section.pk, arm.pk), ())
         sources = () if made else REGISTRY[section.protocol].sources(section, self.systems[arm.pk], self.human, rng)
         if sources:
-            offered = self._from_sources(section, arm, sources, held, rng, supplies)
+            offered = self._draw_from_source_systems(section, arm, sources, used_prompts, rng, queues)
         elif self.study.coverage == Study.Coverage.INDEPENDENT:
-            left = [prompt for prompt in prompts if prompt not in held]
+            left = [prompt for prompt in prompts if prompt not in used_prompts]
             if len(left) < section.m and not made:
-                raise PoolSpent(too_few(section.m, len(left)))
+                raise UnfillableBatch(shortage_message(section.m, len(left)))
             offered = rng.sample(left, min(section.m, len(left)))
         elif made:
             offered = []
         else:
-            supply = supplies.setdefault(
-                (section.pk, arm.pk), Supply(prompts, self.seed, "pass", section.position, self.arms.index(arm))
+            supply = queues.setdefault(
+                (section.pk, arm.pk), PromptQueue(prompts, self.seed, "pass", section.position, self.arms.index(arm))
             )
-            offered = supply.take(section.m, held)
+            offered = supply.take(section.m, used_prompts)
             turns = supply.turns
-        pool = Pool(offered, self.systems[arm.pk], self.outputs, made, turns=turns, sources=sources)
+        pool = StimulusPool(offered, self.systems[arm.pk], self.outputs, made, turns=turns, sources=sources)
         for item in REGISTRY[section.protocol].draw(section, pool, rng):
             if item.prompt is not None:
-                held.add(item.prompt)
+                used_prompts.add(item.prompt)
             yield section.pk, item
 
-    def _from_sources(self, section, arm, sources, held: set[int], rng: Random, supplies) -> list[int]:
+    def _draw_from_source_systems(
+        self, section, arm, sources, used_prompts: set[int], rng: Random, queues
+    ) -> list[int]:
         """A prompt for each place, one of which the place's systems have an output. Every such text is shown equally often."""
         offered: list[int] = []
         for source in sources:
-            taken = held | set(offered)
+            taken = used_prompts | set(offered)
             key = (section.pk, arm.pk, source)
-            if key not in supplies:
-                mine = [p for p in self.domains[arm.pk] if any((p, system) in self.outputs for system in source)]
+            if key not in queues:
+                mine = [p for p in self.prompts_by_arm[arm.pk] if any((p, system) in self.outputs for system in source)]
                 what = ("pass", section.position, self.arms.index(arm), [self.places[system] for system in source])
-                supplies[key] = Supply(mine, self.seed, *what)
+                queues[key] = PromptQueue(mine, self.seed, *what)
             if self.study.coverage == Study.Coverage.INDEPENDENT:
-                left = [prompt for prompt in supplies[key].prompts if prompt not in taken]
+                left = [prompt for prompt in queues[key].prompts if prompt not in taken]
                 if not left:
-                    raise PoolSpent(too_few(1, 0))
+                    raise UnfillableBatch(shortage_message(1, 0))
                 offered.append(rng.choice(left))
             else:
-                offered += supplies[key].take(1, taken)
+                offered += queues[key].take(1, taken)
         return offered
 
 
-def content_of(prompt: int, outputs: Iterable[int], kind: str) -> str:
+def item_content_hash(prompt: int, outputs: Iterable[int], kind: str) -> str:
     """What makes an item the same thing judged: its prompt, the set of its outputs, its kind."""
     return hashlib.sha256(repr((prompt, sorted(outputs), kind)).encode()).hexdigest()
 
 
-def item_key(section_id: int, record: DrawnItem) -> tuple[int, str]:
+def item_key(section_id: int, drawn_item: DrawnItem) -> tuple[int, str]:
     """What an item is found again by."""
-    return section_id, content_of(record.prompt, record.outputs, record.kind)
+    return section_id, item_content_hash(drawn_item.prompt, drawn_item.outputs, drawn_item.kind)
 
 
 @transaction.atomic
-def write_items(study: Study, records: Iterable[tuple[int, DrawnItem]]) -> dict[tuple[int, str], Item]:
+def get_or_create_items(study: Study, drawn_items: Iterable[tuple[int, DrawnItem]]) -> dict[tuple[int, str], Item]:
     """The study's items by what they hold, those of the records among them; new ones are numbered in the order of the records."""
     items = {(item.section_id, item.content): item for item in study.items.all()}
     counts: dict[int, int] = {}  # the highest number of each section
@@ -274,7 +280,7 @@ def write_items(study: Study, records: Iterable[tuple[int, DrawnItem]]) -> dict[
         counts[section_id] = max(counts.get(section_id, 0), item.number)
     new_items: list[Item] = []
     new_outputs: list[tuple[int, ...]] = []
-    for section_id, record in records:
+    for section_id, record in drawn_items:
         key = item_key(section_id, record)
         if key not in items:
             counts[section_id] = number = counts.get(section_id, 0) + 1
@@ -303,31 +309,31 @@ def write_items(study: Study, records: Iterable[tuple[int, DrawnItem]]) -> dict[
 @transaction.atomic
 def write_batches(
     study: Study,
-    drawn: list[DrawnBatch],
+    drawn_batches: list[DrawnBatch],
     *,
-    wanted: int,
+    places_per_batch: int,
     origin: str = Batch.Origin.DRAWN,
     first_number: int | None = None,
     keys: list[str] | None = None,
 ) -> list[Batch]:
     """Store drawn batches with their items: content that exists *is* that item. A handful of queries for any number."""
-    records = [(section, record) for batch in drawn for section, record in batch.items if record.item is None]
-    items = write_items(study, records)
+    records = [(section, record) for batch in drawn_batches for section, record in batch.items if record.item is None]
+    items = get_or_create_items(study, records)
     placed: list[list[Item | int]] = [
         [items[item_key(section, record)] if record.item is None else record.item for section, record in batch.items]
-        for batch in drawn
+        for batch in drawn_batches
     ]
     batches = Batch.objects.bulk_create(
         (
             Batch(
                 study=study,
                 arm_id=batch.arm_id,
-                wanted=wanted,
+                wanted=places_per_batch,
                 origin=origin,
                 key=keys[place] if keys else "",
                 number=batch.number if first_number is None else first_number + place,
             )
-            for place, batch in enumerate(drawn)
+            for place, batch in enumerate(drawn_batches)
         ),
         batch_size=500,
     )
@@ -342,12 +348,10 @@ def write_batches(
     return batches
 
 
-def drawn_batches(
-    study: Study, first: int, count: int, progress=lambda done, total, doing="": None
-) -> list[DrawnBatch]:
+def draw_batches(study: Study, first: int, count: int, progress=lambda done, total, doing="": None) -> list[DrawnBatch]:
     """Batches first .. first + count - 1, without writing them. Raises PoolSpent."""
     drawn = []
-    for batch in islice(Drawing(study).batches(), first + count):
+    for batch in islice(BatchDraw(study).batches(), first + count):
         if batch.number >= first:
             drawn.append(batch)
             if not len(drawn) % 50:

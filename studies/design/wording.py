@@ -8,11 +8,11 @@ from typing import Any
 from studies.models import Design, Study
 from studies.protocols.base.scales import ScaleSpec, read_scale
 
-from .definition import design_of
+from .definition import serialize_design
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionWords:
+class QuestionWording:
     key: str
     position: int
     text: str
@@ -26,7 +26,7 @@ class QuestionWords:
 
 
 @dataclass(frozen=True, slots=True)
-class SectionWords:
+class SectionWording:
     position: int
     protocol: str
     purpose: str
@@ -34,7 +34,7 @@ class SectionWords:
     settings: dict[str, Any]
     reuses: int | None
     arms: tuple[str, ...]
-    questions: tuple[QuestionWords, ...]
+    questions: tuple[QuestionWording, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,15 @@ class Wording:
 
     study: dict[str, Any]
     arms: dict[str, dict[str, Any]]
-    sections: tuple[SectionWords, ...]
+    sections: tuple[SectionWording, ...]
 
 
-def wording(design: dict[str, Any]) -> Wording:
+def parse_wording(design: dict[str, Any]) -> Wording:
     return Wording(
         study=design["study"],
         arms={arm["name"]: arm for arm in design["arms"]},
         sections=tuple(
-            SectionWords(
+            SectionWording(
                 position=section["position"],
                 protocol=section["protocol"],
                 purpose=section["purpose"],
@@ -60,7 +60,7 @@ def wording(design: dict[str, Any]) -> Wording:
                 reuses=section["reuses"],
                 arms=tuple(section["arms"]),
                 questions=tuple(
-                    QuestionWords(
+                    QuestionWording(
                         key=q["key"],
                         position=q["position"],
                         text=q["text"],
@@ -83,9 +83,9 @@ def wording(design: dict[str, Any]) -> Wording:
 @lru_cache(maxsize=64)
 def frozen_wording(design_id: int) -> Wording:
     """A Design row never changes, so its words are read once a process."""
-    return wording(json.loads(Design.objects.values_list("canonical", flat=True).get(pk=design_id)))
+    return parse_wording(json.loads(Design.objects.values_list("canonical", flat=True).get(pk=design_id)))
 
 
 def wording_of(study: Study, design_id: int | None) -> Wording:
     """The words of a Design version; of the rows as they are while there is none (previews and tries of a draft)."""
-    return frozen_wording(design_id) if design_id else wording(design_of(study))
+    return frozen_wording(design_id) if design_id else parse_wording(serialize_design(study))

@@ -10,14 +10,14 @@ from pathlib import Path
 from django.conf import settings
 
 from studies.models import Output, Prompt
-from studies.stimuli.images import BEGUN, EXTENSION, EncodedImage, path_of, store
+from studies.stimuli.images import EXTENSION, TEMPORARY_PREFIX, EncodedImage, path_of, store
 
 # No import takes so long from its first image to its rows.
-FORGOTTEN_SECONDS = 86_400
+ORPHAN_AGE_SECONDS = 86_400
 
 
 @contextmanager
-def kept(names: Collection[str], read: Callable[[str], bytes]) -> Iterator[None]:
+def storing_images(names: Collection[str], read_image: Callable[[str], bytes]) -> Iterator[None]:
     """Store the images of these names, as `read` gives them, and write the rows that name them inside, transaction and all.
 
     Where that fails, the files that were stored here are removed, except those that a row of somebody else names by now.
@@ -30,7 +30,7 @@ def kept(names: Collection[str], read: Callable[[str], bytes]) -> Iterator[None]
                 os.utime(path_of(root, name))  # somebody needs it again: it is not forgotten
             except FileNotFoundError:
                 new.append(name)
-                store(root, EncodedImage(read(name), 0, 0, name))
+                store(root, EncodedImage(read_image(name), 0, 0, name))
         yield
     except BaseException:
         _remove_unnamed(root, new)
@@ -38,15 +38,15 @@ def kept(names: Collection[str], read: Callable[[str], bytes]) -> Iterator[None]
     # Another import that failed meanwhile may have removed what it had stored and this one had found.
     for name in names:
         if not path_of(root, name).exists():
-            store(root, EncodedImage(read(name), 0, 0, name))
+            store(root, EncodedImage(read_image(name), 0, 0, name))
 
 
 def _remove_unnamed(root: Path, names: Collection[str]) -> None:
-    for name in set(names) - _named(names):
+    for name in set(names) - _names_in_use(names):
         path_of(root, name).unlink(missing_ok=True)
 
 
-def _named(names: Collection[str]) -> set[str]:
+def _names_in_use(names: Collection[str]) -> set[str]:
     """Those of the names that some row has."""
     listed = list(names)
     return {
@@ -57,18 +57,18 @@ def _named(names: Collection[str]) -> set[str]:
     }
 
 
-def remove_forgotten(now: float | None = None) -> int:
+def remove_orphaned_images(now: float | None = None) -> int:
     """Remove files that no row names and that nobody has needed for a day: of imports whose process was killed, of drafts that
     were deleted. Gives their number.
 
     An import that names a file while this runs finds it gone behind its rows, and stores it again.
     """
     root = Path(settings.MEDIA_ROOT)
-    before = (time.time() if now is None else now) - FORGOTTEN_SECONDS
+    before = (time.time() if now is None else now) - ORPHAN_AGE_SECONDS
     removed = 0
     old = (path for path in root.glob("??/*") if _is_old(path, before))
     while paths := list(islice(old, 500)):
-        named = _named([path.name for path in paths if path.suffix == EXTENSION])
+        named = _names_in_use([path.name for path in paths if path.suffix == EXTENSION])
         for path in paths:
             if path.name not in named and _is_old(path, before):
                 path.unlink(missing_ok=True)
@@ -78,7 +78,7 @@ def remove_forgotten(now: float | None = None) -> int:
 
 def _is_old(path: Path, before: float) -> bool:
     """Whether it is a file of ours, whole or begun, and untouched since then."""
-    is_ours = path.suffix == EXTENSION or path.name.startswith(BEGUN)
+    is_ours = path.suffix == EXTENSION or path.name.startswith(TEMPORARY_PREFIX)
     with suppress(FileNotFoundError):
         return is_ours and path.stat().st_mtime < before
     return False

@@ -13,19 +13,19 @@ from django.db import transaction
 from django.db.models import F
 
 from studies import signals
-from studies.access import Action, check
+from studies.access import Action, check_permission
 from studies.models import Item, Output, Prompt, Study, audit
 from studies.services import lifecycle
-from studies.stimuli.normalising import Normalised, Preparation, Prepared, normalised, prepared_outputs
+from studies.stimuli.normalising import NormalisedText, Preparation, PreparedText, normalise_text, prepared_outputs
 from studies.stimuli.prompt_filters import FilteredPrompt, filter_prompts
 
-ORIGINAL = "original_text"  # a prompt's attribute: its text from before preparation
-KEPT_EXAMPLES = 10
+ORIGINAL_KEY = "original_text"  # a prompt's attribute: its text from before preparation
+MAX_EXAMPLES = 10
 CHUNK = 500
 
 
 @dataclass(frozen=True)
-class Example:
+class TextChange:
     """A text before and after, for a person to judge."""
 
     what: str
@@ -42,37 +42,37 @@ class PreparationReport:
     changed_outputs: int = 0
     changed_prompts: int = 0
     by_step: dict[str, int] = field(default_factory=dict)
-    examples: list[Example] = field(default_factory=list)
+    examples: list[TextChange] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     warnings_count: int = 0
     dropped: list[FilteredPrompt] = field(default_factory=list)
-    dropped_by: dict[str, int] = field(default_factory=dict)
+    dropped_by_filter: dict[str, int] = field(default_factory=dict)
     is_written: bool = False
 
     @property
-    def has_news(self) -> bool:
+    def has_changes(self) -> bool:
         return bool(self.changed_outputs or self.changed_prompts or self.dropped)
 
-    def changed_words(self) -> str:
+    def changes_text(self) -> str:
         words = f"{self.changed_outputs:,} of {self.outputs:,} outputs and {self.changed_prompts:,} prompts"
         return words + (f", and left out {len(self.dropped):,} prompts" if self.dropped else "")
 
-    def add_change(self, example: Example) -> None:
+    def add_change(self, example: TextChange) -> None:
         for note in example.notes:
             self.by_step[note] = self.by_step.get(note, 0) + 1
-        if len(self.examples) < KEPT_EXAMPLES:
+        if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(example)
 
-    def add_warnings(self, what: str, warnings: Iterable[str]) -> None:
+    def add_warnings(self, label: str, warnings: Iterable[str]) -> None:
         for warning in warnings:
             self.warnings_count += 1
             if len(self.warnings) < 100:
-                self.warnings.append(f"{what}: {warning}")
+                self.warnings.append(f"{label}: {warning}")
 
 
 def original_of(prompt: Prompt) -> str:
     """A prompt's text from before preparation."""
-    return prompt.attributes.get(ORIGINAL, prompt.text)
+    return prompt.attributes.get(ORIGINAL_KEY, prompt.text)
 
 
 def preview(study: Study, settings: object) -> PreparationReport:
@@ -91,10 +91,10 @@ def preview(study: Study, settings: object) -> PreparationReport:
 @transaction.atomic
 def prepare(study: Study, settings: object, *, by: Any) -> PreparationReport:
     """Prepare a draft's stimuli as declared. Raises SettingsRefused, or NotNow; then nothing has changed."""
-    check(by, Action.EDIT, study)
+    check_permission(by, Action.EDIT, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state != Study.State.DRAFT:
-        raise lifecycle.NotNow("Stimuli can be prepared in a draft alone; clone the study.")
+        raise lifecycle.ActionRefused("Stimuli can be prepared in a draft alone; clone the study.")
     preparation = Preparation.from_json(settings)
     stored = preparation.as_json() if preparation != Preparation() else {}
     if preparation == Preparation.from_json(study.preparation):
@@ -106,7 +106,7 @@ def prepare(study: Study, settings: object, *, by: Any) -> PreparationReport:
         Prompt.objects.bulk_update(some, ["text", "attributes"])
     for some in _chunks(_changed_outputs(study, preparation, report, set())):
         Output.objects.bulk_update(some, ["text", "original"])
-    if stored != study.preparation or report.has_news:
+    if stored != study.preparation or report.has_changes:
         Study.objects.filter(pk=study.pk).update(preparation=stored, version=F("version") + 1)
         audit.record(
             "prepare stimuli",
@@ -137,16 +137,16 @@ def _drop(study: Study, preparation: Preparation, report: PreparationReport) -> 
     if not preparation.prompt_filters:
         return
     texts = ((prompt.key, original_of(prompt)) for prompt in study.prompts.order_by("pk").iterator(CHUNK))
-    report.dropped = [each for each in filter_prompts(texts, preparation.prompt_filters) if not each.is_kept]
+    report.dropped = [each for each in filter_prompts(texts, preparation.prompt_filters) if not each.passes]
     for each in report.dropped:
-        report.dropped_by[each.filter] = report.dropped_by.get(each.filter, 0) + 1
+        report.dropped_by_filter[each.filter] = report.dropped_by_filter.get(each.filter, 0) + 1
 
 
 def _delete_prompts(study: Study, dropped: list[FilteredPrompt]) -> None:
     keys = [each.key for each in dropped]
     if keys:
         # What was tried out hangs on the prompts.
-        signals.clearing_tries.send(Study, study=study)
+        signals.deleting_test_runs.send(Study, study=study)
     for start in range(0, len(keys), CHUNK):
         some = keys[start : start + CHUNK]
         used = (
@@ -155,7 +155,7 @@ def _delete_prompts(study: Study, dropped: list[FilteredPrompt]) -> None:
             .order_by("prompt__key")
         )
         if used:
-            raise lifecycle.NotNow(
+            raise lifecycle.ActionRefused(
                 f"The prompt {used[0]} would be left out, but items were made of it (ready-made batches, training, tests). "
                 "Remove those first, or filter the prompts before they are placed."
             )
@@ -172,17 +172,17 @@ def _changed_prompts(
         if prompt.key in dropped:
             continue
         original = original_of(prompt)
-        result: Normalised = normalised(original, preparation.normalisation)
+        result: NormalisedText = normalise_text(original, preparation.normalisation)
         what = f"prompt {prompt.key}"
         report.add_warnings(what, [result.warning] if result.warning else [])
         if result.text == prompt.text:
             continue
         report.changed_prompts += 1
-        report.add_change(Example(what, prompt.text, result.text, result.changed_by))
+        report.add_change(TextChange(what, prompt.text, result.text, result.changed_by))
         prompt.text = result.text
-        prompt.attributes = {name: value for name, value in prompt.attributes.items() if name != ORIGINAL}
+        prompt.attributes = {name: value for name, value in prompt.attributes.items() if name != ORIGINAL_KEY}
         if result.text != original:
-            prompt.attributes[ORIGINAL] = original
+            prompt.attributes[ORIGINAL_KEY] = original
         yield prompt
 
 
@@ -214,7 +214,7 @@ def _changed_outputs(
             if result.text == output.text:
                 continue
             report.changed_outputs += 1
-            report.add_change(Example(what, output.text, result.text, result.notes))
+            report.add_change(TextChange(what, output.text, result.text, result.notes))
             output.text, output.original = result.text, original if result.text != original else ""
             yield output
 
@@ -230,14 +230,14 @@ def _shown_together(study: Study) -> Mapping[int, list[int]]:
 
 def _prepared(
     outputs: list[Output], together: Mapping[int, list[int]], preparation: Preparation
-) -> dict[int, Prepared]:
+) -> dict[int, PreparedText]:
     """Each output's text. Those that are read side by side share a length: an item's, else those of equal sample number."""
     groups: dict[tuple[str, int], dict[str, Output]] = {}
     for output in outputs:
         keys = [("item", item) for item in together.get(output.pk, ())] or [("sample", output.sample)]
         for key in keys:
             groups.setdefault(key, {})[output.system.name] = output
-    found: dict[int, Prepared] = {}
+    found: dict[int, PreparedText] = {}
     for group in groups.values():
         texts = {system: output.original or output.text for system, output in group.items()}
         for system, result in prepared_outputs(texts, preparation).items():

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from studies.models.triggers import append_only, frozen
+from studies.models.triggers import append_only_trigger, frozen_design_trigger
 
 OF_SECTION = "SELECT study_id FROM studies_section WHERE id = {row}.section_id"
 OF_ARM = "SELECT study_id FROM studies_arm WHERE id = {row}.arm_id"
@@ -15,21 +15,21 @@ class Migration(migrations.Migration):
     replaces = [("studies", "0002_a_launched_design_does_not_change")]
     dependencies = [("studies", "0003_audit_and_jobs")]
     operations = [
-        append_only("studies_design"),
-        append_only("studies_auditevent"),
-        frozen("studies_system"),
-        frozen("studies_arm"),
-        frozen("studies_armsystem", OF_ARM),
-        frozen("studies_section"),
-        frozen("studies_sectionarm", OF_SECTION),
-        frozen("studies_question", OF_SECTION),
-        frozen("studies_contrast"),
-        frozen("studies_exclusionrule"),
-        frozen("studies_prompt"),
-        frozen("studies_output", OF_SYSTEM),
-        frozen("studies_item", changes=["settled_at"], grows=True),
-        frozen("studies_exposure", OF_ITEM, grows=True),
-        frozen("studies_expected", OF_ITEM, grows=True),
-        frozen("studies_batch", changes=["claimed"], grows=True),
-        frozen("studies_placement", OF_BATCH, grows=True),
+        append_only_trigger("studies_design"),
+        append_only_trigger("studies_auditevent"),
+        frozen_design_trigger("studies_system"),
+        frozen_design_trigger("studies_arm"),
+        frozen_design_trigger("studies_armsystem", OF_ARM),
+        frozen_design_trigger("studies_section"),
+        frozen_design_trigger("studies_sectionarm", OF_SECTION),
+        frozen_design_trigger("studies_question", OF_SECTION),
+        frozen_design_trigger("studies_contrast"),
+        frozen_design_trigger("studies_exclusionrule"),
+        frozen_design_trigger("studies_prompt"),
+        frozen_design_trigger("studies_output", OF_SYSTEM),
+        frozen_design_trigger("studies_item", mutable_columns=["settled_at"], allows_inserts=True),
+        frozen_design_trigger("studies_exposure", OF_ITEM, allows_inserts=True),
+        frozen_design_trigger("studies_expected", OF_ITEM, allows_inserts=True),
+        frozen_design_trigger("studies_batch", mutable_columns=["claimed"], allows_inserts=True),
+        frozen_design_trigger("studies_placement", OF_BATCH, allows_inserts=True),
     ]

@@ -3,7 +3,7 @@
 from .audit import AuditEvent
 from .batches import Batch, Expected, Exposure, Item, Placement
 from .design import Arm, ArmSystem, Design, Question, Section, SectionArm, System
-from .fields import TEST_NUMBERS, new_seed
+from .fields import FIRST_TEST_NUMBER, new_seed
 from .jobs import Job
 from .members import StudyMember
 from .plan import Contrast, ExclusionRule
@@ -31,6 +31,6 @@ __all__ = [
     "Study",
     "StudyMember",
     "System",
-    "TEST_NUMBERS",
+    "FIRST_TEST_NUMBER",
     "new_seed",
 ]

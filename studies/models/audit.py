@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from .fields import optional_link
+from .fields import optional_foreign_key
 from .guards import AppendOnlyModel
 from .study import Study
 
@@ -17,8 +17,8 @@ class AuditEvent(AppendOnlyModel):
     """Who did what, when. ``data`` holds no personal data of annotators."""
 
     at = models.DateTimeField(db_default=Now())
-    by = optional_link(settings.AUTH_USER_MODEL)
-    study = optional_link(Study, "audit_events")
+    by = optional_foreign_key(settings.AUTH_USER_MODEL)
+    study = optional_foreign_key(Study, "audit_events")
     assignment_code = models.CharField(max_length=32, blank=True)  # not a key: studies does not know annotators
     verb = models.CharField(max_length=50)
     data = models.JSONField(default=dict, blank=True)
@@ -39,7 +39,7 @@ def record(verb: str, *, by, study=None, assignment_code: str = "", **data) -> A
     return AuditEvent.objects.create(verb=verb, study=study, by=by, assignment_code=assignment_code, data=data)
 
 
-def note(verb: str, study, *, by, **data) -> AuditEvent:
+def record_study_event(verb: str, study, *, by, **data) -> AuditEvent:
     """The same of an act that does not keep a draft from being deleted: the row names a draft by its number alone."""
     if study.is_draft:
         return record(verb, by=by, draft=study.pk, **data)
@@ -51,12 +51,12 @@ def events_of(study) -> QuerySet[AuditEvent]:
     return AuditEvent.objects.filter(Q(study=study) | Q(study=None, data__draft=study.pk))
 
 
-def record_all(verb: str, acts: Iterable[dict[str, Any]], *, by, study=None) -> None:
+def bulk_record(verb: str, events: Iterable[dict[str, Any]], *, by, study=None) -> None:
     """The same act about many, one row each, written together; ``acts`` gives each row's ``assignment_code`` and data."""
     AuditEvent.objects.bulk_create(
         [
             AuditEvent(verb=verb, study=study, by=by, assignment_code=act.pop("assignment_code", ""), data=act)
-            for act in map(dict, acts)
+            for act in map(dict, events)
         ],
         batch_size=500,
     )

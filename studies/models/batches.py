@@ -4,7 +4,13 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 
 from .design import Arm, Design, Question, Section
-from .fields import NUMBERED, SMALL, link, moment, optional_link
+from .fields import (
+    NUMBER_VALIDATORS,
+    SMALLINT_VALIDATORS,
+    optional_datetime_field,
+    optional_foreign_key,
+    protected_foreign_key,
+)
 from .guards import DesignModel
 from .stimuli import Output, Prompt
 from .study import Study
@@ -18,18 +24,18 @@ class Item(DesignModel):
         TEST = "test"
         PRACTICE = "practice"
 
-    grows_after_launch = True
-    changes_after_launch = frozenset({"settled_at"})
-    amendable = frozenset({"retired_in"})
+    may_add_after_launch = True
+    mutable_fields = frozenset({"settled_at"})
+    amendable_fields = frozenset({"retired_in"})
 
-    study = link(Study, "items")
-    section = link(Section, "items")
-    number = models.PositiveIntegerField(validators=NUMBERED)
-    prompt = link(Prompt, "items")
+    study = protected_foreign_key(Study, "items")
+    section = protected_foreign_key(Section, "items")
+    number = models.PositiveIntegerField(validators=NUMBER_VALIDATORS)
+    prompt = protected_foreign_key(Prompt, "items")
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.LIVE)
     content = models.CharField(max_length=64, help_text="sha256 of prompt, sorted outputs and kind")
-    settled_at = moment()
-    retired_in = optional_link(Design, editable=False)
+    settled_at = optional_datetime_field()
+    retired_in = optional_foreign_key(Design, editable=False)
 
     class Meta:
         ordering = ["section", "number"]
@@ -47,10 +53,10 @@ class Exposure(DesignModel):
     """One output in an item."""
 
     study_path = "item__study"
-    grows_after_launch = True
+    may_add_after_launch = True
 
-    item = link(Item, "exposures")
-    output = link(Output, "exposures")
+    item = protected_foreign_key(Item, "exposures")
+    output = protected_foreign_key(Output, "exposures")
     number = models.PositiveSmallIntegerField()
 
     class Meta:
@@ -66,13 +72,13 @@ class Expected(DesignModel):
     """What a test question or a practice item should be answered."""
 
     study_path = "item__study"
-    grows_after_launch = True
+    may_add_after_launch = True
 
-    item = link(Item, "expected")
-    question = link(Question)
+    item = protected_foreign_key(Item, "expected")
+    question = protected_foreign_key(Question)
     low = models.FloatField(null=True, blank=True)
     high = models.FloatField(null=True, blank=True)
-    exposure = optional_link(Exposure)
+    exposure = optional_foreign_key(Exposure)
     explanation = models.TextField(blank=True)
 
     class Meta:
@@ -98,16 +104,16 @@ class Batch(DesignModel):
         ANSWERED = "answered", "of imported answers"
         TEST = "test"
 
-    grows_after_launch = True
-    changes_after_launch = frozenset({"claimed"})
+    may_add_after_launch = True
+    mutable_fields = frozenset({"claimed"})
 
-    study = link(Study, "batches")
-    arm = link(Arm, "batches")
-    number = models.PositiveIntegerField(validators=NUMBERED)
-    wanted = models.PositiveSmallIntegerField(default=1, validators=SMALL)
+    study = protected_foreign_key(Study, "batches")
+    arm = protected_foreign_key(Arm, "batches")
+    number = models.PositiveIntegerField(validators=NUMBER_VALIDATORS)
+    wanted = models.PositiveSmallIntegerField(default=1, validators=SMALLINT_VALIDATORS)
     claimed = models.PositiveSmallIntegerField(default=0)
     origin = models.CharField(max_length=11, choices=Origin, default=Origin.DRAWN)
-    copy_of = optional_link("self", "copies")
+    copy_of = optional_foreign_key("self", "copies")
     key = models.CharField(max_length=100, blank=True)
 
     class Meta:
@@ -133,10 +139,10 @@ class Placement(DesignModel):
     """An item's place in a batch."""
 
     study_path = "batch__study"
-    grows_after_launch = True
+    may_add_after_launch = True
 
-    batch = link(Batch, "placements")
-    item = link(Item, "placements")
+    batch = protected_foreign_key(Batch, "placements")
+    item = protected_foreign_key(Item, "placements")
     number = models.PositiveSmallIntegerField()
 
     class Meta:

@@ -7,9 +7,16 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from django.db.models.functions import Now
 
 from studies import protocols
-from studies.protocols.base.references import ENDS, Reference
+from studies.protocols.base.references import EXTREME_REFERENCES, Reference
 
-from .fields import MINUTES, NO_DEBT, PEOPLE, SMALL, link, optional_link
+from .fields import (
+    HEADCOUNT_VALIDATORS,
+    MINUTES_VALIDATORS,
+    NONNEGATIVE_VALIDATORS,
+    SMALLINT_VALIDATORS,
+    optional_foreign_key,
+    protected_foreign_key,
+)
 from .guards import AppendOnlyModel, DesignModel
 from .study import Study
 
@@ -17,12 +24,12 @@ from .study import Study
 class Design(AppendOnlyModel):
     """The frozen design of a study: canonical JSON and its sha256. Version 1 at launch, one more for each amendment."""
 
-    study = link(Study, "designs")
+    study = protected_foreign_key(Study, "designs")
     version = models.PositiveSmallIntegerField()
     canonical = models.TextField()
     sha256 = models.CharField(max_length=64)
     at = models.DateTimeField(db_default=Now())
-    by = optional_link(settings.AUTH_USER_MODEL)
+    by = optional_foreign_key(settings.AUTH_USER_MODEL)
     reason = models.TextField(blank=True)
 
     class Meta:
@@ -43,9 +50,9 @@ class System(DesignModel):
     """What is compared. A human author is a system too."""
 
     Reference = Reference
-    ENDS = ENDS
+    EXTREME_REFERENCES = EXTREME_REFERENCES
 
-    study = link(Study, "systems")
+    study = protected_foreign_key(Study, "systems")
     name = models.CharField(max_length=100, help_text="Annotators never see it.")
     is_human = models.BooleanField("human author", default=False)
     reference = models.CharField(
@@ -77,22 +84,27 @@ class Arm(DesignModel):
         EXAMPLES = "examples"
         COMPARISON = "comparison"
 
-    amendable = frozenset({"reward", "minutes", "instructions"})
+    amendable_fields = frozenset({"reward", "minutes", "instructions"})
 
-    study = link(Study, "arms")
+    study = protected_foreign_key(Study, "arms")
     name = models.CharField(max_length=50, default="all")
     condition = models.CharField(max_length=12, choices=Condition, default=Condition.NONE)
     instructions = models.TextField(blank=True, help_text="Replaces the study's instructions for this arm. Markdown.")
     domain = models.CharField(max_length=50, blank=True, help_text="Prompts of this domain alone; empty: all.")
     systems = models.ManyToManyField(System, through="ArmSystem", blank=True, related_name="+")
     wanted = models.PositiveIntegerField(
-        null=True, blank=True, validators=PEOPLE, help_text="Places; empty: an equal share of the target."
+        null=True, blank=True, validators=HEADCOUNT_VALIDATORS, help_text="Places; empty: an equal share of the target."
     )
     reward = models.DecimalField(
-        max_digits=7, decimal_places=2, null=True, blank=True, validators=NO_DEBT, help_text="Empty: the study's."
+        max_digits=7,
+        decimal_places=2,
+        null=True,
+        blank=True,
+        validators=NONNEGATIVE_VALIDATORS,
+        help_text="Empty: the study's.",
     )
     minutes = models.PositiveSmallIntegerField(
-        null=True, blank=True, validators=MINUTES, help_text="Empty: the study's."
+        null=True, blank=True, validators=MINUTES_VALIDATORS, help_text="Empty: the study's."
     )
 
     class Meta:
@@ -125,8 +137,8 @@ class Section(DesignModel):
         TRAINING = "training", "training: teaches, never in an estimate"
         SCREENING = "screening", "screening: who may take part"
 
-    study = link(Study, "sections")
-    position = models.PositiveSmallIntegerField(validators=SMALL)
+    study = protected_foreign_key(Study, "sections")
+    position = models.PositiveSmallIntegerField(validators=SMALLINT_VALIDATORS)
     protocol = models.CharField(max_length=20, choices=protocols.choices)
     purpose = models.CharField(max_length=9, choices=Purpose, default=Purpose.LIVE)
     m = models.PositiveSmallIntegerField(
@@ -135,7 +147,7 @@ class Section(DesignModel):
         help_text="Exposure samples: prompts shown in this section. 0 where it shows none (survey).",
     )
     settings = models.JSONField(default=dict, blank=True)
-    reuses = optional_link(
+    reuses = optional_foreign_key(
         "self", "reused_by", help_text="Show the first m items of that section again instead of new ones."
     )
     arms = models.ManyToManyField(
@@ -168,10 +180,10 @@ class Question(DesignModel):
     """One directed question. ``{x}`` and ``{y}`` in its text become the labels that this annotator sees."""
 
     study_path = "section__study"
-    amendable = frozenset({"text", "help"})
+    amendable_fields = frozenset({"text", "help"})
 
-    section = link(Section, "questions")
-    position = models.PositiveSmallIntegerField(validators=SMALL)
+    section = protected_foreign_key(Section, "questions")
+    position = models.PositiveSmallIntegerField(validators=SMALLINT_VALIDATORS)
     key = models.SlugField(max_length=50)
     text = models.TextField()
     help = models.TextField(blank=True, help_text="Stands under the question. Markdown.")
@@ -179,8 +191,8 @@ class Question(DesignModel):
     scale = models.JSONField(default=dict, blank=True)
     required = models.BooleanField(default=True)
     skip_reasons = models.JSONField(default=list, blank=True)
-    x = optional_link(System)
-    y = optional_link(System)
+    x = optional_foreign_key(System)
+    y = optional_foreign_key(System)
 
     class Meta:
         ordering = ["position"]

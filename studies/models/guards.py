@@ -11,7 +11,7 @@ from django.db import connection, models, transaction
 from django.db.models.signals import m2m_changed
 
 
-class AppendOnly(Exception):
+class AppendOnlyViolation(Exception):
     """This row is part of the record: it is never changed and never deleted."""
 
 
@@ -25,59 +25,59 @@ _erasing: ContextVar[bool] = ContextVar("erasing", default=False)
 _amending: ContextVar[bool] = ContextVar("amending", default=False)
 
 
-def _tell_triggers(name, value):
+def _set_trigger_setting(name, value):
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT set_config(%s, %s, true)", [f"heval.{name}", value])
 
 
 @contextmanager
-def _allowed(name, flag):
+def _lift_guard(name, flag):
     with transaction.atomic():
         token = flag.set(True)
         try:
-            _tell_triggers(name, "on")
+            _set_trigger_setting(name, "on")
             yield
-            _tell_triggers(name, "")
+            _set_trigger_setting(name, "")
         finally:
             flag.reset(token)
 
 
-def erasing():
+def allow_erasure():
     """A transaction in which recorded answers may be blanked (withdrawal) or a test's answers deleted, and nothing else."""
-    return _allowed("erasing", _erasing)
+    return _lift_guard("erasing", _erasing)
 
 
-def amending():
+def allow_amendment():
     """A transaction of ``lifecycle.amend``: the few columns that may be amended pass the guard."""
-    return _allowed("amending", _amending)
+    return _lift_guard("amending", _amending)
 
 
 class AppendOnlyQuerySet(models.QuerySet):
     def update(self, **kwargs):
-        if not (_erasing.get() and set(kwargs) <= self.model.erasable):
-            raise AppendOnly(self.model.__name__)
+        if not (_erasing.get() and set(kwargs) <= self.model.erasable_fields):
+            raise AppendOnlyViolation(self.model.__name__)
         return super().update(**kwargs)
 
     def delete(self):
-        if not (_erasing.get() and self.model.erasable):
-            raise AppendOnly(self.model.__name__)
+        if not (_erasing.get() and self.model.erasable_fields):
+            raise AppendOnlyViolation(self.model.__name__)
         return super().delete()
 
     def _raw_delete(self, using):
-        if not (_erasing.get() and self.model.erasable):
-            raise AppendOnly(self.model.__name__)
+        if not (_erasing.get() and self.model.erasable_fields):
+            raise AppendOnlyViolation(self.model.__name__)
         return super()._raw_delete(using)
 
     def bulk_create(self, objs, *args, **kwargs):
         if kwargs.get("update_conflicts"):
-            raise AppendOnly(self.model.__name__)
+            raise AppendOnlyViolation(self.model.__name__)
         return super().bulk_create(objs, *args, **kwargs)
 
 
 class AppendOnlyModel(models.Model):
     # The columns that an erasure may blank; the trigger checks that it changes nothing else.
-    erasable: frozenset[str] = frozenset()
+    erasable_fields: frozenset[str] = frozenset()
     objects = AppendOnlyQuerySet.as_manager()
 
     class Meta:
@@ -86,12 +86,12 @@ class AppendOnlyModel(models.Model):
 
     def save(self, *args, **kwargs):
         if not self._state.adding:
-            raise AppendOnly(type(self).__name__)
+            raise AppendOnlyViolation(type(self).__name__)
         kwargs["force_insert"] = True  # Model(pk=old).save() would else be an UPDATE
         super().save(*args, **kwargs)
 
     def delete(self, *args, **kwargs):
-        raise AppendOnly(type(self).__name__)
+        raise AppendOnlyViolation(type(self).__name__)
 
 
 class DesignQuerySet(models.QuerySet):
@@ -123,19 +123,19 @@ class DesignQuerySet(models.QuerySet):
 
     def bulk_create(self, objs, *args, **kwargs):
         objs = list(objs)
-        if not self.model.grows_after_launch or kwargs.get("update_conflicts"):
-            refuse_frozen_parents(objs)
+        if not self.model.may_add_after_launch or kwargs.get("update_conflicts"):
+            refuse_if_parents_frozen(objs)
         return super().bulk_create(objs, *args, **kwargs)
 
     def bulk_update(self, objs, fields, *args, **kwargs):
         objs = list(objs)
         if not self.model.may_change(fields):
             self.model._base_manager.filter(pk__in=[obj.pk for obj in objs]).refuse_if_frozen()
-            refuse_frozen_parents(objs)
+            refuse_if_parents_frozen(objs)
         return super().bulk_update(objs, fields, *args, **kwargs)
 
 
-def refuse_frozen_parents(objs):
+def refuse_if_parents_frozen(objs):
     """One query for all the studies that these rows would stand in."""
     if not objs:
         return
@@ -156,9 +156,9 @@ class DesignModel(models.Model):
     """
 
     study_path = "study"
-    grows_after_launch = False
-    changes_after_launch: frozenset[str] = frozenset()
-    amendable: frozenset[str] = frozenset()
+    may_add_after_launch = False
+    mutable_fields: frozenset[str] = frozenset()
+    amendable_fields: frozenset[str] = frozenset()
     objects = DesignQuerySet.as_manager()
 
     class Meta:
@@ -167,16 +167,16 @@ class DesignModel(models.Model):
 
     @classmethod
     def may_change(cls, columns) -> bool:
-        allowed = cls.changes_after_launch | (cls.amendable if _amending.get() else frozenset())
+        allowed = cls.mutable_fields | (cls.amendable_fields if _amending.get() else frozenset())
         return set(columns) <= allowed
 
     def refuse_if_frozen(self):
-        refuse_frozen_parents([self])
+        refuse_if_parents_frozen([self])
         if self.pk:  # where the row stood before: moving it out of a launched study is a change too
             type(self)._base_manager.filter(pk=self.pk).refuse_if_frozen()
 
     def save(self, *args, **kwargs):
-        if self._state.adding and self.grows_after_launch:
+        if self._state.adding and self.may_add_after_launch:
             kwargs["force_insert"] = True
         elif self._state.adding or not (kwargs.get("update_fields") and self.may_change(kwargs["update_fields"])):
             self.refuse_if_frozen()
@@ -187,7 +187,7 @@ class DesignModel(models.Model):
         return super().delete(*args, **kwargs)
 
 
-def refuse_frozen_links(sender, instance, action, reverse, model, pk_set, **kwargs):
+def refuse_frozen_m2m_change(sender, instance, action, reverse, model, pk_set, **kwargs):
     """``add``, ``remove``, ``clear`` and ``set`` of a many-to-many field walk past ``save``."""
     if not action.startswith("pre_"):
         return
@@ -197,6 +197,6 @@ def refuse_frozen_links(sender, instance, action, reverse, model, pk_set, **kwar
         model._base_manager.filter(pk__in=pk_set).refuse_if_frozen()
 
 
-def connect(*through):
-    for model in through:
-        m2m_changed.connect(refuse_frozen_links, sender=model, dispatch_uid=f"frozen {model._meta.label}")
+def connect_m2m_guards(*through_models):
+    for model in through_models:
+        m2m_changed.connect(refuse_frozen_m2m_change, sender=model, dispatch_uid=f"frozen {model._meta.label}")

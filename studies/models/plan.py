@@ -7,7 +7,7 @@ from django.db.models.functions import Greatest, Least
 
 from . import rules
 from .design import Arm, Section, System
-from .fields import SMALL, link, optional_link
+from .fields import SMALLINT_VALIDATORS, optional_foreign_key, protected_foreign_key
 from .guards import DesignModel
 from .study import Study
 
@@ -26,11 +26,11 @@ class Contrast(DesignModel):
         BELOW = "<", "x < y"
         SAME = "~", "x ~ y (equivalent)"
 
-    study = link(Study, "contrasts")
-    section = optional_link(Section, help_text="Empty: every live section that can.")
+    study = protected_foreign_key(Study, "contrasts")
+    section = optional_foreign_key(Section, help_text="Empty: every live section that can.")
     estimand = models.CharField(max_length=40, blank=True, help_text="Empty: the section's own.")
-    x = optional_link(System)
-    y = optional_link(System)
+    x = optional_foreign_key(System)
+    y = optional_foreign_key(System)
     x_condition = models.CharField(max_length=12, blank=True, choices=Arm.Condition)
     y_condition = models.CharField(max_length=12, blank=True, choices=Arm.Condition)
     criterion = models.CharField(max_length=50, blank=True)
@@ -112,8 +112,8 @@ class ExclusionRule(DesignModel):
         PRIMARY = "primary", "applied to the headline"
         SENSITIVITY = "sensitivity", "shown beside it"
 
-    study = link(Study, "exclusion_rules")
-    position = models.PositiveSmallIntegerField(default=1, validators=SMALL)
+    study = protected_foreign_key(Study, "exclusion_rules")
+    position = models.PositiveSmallIntegerField(default=1, validators=SMALLINT_VALIDATORS)
     rule = models.CharField(max_length=40, choices=rules.choices)
     settings = models.JSONField(default=dict, blank=True)
     role = models.CharField(max_length=11, choices=Role, default=Role.PRIMARY)

@@ -30,7 +30,7 @@ class Rule:
         """The first words of its label, without the explanation."""
         return self.label.partition(":")[0]
 
-    def bound(self, settings: Mapping[str, Any]):
+    def bound_form(self, settings: Mapping[str, Any]):
         """Its settings form with what is stored, and with the initial value of what is not. None where it has no settings."""
         if self.settings_form is None:
             return None

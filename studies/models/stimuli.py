@@ -4,19 +4,19 @@ from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 
 from .design import System
-from .fields import LANGUAGE, SMALL, link
+from .fields import LANGUAGE_VALIDATORS, SMALLINT_VALIDATORS, protected_foreign_key
 from .guards import DesignModel
 from .study import Study
 
 
 class Prompt(DesignModel):
-    study = link(Study, "prompts")
+    study = protected_foreign_key(Study, "prompts")
     key = models.CharField(max_length=100)
     text = models.TextField(blank=True)
     source = models.TextField("source document", blank=True)
     media = models.CharField(max_length=80, blank=True, editable=False)
     domain = models.CharField(max_length=50, blank=True)
-    language = models.CharField(max_length=12, blank=True, validators=LANGUAGE)
+    language = models.CharField(max_length=12, blank=True, validators=LANGUAGE_VALIDATORS)
     attributes = models.JSONField(default=dict, blank=True)
 
     class Meta:
@@ -41,9 +41,9 @@ class Output(DesignModel):
 
     study_path = "system__study"
 
-    system = link(System, "outputs")
-    prompt = link(Prompt, "outputs")
-    sample = models.PositiveSmallIntegerField(default=0, validators=SMALL)
+    system = protected_foreign_key(System, "outputs")
+    prompt = protected_foreign_key(Prompt, "outputs")
+    sample = models.PositiveSmallIntegerField(default=0, validators=SMALLINT_VALIDATORS)
     format = models.CharField(max_length=8, choices=Format, default=Format.PLAIN)
     text = models.TextField(blank=True)
     media = models.CharField(max_length=80, blank=True, editable=False)
@@ -52,7 +52,7 @@ class Output(DesignModel):
         "empty", default=False, help_text="The system gave nothing, and that is what is judged."
     )
     original = models.TextField(blank=True)
-    language = models.CharField(max_length=12, blank=True, validators=LANGUAGE)
+    language = models.CharField(max_length=12, blank=True, validators=LANGUAGE_VALIDATORS)
 
     class Meta:
         ordering = ["prompt__key", "system__name", "sample"]

@@ -10,16 +10,16 @@ from django.db.models import CheckConstraint, F, Q
 from django.db.models.functions import Now
 
 from .fields import (
-    CURRENCY,
-    LANGUAGE,
-    MINUTES,
-    NO_DEBT,
-    PEOPLE,
-    SMALL,
-    moment,
+    CURRENCY_VALIDATORS,
+    HEADCOUNT_VALIDATORS,
+    LANGUAGE_VALIDATORS,
+    MINUTES_VALIDATORS,
+    NONNEGATIVE_VALIDATORS,
+    SMALLINT_VALIDATORS,
+    duration_validators,
     new_seed,
-    optional_link,
-    seconds,
+    optional_datetime_field,
+    optional_foreign_key,
 )
 from .guards import DesignModel, DesignQuerySet, StudyFrozen
 
@@ -48,7 +48,7 @@ class Study(models.Model):
 
     # Groups of states: people may take part; answers may still arrive.
     RUNNING = (State.LAUNCHED, State.PAUSED)
-    COLLECTING = (State.LAUNCHING, *RUNNING, State.CLOSING)
+    COLLECTING_STATES = (State.LAUNCHING, *RUNNING, State.CLOSING)
 
     class Target(models.TextChoices):
         SUBMITTED = "submitted", "n annotators who submitted"
@@ -63,9 +63,9 @@ class Study(models.Model):
         COUNTERBALANCED = "counterbalanced", "random per annotator (a section stays after the one it reuses)"
 
     study_path = "pk"
-    grows_after_launch = True
-    changes_after_launch = frozenset({"open_to", "usual_seconds", "archived_at", "unblinded_at", "version"})
-    amendable = frozenset(
+    may_add_after_launch = True
+    mutable_fields = frozenset({"open_to", "usual_seconds", "archived_at", "unblinded_at", "version"})
+    amendable_fields = frozenset(
         {
             "public_title", "purpose", "instructions", "debriefing", "contact", "start_window_seconds", "idle_seconds",
             "grace_seconds", "wage_per_hour", "withdrawal_until", "target_cap",
@@ -82,7 +82,7 @@ class Study(models.Model):
     language = models.CharField(
         max_length=12,
         default="en",
-        validators=LANGUAGE,
+        validators=LANGUAGE_VALIDATORS,
         help_text="Language of the annotators' pages, such as en or pt-BR.",
     )
     seed = models.PositiveBigIntegerField(
@@ -90,8 +90,8 @@ class Study(models.Model):
         validators=[MaxValueValidator(2**62)],
         help_text="Every random draw of the study follows from it.",
     )
-    owner = optional_link(settings.AUTH_USER_MODEL, "owned_studies")
-    clone_of = optional_link("self", "clones", editable=False)
+    owner = optional_foreign_key(settings.AUTH_USER_MODEL, "owned_studies")
+    clone_of = optional_foreign_key("self", "clones", editable=False)
     keeps_origin_out = models.BooleanField(
         "keep out people of the study it was cloned from",
         default=True,
@@ -119,18 +119,22 @@ class Study(models.Model):
         editable=False,
         help_text="How the stimuli were prepared (studies.stimuli.normalising.Preparation).",
     )
-    batches_per_annotator = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1), *SMALL])
+    batches_per_annotator = models.PositiveSmallIntegerField(
+        default=1, validators=[MinValueValidator(1), *SMALLINT_VALIDATORS]
+    )
     annotators_per_batch = models.PositiveSmallIntegerField(
-        default=1, validators=[MinValueValidator(1), *SMALL], help_text="How many annotators are given the same batch."
+        default=1,
+        validators=[MinValueValidator(1), *SMALLINT_VALIDATORS],
+        help_text="How many annotators are given the same batch.",
     )
     coverage = models.CharField(max_length=12, choices=Coverage, default=Coverage.BALANCED)
     section_order = models.CharField(max_length=16, choices=SectionOrder, default=SectionOrder.FIXED)
     target_kind = models.CharField(max_length=10, choices=Target, default=Target.SUBMITTED)
-    target_n = models.PositiveIntegerField("target n", null=True, blank=True, validators=PEOPLE)
+    target_n = models.PositiveIntegerField("target n", null=True, blank=True, validators=HEADCOUNT_VALIDATORS)
     target_cap = models.PositiveIntegerField(
         null=True,
         blank=True,
-        validators=PEOPLE,
+        validators=HEADCOUNT_VALIDATORS,
         help_text="Never more places than this, whoever is excluded. Empty: 1.5 times the target.",
     )
     replaces_excluded = models.BooleanField(
@@ -139,17 +143,17 @@ class Study(models.Model):
         help_text="Whoever is excluded by hand has the place opened again. A target of people kept does so in any case.",
     )
 
-    currency = models.CharField(max_length=3, default="USD", validators=CURRENCY)
+    currency = models.CharField(max_length=3, default="USD", validators=CURRENCY_VALIDATORS)
     reward = models.DecimalField(
         max_digits=7,
         decimal_places=2,
         null=True,
         blank=True,
-        validators=NO_DEBT,
+        validators=NONNEGATIVE_VALIDATORS,
         help_text="For one batch.",
     )
     minutes = models.PositiveSmallIntegerField(
-        "declared minutes", null=True, blank=True, validators=MINUTES, help_text="For one batch."
+        "declared minutes", null=True, blank=True, validators=MINUTES_VALIDATORS, help_text="For one batch."
     )
     wage_per_hour = models.DecimalField(
         "wage aimed at, per hour",
@@ -157,7 +161,7 @@ class Study(models.Model):
         decimal_places=2,
         null=True,
         blank=True,
-        validators=NO_DEBT,
+        validators=NONNEGATIVE_VALIDATORS,
     )
     words_per_minute = models.PositiveSmallIntegerField(
         "reading speed, words per minute", default=240, validators=[MinValueValidator(50), MaxValueValidator(1000)]
@@ -172,15 +176,17 @@ class Study(models.Model):
         validators=[MaxValueValidator(3650)],
         help_text="Days after closing when panel ids are erased, if payment did not erase them earlier.",
     )
-    start_window_seconds = models.PositiveIntegerField(default=600, validators=seconds(60, 7))
+    start_window_seconds = models.PositiveIntegerField(default=600, validators=duration_validators(60, 7))
     idle_seconds = models.PositiveIntegerField(
         null=True,
         blank=True,
-        validators=seconds(60, 30),
+        validators=duration_validators(60, 30),
         help_text="A place goes back after this long without an answer. Empty: the longer of 30 minutes and 3 times the declared minutes.",
     )
     grace_seconds = models.PositiveIntegerField(
-        default=7200, validators=seconds(0, 30), help_text="After closing, those inside may finish for this long."
+        default=7200,
+        validators=duration_validators(0, 30),
+        help_text="After closing, those inside may finish for this long.",
     )
 
     state = models.CharField(max_length=9, choices=State, default=State.DRAFT, editable=False)
@@ -192,11 +198,11 @@ class Study(models.Model):
     )
     version = models.PositiveIntegerField(default=0, editable=False, help_text="Counts saves; a stale form is refused.")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    launched_at = moment()
-    closing_at = moment()
-    closed_at = moment()
-    archived_at = moment()
-    unblinded_at = moment()
+    launched_at = optional_datetime_field()
+    closing_at = optional_datetime_field()
+    closed_at = optional_datetime_field()
+    archived_at = optional_datetime_field()
+    unblinded_at = optional_datetime_field()
 
     objects = StudyQuerySet.as_manager()
 
@@ -253,7 +259,7 @@ class Study(models.Model):
         if "state" in changed:
             raise StudyFrozen("Study.state is written by studies.services.lifecycle alone")
         if before.state != "draft" and not self.may_change(changed):
-            raise StudyFrozen(", ".join(sorted(changed - self.changes_after_launch)))
+            raise StudyFrozen(", ".join(sorted(changed - self.mutable_fields)))
 
     def clean(self):
         found = {}
@@ -277,7 +283,7 @@ class Study(models.Model):
     @property
     def is_blind(self) -> bool:
         """Whether outcomes are hidden: the study collects, and nobody has unblinded it, on the record."""
-        return self.state in self.COLLECTING and not self.unblinded_at
+        return self.state in self.COLLECTING_STATES and not self.unblinded_at
 
     @property
     def idle_lease_seconds(self) -> int:

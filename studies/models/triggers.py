@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-APPEND_ONLY = """
+APPEND_ONLY_SQL = """
 CREATE FUNCTION {table}_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   {passes}
@@ -13,7 +13,7 @@ CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE ON {table}
 """
 
 # {study}: the expression that finds the row's study, from OLD or NEW as {row}.
-FROZEN = """
+FROZEN_DESIGN_SQL = """
 CREATE FUNCTION {table}_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   state text;
@@ -46,31 +46,31 @@ def _on_postgresql(sql):
     return run
 
 
-def append_only(table, passes=""):
+def append_only_trigger(table, exception_sql=""):
     """A migration operation: no row of ``table`` is updated or deleted, but for what the PL/pgSQL ``passes``."""
     return migrations.RunPython(
-        _on_postgresql(APPEND_ONLY.format(table=table, passes=passes)),
+        _on_postgresql(APPEND_ONLY_SQL.format(table=table, passes=exception_sql)),
         _on_postgresql(f"DROP TRIGGER {table}_append_only ON {table}; DROP FUNCTION {table}_append_only();"),
     )
 
 
-def frozen(table, study="{row}.study_id", changes=(), grows=False):
+def frozen_design_trigger(table, study_sql="{row}.study_id", mutable_columns=(), allows_inserts=False):
     """A migration operation: rows of a study that is no draft stay as they are.
 
     ``changes``: columns that may change all the same. ``grows``: rows may be added.
     """
     free = ""
-    if changes:
-        columns = "{" + ",".join(changes) + "}"
+    if mutable_columns:
+        columns = "{" + ",".join(mutable_columns) + "}"
         free = (
             f"AND NOT (TG_OP = 'UPDATE' AND to_jsonb(NEW) - '{columns}'::text[] = to_jsonb(OLD) - '{columns}'::text[])"
         )
-    sql = FROZEN.format(
+    sql = FROZEN_DESIGN_SQL.format(
         table=table,
-        old=study.format(row="OLD"),
-        new=study.format(row="NEW"),
+        old=study_sql.format(row="OLD"),
+        new=study_sql.format(row="NEW"),
         changes=free,
-        grows="AND TG_OP <> 'INSERT'" if grows else "",
+        grows="AND TG_OP <> 'INSERT'" if allows_inserts else "",
     )
     return migrations.RunPython(
         _on_postgresql(sql),

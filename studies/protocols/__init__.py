@@ -7,10 +7,10 @@ contract and the records that it works with stand in ``base``.
 from importlib import import_module
 from pkgutil import iter_modules
 
-from .base.contract import Protocol, Sample, arms_of
-from .base.drawing import DrawnItem, Pool, PoolSpent, Shown
+from .base.contract import ExampleStudy, Protocol, arms_of
+from .base.drawing import DrawnItem, ShownSystems, StimulusPool, UnfillableBatch
 from .base.fields import Answer
-from .base.pages import Ask, LaidSection, Page, PageItem, PageQuestion, question_asks
+from .base.pages import Page, PageField, PageItem, PageQuestion, PageSection, question_fields
 from .base.problems import Problem
 
 REGISTRY: dict[str, Protocol] = {}
@@ -24,7 +24,7 @@ def register(cls):
     return cls
 
 
-def load() -> None:
+def load_protocols() -> None:
     """Import every module of this package. Called once, when the application is ready."""
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
@@ -35,6 +35,6 @@ def choices():
 
 
 __all__ = [
-    "REGISTRY", "Answer", "Ask", "DrawnItem", "LaidSection", "Page", "PageItem", "PageQuestion", "Pool", "PoolSpent",
-    "Problem", "Protocol", "Sample", "Shown", "arms_of", "choices", "load", "question_asks", "register",
+    "REGISTRY", "Answer", "PageField", "DrawnItem", "PageSection", "Page", "PageItem", "PageQuestion", "StimulusPool", "UnfillableBatch",
+    "Problem", "Protocol", "ExampleStudy", "ShownSystems", "arms_of", "choices", "load_protocols", "question_fields", "register",
 ]  # fmt: skip

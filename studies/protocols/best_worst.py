@@ -7,20 +7,20 @@ more systems than anybody can rank: each page shows a few of them, drawn at rand
 from django import forms
 from django.db.models import Count
 
-from . import Ask, DrawnItem, Problem, Protocol, Sample, arms_of, register
-from .base.fields import ExposureChoice
-from .base.references import ENDS
+from . import DrawnItem, ExampleStudy, PageField, Problem, Protocol, arms_of, register
+from .base.fields import ExposureChoiceField
+from .base.references import EXTREME_REFERENCES
 
 BEST, WORST = "best", "worst"
 STRENGTH = "strength"
 # With two outputs the worst is known once the best is; more than seven nobody holds in mind at once.
-FEWEST, MOST = 3, 7
+MIN_SET_SIZE, MAX_SET_SIZE = 3, 7
 
 
 class BestWorstSettings(forms.Form):
     set_size = forms.IntegerField(
-        min_value=FEWEST,
-        max_value=MOST,
+        min_value=MIN_SET_SIZE,
+        max_value=MAX_SET_SIZE,
         initial=4,
         label="outputs shown at once",
         help_text="A page shows the outputs of so many systems, or of all where there are fewer. They are drawn at random.",
@@ -46,11 +46,13 @@ class BestWorstSettings(forms.Form):
     )
 
 
-def set_size(section) -> int:
+def get_set_size(section) -> int:
     """How many outputs a page shows; the default where the setting cannot be read, which the checklist names."""
     size = section.settings.get("set_size")
     return (
-        size if isinstance(size, int) and FEWEST <= size <= MOST else BestWorstSettings.base_fields["set_size"].initial
+        size
+        if isinstance(size, int) and MIN_SET_SIZE <= size <= MAX_SET_SIZE
+        else BestWorstSettings.base_fields["set_size"].initial
     )
 
 
@@ -60,14 +62,14 @@ class BestWorst(Protocol):
     label = "Best and worst of a few outputs"
     help = "Annotators see a few outputs of a prompt and choose the best one and the worst one."
     settings_form = BestWorstSettings
-    question_kind = "output"
+    default_scale_kind = "output"
     # Strengths are compared through other systems too, so two of them need not meet on one page.
-    together_in = "batch"
+    comparison_scope = "batch"
     questions = (
         {"key": BEST, "text": "Which one is the best?", "scale": {"kind": "output"}},
         {"key": WORST, "text": "Which one is the worst?", "scale": {"kind": "output"}},
     )
-    sample = Sample(systems=4)
+    sample = ExampleStudy(systems=4)
     source = "Finn and Louviere 1992; Kiritchenko and Mohammad 2017"
 
     def estimands(self, section):
@@ -82,7 +84,7 @@ class BestWorst(Protocol):
         """Outputs of so many systems of each prompt, drawn at random; made items where the section has them."""
         if pool.items:
             return super().draw(section, pool, rng)
-        size = min(set_size(section), len(pool.systems))
+        size = min(get_set_size(section), len(pool.systems))
         drawn = []
         for prompt in pool.prompts[: section.m]:
             places = sorted(rng.sample(range(len(pool.systems)), size))
@@ -93,13 +95,13 @@ class BestWorst(Protocol):
     def problems(self, section):
         yield from _question_problems(section)
         systems = section.study.systems.all()
-        if len(systems) < FEWEST:
+        if len(systems) < MIN_SET_SIZE:
             yield Problem(
-                f"A best and a worst need outputs of {FEWEST} systems at least, and the study has {len(systems)}. "
+                f"A best and a worst need outputs of {MIN_SET_SIZE} systems at least, and the study has {len(systems)}. "
                 "Add a system, or ask two choices.",
                 "systems",
             )
-        ends = [system.name for system in systems if system.reference in ENDS]
+        ends = [system.name for system in systems if system.reference in EXTREME_REFERENCES]
         if ends:
             yield Problem(
                 f"{', '.join(sorted(ends))} would always be chosen: a maximal or minimal reference hides which of the others is the best "
@@ -107,26 +109,27 @@ class BestWorst(Protocol):
                 "systems",
             )
         for arm in arms_of(section):
-            if 0 < len(arm.systems.all()) < FEWEST <= len(systems):
+            if 0 < len(arm.systems.all()) < MIN_SET_SIZE <= len(systems):
                 yield Problem(
-                    f"Arm {arm.name} shows the outputs of fewer than {FEWEST} systems. Give it another system.", "arms"
+                    f"Arm {arm.name} shows the outputs of fewer than {MIN_SET_SIZE} systems. Give it another system.",
+                    "arms",
                 )
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt.", "m")
-        few = section.items.annotate(n=Count("exposures")).filter(n__lt=FEWEST).count() if section.pk else 0
+        few = section.items.annotate(n=Count("exposures")).filter(n__lt=MIN_SET_SIZE).count() if section.pk else 0
         if few:
             yield Problem(
-                f"{few} ready-made items hold fewer than {FEWEST} outputs: there is no best and worst.", "batches"
+                f"{few} ready-made items hold fewer than {MIN_SET_SIZE} outputs: there is no best and worst.", "batches"
             )
 
     # An annotator's page
 
     def asks(self, page):
         return {
-            page.slot(question, item): Ask(
-                ExposureChoice(question.required, item.exposures),
+            page.slot(question, item): PageField(
+                ExposureChoiceField(question.required, item.exposures),
                 question.id,
-                stores="chosen",
+                answer_column="chosen",
                 item_id=item.id,
                 position=item.position,
                 text=question.text,
@@ -157,14 +160,14 @@ class BestWorst(Protocol):
                 )
         return errors
 
-    def plausible(self, asks, robot):
+    def plausible(self, page_fields, robot):
         """A robot perceives each output of a prompt once, and names the one that it likes most and the one that it likes least."""
         items: dict[int, list[str]] = {}
-        for slot, ask in asks.items():
+        for slot, ask in page_fields.items():
             items.setdefault(ask.item_id, []).append(slot)
         sent = {}
         for slots in items.values():
-            liked = sorted((robot.liking(exposure), label) for label, exposure in asks[slots[0]].field.exposures)
+            liked = sorted((robot.liking(exposure), label) for label, exposure in page_fields[slots[0]].field.exposures)
             sent |= dict(zip(slots, (liked[-1][1], liked[0][1]), strict=True))
         return sent
 

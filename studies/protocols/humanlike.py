@@ -8,8 +8,8 @@ from collections import Counter
 from django import forms
 from django.db.models import Count
 
-from . import Ask, DrawnItem, Page, Problem, Protocol, Sample, question_asks, register
-from .base.fields import ExposureChoice
+from . import DrawnItem, ExampleStudy, Page, PageField, Problem, Protocol, question_fields, register
+from .base.fields import ExposureChoiceField
 from .base.scales import read_scale
 
 SOURCE, WHY, CHANGE = "source", "why", "change"
@@ -69,8 +69,8 @@ class HumanLike(Protocol):
     )
     settings_form = HumanLikeSettings
     shows_every_system = False
-    together_in = ""
-    m_counts = "texts"
+    comparison_scope = ""
+    item_noun = "texts"
     questions = (
         {
             "key": SOURCE,
@@ -80,9 +80,9 @@ class HumanLike(Protocol):
         {"key": WHY, "text": "Why did you select this rating?", "scale": {"kind": "text"}},
         {"key": CHANGE, "text": "What would you change to make it seem more human-like?", "scale": {"kind": "text"}},
     )
-    question_kind = "likert"
+    default_scale_kind = "likert"
     source = "Clark et al. 2021"
-    sample = Sample(has_human=True)
+    sample = ExampleStudy(has_human_system=True)
 
     def estimands(self, section):
         return {
@@ -113,25 +113,25 @@ class HumanLike(Protocol):
     def drawing_problems(self, section, drawing):
         return _drawing_problems(section, drawing) if section.purpose == "live" else ()
 
-    def fields_asked(self, section, shown):
+    def count_answers(self, section, outputs_per_item):
         keys = {question.key for question in section.questions.all()}
         alone = len(keys) - ({WHY, CHANGE} <= keys)
         # Of two texts side by side (practice) it is only asked which one a machine wrote.
-        return sum(alone if outputs == 1 else 1 for outputs in shown)
+        return sum(alone if outputs == 1 else 1 for outputs in outputs_per_item)
 
-    def cannot_answer(self, section, contrast, shown):
-        if shown.items and not any(len(item) == 1 for item in shown.items):
+    def reason_not_answerable(self, section, contrast, shown_systems):
+        if shown_systems.items and not any(len(item) == 1 for item in shown_systems.items):
             return "one text is judged at a time, and each item here shows several: give the section items of its own"
         human = {system.pk for system in section.study.systems.all() if system.is_human}
         # d' of an arm is between its own human and machine texts.
-        usable = {arm for arm, systems in shown.arms.items() if systems & human and systems - human}
+        usable = {arm for arm, systems in shown_systems.arms.items() if systems & human and systems - human}
         if not usable:
             return "no arm shows both human and machine texts: check the systems of the arms and the target"
         arms = [arm for arm in section.study.arms.prefetch_related("systems") if arm.pk in usable]
         everybody = {system.pk for system in section.study.systems.all()}
         machines = {arm: frozenset({system.pk for system in arm.systems.all()} or everybody) - human for arm in arms}
         if contrast.x_id:
-            if why := super().cannot_answer(section, contrast, shown):
+            if why := super().reason_not_answerable(section, contrast, shown_systems):
                 return why
             if {contrast.x_id, contrast.y_id} & human:
                 return "human texts are what machine texts are told from: compare two machine systems, or name none, for a test against chance"
@@ -145,9 +145,9 @@ class HumanLike(Protocol):
                 return f"no machine system is shown under both conditions, {contrast.x_condition} and {contrast.y_condition}: give it an arm of each"
         return ""
 
-    def sources(self, section, systems, human, rng):
-        mine = tuple(system for system in systems if system in human)
-        others = tuple(system for system in systems if system not in human)
+    def sources(self, section, systems, human_systems, rng):
+        mine = tuple(system for system in systems if system in human_systems)
+        others = tuple(system for system in systems if system not in human_systems)
         if not (mine and others):
             return [mine or others] * section.m
         if (section.settings or {}).get("mix") == "random":
@@ -164,11 +164,11 @@ class HumanLike(Protocol):
             drawn.append(DrawnItem(prompt, (rng.choice(pool.outputs[prompt, system]),)))
         return drawn
 
-    def practice(self, section, outputs):
+    def expected_practice_answers(self, section, outputs):
         asked = next((question for question in section.questions.all() if question.key == SOURCE), None)
         if asked is None or not _has_two_sides(asked.scale):
             raise ValueError(f"The section must first ask “{SOURCE}” on points from human to machine.")
-        low, cut, high = _sides(asked.scale)
+        low, cut, high = _scale_halves(asked.scale)
         human = [is_human for _, is_human in outputs]
         if len(human) == 1:
             return {SOURCE: (low, cut) if human[0] else (cut + 1, high)}
@@ -181,7 +181,11 @@ class HumanLike(Protocol):
         if isinstance(expected, str):
             return f"A machine wrote {noun} {expected}, a person wrote the other one."
         _, high = expected
-        return f"A person wrote this {noun}." if high <= _middle(question.scale) else f"A machine wrote this {noun}."
+        return (
+            f"A person wrote this {noun}."
+            if high <= _last_human_point(question.scale)
+            else f"A machine wrote this {noun}."
+        )
 
     def pages(self, section, items, answers):
         step = "judge" if section.settings.get("prompt", "hidden") == "hidden" else "judge with prompt"
@@ -192,9 +196,9 @@ class HumanLike(Protocol):
             page = Page(f"s{section.position}.p{item.position}", section, (item,), first, step=step)
             pages.append(page)
             if later and len(item.exposures) == 1:
-                asked = _follow_up(page, later, answers)
+                asked = _follow_up_questions(page, later, answers)
                 if asked:
-                    said = _said(page, answers)
+                    said = _chosen_point_label(page, answers)
                     pages.append(Page(f"{page.key}f", section, (item,), asked, step="why", said=said))
         return pages
 
@@ -202,10 +206,10 @@ class HumanLike(Protocol):
         (item,) = page.items
         if len(item.exposures) > 1:
             return {
-                page.slot(question, item): Ask(
-                    ExposureChoice(exposures=item.exposures),
+                page.slot(question, item): PageField(
+                    ExposureChoiceField(exposures=item.exposures),
                     question.id,
-                    stores="chosen",
+                    answer_column="chosen",
                     item_id=item.id,
                     position=item.position,
                     text=page.section.settings.get("pair_text") or PAIR_TEXT,
@@ -218,13 +222,13 @@ class HumanLike(Protocol):
         return {
             slot: ask
             for question in page.questions
-            for slot, ask in question_asks(page, question, item, label, exposure).items()
+            for slot, ask in question_fields(page, question, item, label, exposure).items()
         }
 
-    def plausible(self, asks, robot):
+    def plausible(self, page_fields, robot):
         """A robot sees evidence of a machine, normal around minus what the text's author has of the human."""
         sent = {}
-        for slot, ask in asks.items():
+        for slot, ask in page_fields.items():
             points = getattr(ask.field, "points", ())
             if not ask.exposure_id or len(points) < 2 or len(points) % 2:
                 continue
@@ -235,15 +239,15 @@ class HumanLike(Protocol):
         return sent
 
 
-def _source_slot(page):
+def _source_question_and_slot(page):
     """The question who wrote the text, and its slot; (None, "") where it is not asked."""
     asked = next((question for question in page.questions if question.key == SOURCE), None)
     return (asked, page.slot(asked, page.items[0], page.items[0].exposures[0][0])) if asked else (None, "")
 
 
-def _said(page, answers) -> str:
+def _chosen_point_label(page, answers) -> str:
     """The words of the point that this annotator chose; '' where nothing is stored yet."""
-    asked, slot = _source_slot(page)
+    asked, slot = _source_question_and_slot(page)
     value = answers.get(slot)
     if asked is None or value is None:
         return ""
@@ -251,39 +255,39 @@ def _said(page, answers) -> str:
     return words.get(str(int(value)), "")
 
 
-def _follow_up(page, later, answers):
+def _follow_up_questions(page, follow_up_by_key, answers):
     """What is asked after an answer; both questions as long as there is none (nobody gets there before), none after "cannot say"."""
-    asked, slot = _source_slot(page)
+    asked, slot = _source_question_and_slot(page)
     if asked is None:
         return ()
     if slot not in answers:
-        return tuple(later.values())
+        return tuple(follow_up_by_key.values())
     if answers[slot] is None:
         return ()
     key = WHY if answers[slot] <= page.section.settings.get("why_up_to", 1) else CHANGE
-    return (later[key],) if key in later else ()
+    return (follow_up_by_key[key],) if key in follow_up_by_key else ()
 
 
 def _has_two_sides(scale) -> bool:
     stored = scale or {}
-    return stored.get("kind") == "likert" and len(_spec(stored).points) % 2 == 0
+    return stored.get("kind") == "likert" and len(_scale_or_default(stored).points) % 2 == 0
 
 
-def _spec(stored):
+def _scale_or_default(stored):
     try:
         return read_scale(stored)
     except (ValueError, TypeError, KeyError):
         return read_scale({"kind": "likert", "maximum": 3})  # the checklist names what is wrong with it
 
 
-def _middle(spec) -> int:
+def _last_human_point(spec) -> int:
     """The last point of the human half."""
     return (spec.minimum + spec.maximum) // 2
 
 
-def _sides(scale) -> tuple[int, int, int]:
-    spec = _spec(scale)
-    return spec.minimum, _middle(spec), spec.maximum
+def _scale_halves(scale) -> tuple[int, int, int]:
+    spec = _scale_or_default(scale)
+    return spec.minimum, _last_human_point(spec), spec.maximum
 
 
 def _training_problems(section):
@@ -342,7 +346,9 @@ def _drawing_problems(section, drawing):
         systems = drawing.systems[arm.pk]
         for is_human, words in ((True, "human"), (False, "machine")):
             mine = [system for system in systems if (system in drawing.human) == is_human]
-            n = sum(any((prompt, system) in drawing.outputs for system in mine) for prompt in drawing.domains[arm.pk])
+            n = sum(
+                any((prompt, system) in drawing.outputs for system in mine) for prompt in drawing.prompts_by_arm[arm.pk]
+            )
             wanted = -(-section.m // 2)
             if not mine:
                 yield Problem(f"Arm {arm.name} has no {words} system: there is nothing to tell apart.", "systems")

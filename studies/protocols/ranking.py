@@ -11,12 +11,12 @@ from decimal import Decimal
 from django import forms
 from django.db.models import Count
 
-from . import Ask, Problem, Protocol, Sample, arms_of, register
-from .base.fields import Answer, WholeNumber
+from . import ExampleStudy, PageField, Problem, Protocol, arms_of, register
+from .base.fields import Answer, WholeNumberField
 
 SHARE = "share"
 # More than this nobody holds in mind at once.
-MANY = 7
+MAX_COMFORTABLE_SYSTEMS = 7
 
 
 class RankingSettings(forms.Form):
@@ -47,13 +47,13 @@ def allows_ties(settings) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Place(WholeNumber):
+class RankField(WholeNumberField):
     """A place among the outputs of a prompt, kept as typed beside its number."""
 
     allows_ties: bool = True
 
-    def clean(self, sent):
-        number = WholeNumber.clean(self, sent)
+    def clean(self, raw):
+        number = WholeNumberField.clean(self, raw)
         return None if number is None else Answer(value=number, text=str(number))
 
 
@@ -63,8 +63,8 @@ class Ranking(Protocol):
     label = "Ranking of a prompt's outputs, ties allowed"
     help = "All outputs of a prompt get places, 1 the best."
     settings_form = RankingSettings
-    question_kind = "number"
-    letters_in_words = "{label} becomes the letter of the output asked about."
+    default_scale_kind = "number"
+    placeholder_help = "{label} becomes the letter of the output asked about."
     questions = (
         {
             "key": "place",
@@ -72,7 +72,7 @@ class Ranking(Protocol):
             "scale": {"kind": "number", "minimum": 1, "maximum": 26, "low": "the best"},
         },
     )
-    sample = Sample(systems=5)
+    sample = ExampleStudy(systems=5)
 
     def estimands(self, section):
         return {SHARE: "P(x ranked above y) + P(same place) / 2"}
@@ -81,7 +81,7 @@ class Ranking(Protocol):
         systems = section.study.systems.count()
         if systems < 2:
             yield Problem("There is nothing to rank: a prompt needs outputs of two systems at least.", "systems")
-        elif systems > MANY:
+        elif systems > MAX_COMFORTABLE_SYSTEMS:
             yield Problem(
                 f"{systems} outputs are ranked at once: nobody holds so many in mind, and the middle places are guesses.",
                 "systems",
@@ -117,13 +117,13 @@ class Ranking(Protocol):
         if alone:
             yield Problem(f"{alone} ready-made items hold one output: there is nothing to rank.", "batches")
 
-    def fields_asked(self, section, shown):
-        return section.asked * sum(shown)
+    def count_answers(self, section, outputs_per_item):
+        return section.asked * sum(outputs_per_item)
 
     def asks(self, page):
         return {
-            page.slot(question, item, label): Ask(
-                Place(
+            page.slot(question, item, label): PageField(
+                RankField(
                     question.required,
                     1,
                     len(item.exposures),
@@ -167,19 +167,19 @@ class Ranking(Protocol):
                     data[slot] = Answer(value=before + (counts[answer.value] + 1) / Decimal(2), text=answer.text)
         return errors
 
-    def plausible(self, asks, robot):
+    def plausible(self, page_fields, robot):
         """A robot ranks by what it perceives: strength and noise. Those that it cannot tell apart tie, where that is allowed."""
         ranked: dict[tuple, list[str]] = {}
-        for slot, ask in asks.items():
+        for slot, ask in page_fields.items():
             ranked.setdefault((ask.question_id, ask.item_id), []).append(slot)
         sent = {}
         for slots in ranked.values():
-            seen = {slot: robot.strength(asks[slot].exposure_id) + robot.rng.gauss(0, 1) for slot in slots}
+            seen = {slot: robot.strength(page_fields[slot].exposure_id) + robot.rng.gauss(0, 1) for slot in slots}
             best_first = sorted(slots, key=lambda slot: -seen[slot])
             place = 1
             for number, slot in enumerate(best_first, 1):
                 above = best_first[number - 2]
-                if number > 1 and not (asks[slot].field.allows_ties and seen[above] - seen[slot] < 0.1):
+                if number > 1 and not (page_fields[slot].field.allows_ties and seen[above] - seen[slot] < 0.1):
                     place = number
                 sent[slot] = str(place)
         return sent

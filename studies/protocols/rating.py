@@ -5,7 +5,7 @@ Source: the standard protocol, Ethayarajh and Jurafsky, sections 2 to 4.
 
 from django import forms
 
-from . import Problem, Protocol, question_asks, register
+from . import Problem, Protocol, question_fields, register
 
 
 class RatingSettings(forms.Form):
@@ -42,9 +42,9 @@ class Rating(Protocol):
     label = "Rating of each output (Likert or continuous)"
     help = "Each output is rated by itself."
     settings_form = RatingSettings
-    question_kind = "likert"
-    together_in = ""
-    letters_in_words = "{label} becomes the letter of the output asked about."
+    default_scale_kind = "likert"
+    comparison_scope = ""
+    placeholder_help = "{label} becomes the letter of the output asked about."
     source = "Ethayarajh and Jurafsky 2022, sections 2 to 4"
 
     def estimands(self, section):
@@ -88,8 +88,8 @@ class Rating(Protocol):
                         f"{contrast} is about utilities, which need a maximal and a minimal reference.", "contrasts"
                     )
 
-    def fields_asked(self, section, shown):
-        return section.asked * sum(shown)
+    def count_answers(self, section, outputs_per_item):
+        return section.asked * sum(outputs_per_item)
 
     def asks(self, page):
         return {
@@ -97,5 +97,5 @@ class Rating(Protocol):
             for item in page.items
             for label, exposure_id in item.exposures
             for question in page.questions
-            for slot, ask in question_asks(page, question, item, label, exposure_id).items()
+            for slot, ask in question_fields(page, question, item, label, exposure_id).items()
         }

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from . import REGISTRY, Ask, Problem, Protocol, register
-from .base.fields import Option, Scale
-from .base.pairs import PairSettings, drawn_pairs, pair_problems, pairs_shown
+from . import REGISTRY, PageField, Problem, Protocol, register
+from .base.fields import Option, ScalePointsField
+from .base.pairs import PairSettings, draw_pairs, pair_problems, pairs_shown
 from .base.scales import read_scale
 
 SCORE = "score"
-FIRST, SECOND = "{first}", "{second}"
-FEWEST, MOST = 3, 9
+FIRST_PLACEHOLDER, SECOND_PLACEHOLDER = "{first}", "{second}"
+MIN_POINTS, MAX_POINTS = 3, 9
 
 
 class RelativeSettings(PairSettings):
@@ -29,10 +29,10 @@ class RelativeSettings(PairSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Degrees(Scale):
+class RelativeScaleField(ScalePointsField):
     """Points from "the first is much better" to "the second is much better", told by their words alone."""
 
-    is_of_page: ClassVar[bool] = True
+    depends_on_page: ClassVar[bool] = True
     exposures: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -46,10 +46,10 @@ class Relative(Protocol):
     label = "Relative scale: how much better one of two is"
     help = "Annotators see two outputs of a prompt, sides drawn, and say on points which is better and by how much. One may be the reference."
     settings_form = RelativeSettings
-    question_kind = "likert"
-    m_counts = "pairs"
-    together_in = "pair"
-    letters_in_words = "In the words of the points, {first} and {second} become the two letters."
+    default_scale_kind = "likert"
+    item_noun = "pairs"
+    comparison_scope = "pair"
+    placeholder_help = "In the words of the points, {first} and {second} become the two letters."
     questions = (
         {
             "key": "better",
@@ -57,11 +57,11 @@ class Relative(Protocol):
             "scale": {
                 "kind": "likert",
                 "labels": [
-                    f"{SECOND} is much better",
-                    f"{SECOND} is better",
+                    f"{SECOND_PLACEHOLDER} is much better",
+                    f"{SECOND_PLACEHOLDER} is better",
                     "They are about the same",
-                    f"{FIRST} is better",
-                    f"{FIRST} is much better",
+                    f"{FIRST_PLACEHOLDER} is better",
+                    f"{FIRST_PLACEHOLDER} is much better",
                 ],
             },
         },
@@ -75,14 +75,14 @@ class Relative(Protocol):
     # The design
 
     def draw(self, section, pool, rng):
-        pairs = pairs_shown(section, self.settings_of(section), pool.systems)
-        return drawn_pairs(pairs, section.m, pool, rng)
+        pairs = pairs_shown(section, self.cleaned_settings(section), pool.systems)
+        return draw_pairs(pairs, section.m, pool, rng)
 
     def problems(self, section):
         for question in section.questions.all():
             if question.x_id:
                 yield Problem(f"Question {question.key} cannot name two systems: sides are drawn.", "questions")
-            if fault := fault_of(question.scale):
+            if fault := relative_scale_fault(question.scale):
                 yield Problem(f"Question {question.key} {fault}", "questions")
         shown = REGISTRY.get(section.reuses.protocol) if section.reuses_id else None
         if shown is not None and not issubclass(shown.settings_form or forms.Form, PairSettings):
@@ -90,7 +90,7 @@ class Relative(Protocol):
                 f"Section {section.reuses.position} does not show pairs: its items cannot be shown here again.",
                 "reuses",
             )
-        yield from pair_problems(section, self.settings_of(section))
+        yield from pair_problems(section, self.cleaned_settings(section))
 
     # An annotator's page
 
@@ -103,8 +103,10 @@ class Relative(Protocol):
             words = [f"{noun[:1].upper()}{noun[1:]} {letter}" for letter, _ in item.exposures]
             for question in page.questions:
                 points = sorted(question.scale.points, key=lambda point: -int(point.key))
-                field = Degrees(question.required, tuple(_named(point, words) for point in points), item.exposures)
-                asks[page.slot(question, item)] = Ask(
+                field = RelativeScaleField(
+                    question.required, tuple(_fill_placeholders(point, words) for point in points), item.exposures
+                )
+                asks[page.slot(question, item)] = PageField(
                     field,
                     question.id,
                     item_id=item.id,
@@ -117,12 +119,12 @@ class Relative(Protocol):
                 )
         return asks
 
-    def plausible(self, asks, robot):
+    def plausible(self, page_fields, robot):
         """A robot perceives how far the first lies above the second, and says so in points."""
         sent = {}
-        for slot, ask in asks.items():
+        for slot, ask in page_fields.items():
             field = ask.field
-            if not isinstance(field, Degrees) or len(field.exposures) != 2:
+            if not isinstance(field, RelativeScaleField) or len(field.exposures) != 2:
                 continue
             first, second = (robot.strength(exposure) for _, exposure in field.exposures)
             points = sorted(int(point.key) for point in field.points)
@@ -131,23 +133,26 @@ class Relative(Protocol):
         return sent
 
 
-def _named(point: Option, words: list[str]) -> Option:
-    return replace(point, label=point.label.replace(FIRST, words[0]).replace(SECOND, words[-1]))
+def _fill_placeholders(point: Option, output_names: list[str]) -> Option:
+    return replace(
+        point,
+        label=point.label.replace(FIRST_PLACEHOLDER, output_names[0]).replace(SECOND_PLACEHOLDER, output_names[-1]),
+    )
 
 
-def fault_of(stored: Any) -> str:
+def relative_scale_fault(scale_json: Any) -> str:
     """What a question's scale lacks to be a relative one; '' where nothing."""
     try:
-        scale = read_scale(stored)
+        scale = read_scale(scale_json)
     except (ValueError, TypeError, KeyError):
         return ""  # the checklist says it already
     if scale.kind != "likert":
         return "must be asked on points."
     points = sorted(scale.points, key=lambda point: int(point.key))
-    if len(points) % 2 == 0 or not FEWEST <= len(points) <= MOST:
-        return f"must have a point in the middle, for “the same”: an odd number of points from {FEWEST} to {MOST}."
+    if len(points) % 2 == 0 or not MIN_POINTS <= len(points) <= MAX_POINTS:
+        return f"must have a point in the middle, for “the same”: an odd number of points from {MIN_POINTS} to {MAX_POINTS}."
     if not all(point.label for point in points):
         return "must have words for each of its points: they are shown without numbers."
-    if SECOND not in points[0].label or FIRST not in points[-1].label:
-        return f"must name {SECOND} at its first point and {FIRST} at its last, where the letters go."
+    if SECOND_PLACEHOLDER not in points[0].label or FIRST_PLACEHOLDER not in points[-1].label:
+        return f"must name {SECOND_PLACEHOLDER} at its first point and {FIRST_PLACEHOLDER} at its last, where the letters go."
     return ""

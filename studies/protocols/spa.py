@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from django import forms
 
-from . import Page, Problem, Protocol, Sample, arms_of, question_asks, register
+from . import ExampleStudy, Page, Problem, Protocol, arms_of, question_fields, register
 
-EXPLANATION = """\
+DEFAULT_EXPLANATION = """\
 Give each answer as a chance from 0 to 100.
 
 - **100**: you are certain that the first named is the better one.
@@ -57,7 +57,7 @@ class SPASettings(forms.Form):
     )
     explanation = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 10}),
-        initial=EXPLANATION,
+        initial=DEFAULT_EXPLANATION,
         required=False,
         help_text="What 0, 50 and 100 mean. Markdown.",
     )
@@ -70,23 +70,23 @@ class SPA(Protocol):
     help = "Annotators read m outputs of every system, then give the chance that one is better than another."
     settings_form = SPASettings
     labels = "section"
-    names_systems = True
-    together_in = "batch"
-    letters_in_words = "{x} and {y} become the letters of the two systems."
+    has_directed_questions = True
+    comparison_scope = "batch"
+    placeholder_help = "{x} and {y} become the letters of the two systems."
     source = "Ethayarajh and Jurafsky 2022, section 5"
-    sample = Sample(systems=5)
+    sample = ExampleStudy(systems=5)
 
     def estimands(self, section):
         return {"preference": "P[x > y], mean over annotators"}
 
     def draw(self, section, pool, rng):
         """A planted end of a scale is no system under evaluation: it is read where a question names it or another section shows the items again."""
-        left_out = set() if _is_shown_again(section) else _unnamed_ends(section)
+        left_out = set() if _is_reused(section) else _unnamed_references(section)
         return super().draw(section, replace(pool, systems=[pk for pk in pool.systems if pk not in left_out]), rng)
 
     def problems(self, section):
         questions = list(section.questions.all())
-        if _is_shown_again(section) and _unnamed_ends(section):
+        if _is_reused(section) and _unnamed_references(section):
             yield Problem(
                 "Maximal and minimal references are read here, though no question names them, because another section shows these items again: "
                 "give that section items of its own.",
@@ -138,11 +138,11 @@ class SPA(Protocol):
         read = Page(f"s{section.position}.read", section, tuple(items), step="read")
         return [read, Page(f"s{section.position}.ask", section, tuple(items), section.questions, step="ask")]
 
-    def fields_asked(self, section, shown):
-        return section.asked if shown else 0
+    def count_answers(self, section, outputs_per_item):
+        return section.asked if outputs_per_item else 0
 
-    def cannot_answer(self, section, contrast, shown):
-        if why := super().cannot_answer(section, contrast, shown):
+    def reason_not_answerable(self, section, contrast, shown_systems):
+        if why := super().reason_not_answerable(section, contrast, shown_systems):
             return why
         asked = {(frozenset((q.x_id, q.y_id)), q.criterion) for q in section.questions.all()}
         pair = frozenset((contrast.x_id, contrast.y_id))
@@ -152,9 +152,9 @@ class SPA(Protocol):
         return ""
 
     def asks(self, page):
-        return {slot: ask for question in page.questions for slot, ask in question_asks(page, question).items()}
+        return {slot: ask for question in page.questions for slot, ask in question_fields(page, question).items()}
 
-    def arranged(self, questions, settings, rng):
+    def order_questions(self, questions, settings, rng):
         """Shuffled, with the two directions of one pair as far from each other as a few swaps get them."""
         if settings.get("question_order", "random") != "random":
             return list(questions)
@@ -169,17 +169,17 @@ class SPA(Protocol):
         return first + second
 
 
-def _unnamed_ends(section) -> set[int]:
+def _unnamed_references(section) -> set[int]:
     """The maximal and minimal references that no question of the section is about."""
     if not hasattr(section, "_unnamed_ends"):  # the section is asked once a batch
         systems = section.study.systems
-        ends = set(systems.filter(reference__in=systems.model.ENDS).values_list("pk", flat=True))
+        ends = set(systems.filter(reference__in=systems.model.EXTREME_REFERENCES).values_list("pk", flat=True))
         named = {pk for pair in section.questions.values_list("x_id", "y_id") for pk in pair} if ends else set()
         section._unnamed_ends = ends - named
     return section._unnamed_ends
 
 
-def _is_shown_again(section) -> bool:
+def _is_reused(section) -> bool:
     if not hasattr(section, "_is_shown_again"):
         section._is_shown_again = bool(section.pk) and section.reused_by.exists()
     return section._is_shown_again

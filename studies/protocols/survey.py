@@ -1,9 +1,9 @@
 """Questions about the annotator or the study itself: screening, background, closing comments. It shows no items."""
 
-from . import Page, Problem, Protocol, Sample, question_asks, register
+from . import ExampleStudy, Page, Problem, Protocol, question_fields, register
 
 YES_NO = {"kind": "choice", "options": [{"key": "yes", "label": "Yes"}, {"key": "no", "label": "No"}]}
-MUCH = {"kind": "likert", "labels": ["not at all", "a little", "somewhat", "much", "very much"]}
+AMOUNT_SCALE = {"kind": "likert", "labels": ["not at all", "a little", "somewhat", "much", "very much"]}
 
 
 @register
@@ -12,11 +12,14 @@ class Survey(Protocol):
     label = "Survey: questions without texts"
     help = "Screening, background, closing comments. Answers are stored and listed; nothing is estimated from them."
     has_items = False
-    question_kind = "choice"
-    sample = Sample(
+    default_scale_kind = "choice"
+    sample = ExampleStudy(
         questions=(
             {"key": "fluent", "text": "Do you read English fluently?", "scale": YES_NO},
-            *({"key": f"q{n}", "text": f"How much do you like stories of kind {n}?", "scale": MUCH} for n in range(6)),
+            *(
+                {"key": f"q{n}", "text": f"How much do you like stories of kind {n}?", "scale": AMOUNT_SCALE}
+                for n in range(6)
+            ),
             {"key": "comment", "text": "Is there anything else?", "required": False, "scale": {"kind": "text"}},
         )
     )
@@ -37,4 +40,4 @@ class Survey(Protocol):
         return [Page(f"s{section.position}", section, (), section.questions)]
 
     def asks(self, page):
-        return {slot: ask for question in page.questions for slot, ask in question_asks(page, question).items()}
+        return {slot: ask for question in page.questions for slot, ask in question_fields(page, question).items()}

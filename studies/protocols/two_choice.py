@@ -6,19 +6,19 @@ Source: Thorleiksdóttir, Renggli, Hollenstein and Zhang 2022, Dynamic Human Eva
 from django import forms
 from django.db.models import Count
 
-from . import Ask, Problem, Protocol, register
-from .base.contrasts import of_systems
-from .base.fields import TIE, ExposureChoice
-from .base.pairs import PairSettings, drawn_pairs, pair_problems, pairs_shown
+from . import PageField, Problem, Protocol, register
+from .base.contrasts import system_contrasts_for_section
+from .base.fields import TIE, ExposureChoiceField
+from .base.pairs import PairSettings, draw_pairs, pair_problems, pairs_shown
 
 PREFERENCE = "preference"
-RULES = {
+STOPPING_RULES = {
     "anytime": "an anytime-valid rule: the study may be looked at after every annotator, and closes itself when it is decided",
     "first": "as in the paper, first crossing: Hoeffding's bound after each item, which is not valid at many looks",
     "stays": "as in the paper's tables, crossing that stays: known only in hindsight, so the study never closes itself",
     "none": "none: the study ends at its target",
 }
-STRATEGIES = {
+LABELLING_STRATEGIES = {
     "one": "one worker: each item once, by whoever comes",
     "fixed": "fixed worker: each item once, all by the same annotator",
     "majority": "N workers: each item by N, the majority decides",
@@ -28,7 +28,7 @@ STRATEGIES = {
 
 
 class TwoChoiceSettings(PairSettings):
-    strategy = forms.ChoiceField(choices=list(STRATEGIES.items()), initial="one", label="labelling strategy")
+    strategy = forms.ChoiceField(choices=list(LABELLING_STRATEGIES.items()), initial="one", label="labelling strategy")
     workers = forms.IntegerField(
         min_value=3,
         max_value=99,
@@ -40,7 +40,7 @@ class TwoChoiceSettings(PairSettings):
     tie = forms.CharField(
         max_length=80, initial="They are equally good", label="words of a tie", help_text="Where they may say so."
     )
-    stopping = forms.ChoiceField(choices=list(RULES.items()), initial="anytime", label="stopping rule")
+    stopping = forms.ChoiceField(choices=list(STOPPING_RULES.items()), initial="anytime", label="stopping rule")
     delta = forms.FloatField(
         min_value=0.0001,
         max_value=0.2,
@@ -62,7 +62,7 @@ class TwoChoiceSettings(PairSettings):
         return workers
 
 
-def labels_wanted(settings) -> int | None:
+def labels_per_item(settings) -> int | None:
     """How many labels an item gets from its batch; None where the strategy does not say."""
     places = {"one": 1, "fixed": 1, "majority": settings["workers"], "max_three": 2}
     return places.get(settings["strategy"])
@@ -74,9 +74,9 @@ class TwoChoice(Protocol):
     label = "Two choices: which of two is better"
     help = "Annotators choose between two outputs of a prompt, under random sides. The question's help is the criterion's definition."
     settings_form = TwoChoiceSettings
-    question_kind = "output"
-    m_counts = "pairs"
-    together_in = "pair"
+    default_scale_kind = "output"
+    item_noun = "pairs"
+    comparison_scope = "pair"
     source = "Thorleiksdóttir et al. 2022"
 
     def estimands(self, section):
@@ -85,16 +85,16 @@ class TwoChoice(Protocol):
     # The design
 
     def answer_keys(self, section, question):
-        return (TIE,) if self.settings_of(section)["allows_tie"] else ()
+        return (TIE,) if self.cleaned_settings(section)["allows_tie"] else ()
 
     def pairs(self, section, systems):
         """The pairs (of ids) that the section shows."""
-        return pairs_shown(section, self.settings_of(section), systems)
+        return pairs_shown(section, self.cleaned_settings(section), systems)
 
     def draw(self, section, pool, rng):
         """A pair of each prompt; a strategy that counts labels ends where each item was drawn once."""
-        is_once = self.settings_of(section)["strategy"] != "any"
-        return drawn_pairs(self.pairs(section, pool.systems), section.m, pool, rng, is_once=is_once)
+        is_once = self.cleaned_settings(section)["strategy"] != "any"
+        return draw_pairs(self.pairs(section, pool.systems), section.m, pool, rng, without_repeats=is_once)
 
     def problems(self, section):
         questions = list(section.questions.all())
@@ -123,13 +123,13 @@ class TwoChoice(Protocol):
                 "items of its own.",
                 "reuses",
             )
-        yield from pair_problems(section, self.settings_of(section))
+        yield from pair_problems(section, self.cleaned_settings(section))
         yield from self._strategy_problems(section)
         yield from self._stopping_problems(section)
 
     def _strategy_problems(self, section):
-        study, settings = section.study, self.settings_of(section)
-        wanted = labels_wanted(settings)
+        study, settings = section.study, self.cleaned_settings(section)
+        wanted = labels_per_item(settings)
         if wanted is None:
             return
         if study.annotators_per_batch != wanted:
@@ -188,7 +188,7 @@ class TwoChoice(Protocol):
             )
 
     def _stopping_problems(self, section):
-        study, settings = section.study, self.settings_of(section)
+        study, settings = section.study, self.cleaned_settings(section)
         if section.purpose != "live" or settings["stopping"] == "none":
             return
         if not study.target_n:
@@ -196,7 +196,7 @@ class TwoChoice(Protocol):
                 "A stopping rule needs a budget: the target is the most annotators that it may take.", "target_n"
             )
         primary = list(study.contrasts.filter(role="primary").select_related("x", "y"))
-        mine = of_systems(primary, section, PREFERENCE, PREFERENCE)
+        mine = system_contrasts_for_section(primary, section, PREFERENCE, PREFERENCE)
         if not mine:
             yield Problem("The stopping rule looks at primary comparisons, and there is none.", "contrasts")
         if settings["stopping"] == "anytime":
@@ -235,10 +235,10 @@ class TwoChoice(Protocol):
         tie = page.section.settings.get("tie") or TwoChoiceSettings.base_fields["tie"].initial
         may_tie = bool(page.section.settings.get("allows_tie"))
         return {
-            page.slot(question, item): Ask(
-                ExposureChoice(question.required, item.exposures, tie if may_tie else ""),
+            page.slot(question, item): PageField(
+                ExposureChoiceField(question.required, item.exposures, tie if may_tie else ""),
                 question.id,
-                stores="chosen",
+                answer_column="chosen",
                 item_id=item.id,
                 position=item.position,
                 text=question.text,
@@ -252,14 +252,14 @@ class TwoChoice(Protocol):
     # Collecting
 
     def is_for_one_annotator(self, section):
-        return self.settings_of(section)["strategy"] == "fixed"
+        return self.cleaned_settings(section)["strategy"] == "fixed"
 
-    def settles(self, section):
-        return self.settings_of(section)["strategy"] == "max_three"
+    def settles_items(self, section):
+        return self.cleaned_settings(section)["strategy"] == "max_three"
 
-    def settled(self, section, labels):
+    def is_item_settled(self, section, labels):
         """Two that agree, be it on a tie, or three."""
         return len(labels) > 2 or (len(labels) == 2 and labels[0] == labels[1])
 
-    def stops(self, section):
-        return section.purpose == "live" and self.settings_of(section)["stopping"] in ("anytime", "first")
+    def has_stopping_rule(self, section):
+        return section.purpose == "live" and self.cleaned_settings(section)["stopping"] in ("anytime", "first")

@@ -6,10 +6,10 @@ from typing import Any
 from django.db import models, transaction
 
 from studies import access, signals
-from studies.access import Action, check
-from studies.design.draw import content_of
+from studies.access import Action, check_permission
+from studies.design.draw import item_content_hash
 from studies.models import (
-    TEST_NUMBERS,
+    FIRST_TEST_NUMBER,
     Arm,
     ArmSystem,
     Batch,
@@ -31,7 +31,7 @@ from studies.models import (
 )
 
 from . import lifecycle
-from .steps import is_time_for
+from .steps import is_step_allowed
 
 _NOT_COPIED = {
     "id", "code", "seed", "owner", "clone_of", "keeps_origin_out", "state", "open_to", "version", "created_at",
@@ -47,7 +47,7 @@ def _columns(row: models.Model, without: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _copied(rows: Iterable[models.Model], **links: Ids | int) -> Ids:
+def _copy_rows(rows: Iterable[models.Model], **links: Ids | int) -> Ids:
     """Copy rows in bulk; each link's ids are mapped, or replaced by one. Gives new ids by old ones."""
     rows = list(rows)
     if not rows:
@@ -70,7 +70,7 @@ def clone(study: Study, by, title: str = "") -> Study:
 
     Drawn batches are not copied, ready-made ones are, with items made by hand and their expected answers.
     """
-    check(by, Action.CLONE, study)
+    check_permission(by, Action.CLONE, study)
     copy = Study.objects.create(
         **_columns(study, _NOT_COPIED),
         title=(title or f"Copy of {study.title}")[:200],
@@ -80,16 +80,16 @@ def clone(study: Study, by, title: str = "") -> Study:
         keeps_origin_out=True,
     )
     access.make_owner(copy, by)
-    systems = _copied(study.systems.all(), study=copy.pk)
-    arms = _copied(study.arms.all(), study=copy.pk)
-    _copied(ArmSystem.objects.filter(arm__study=study), arm=arms, system=systems)
+    systems = _copy_rows(study.systems.all(), study=copy.pk)
+    arms = _copy_rows(study.arms.all(), study=copy.pk)
+    _copy_rows(ArmSystem.objects.filter(arm__study=study), arm=arms, system=systems)
     sections = _copied_sections(study, copy)
-    _copied(SectionArm.objects.filter(section__study=study), section=sections, arm=arms)
-    questions = _copied(Question.objects.filter(section__study=study), section=sections, x=systems, y=systems)
-    _copied(study.contrasts.all(), study=copy.pk, section=sections, x=systems, y=systems)
-    _copied(study.exclusion_rules.all(), study=copy.pk)
-    prompts = _copied(study.prompts.all(), study=copy.pk)
-    outputs = _copied(Output.objects.filter(system__study=study).order_by("pk"), system=systems, prompt=prompts)
+    _copy_rows(SectionArm.objects.filter(section__study=study), section=sections, arm=arms)
+    questions = _copy_rows(Question.objects.filter(section__study=study), section=sections, x=systems, y=systems)
+    _copy_rows(study.contrasts.all(), study=copy.pk, section=sections, x=systems, y=systems)
+    _copy_rows(study.exclusion_rules.all(), study=copy.pk)
+    prompts = _copy_rows(study.prompts.all(), study=copy.pk)
+    outputs = _copy_rows(Output.objects.filter(system__study=study).order_by("pk"), system=systems, prompt=prompts)
     _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs)
     audit.record("clone", study=study, by=by, clone=str(copy.code))
     copy.refresh_from_db()
@@ -98,7 +98,7 @@ def clone(study: Study, by, title: str = "") -> Study:
 
 def _copied_sections(study: Study, copy: Study) -> Ids:
     rows = list(study.sections.order_by("position"))
-    sections = _copied([_without_reuse(row) for row in rows], study=copy.pk)
+    sections = _copy_rows([_without_reuse(row) for row in rows], study=copy.pk)
     reusing = [row for row in rows if row.reuses_id]
     made = {row.pk: row for row in copy.sections.filter(pk__in=[sections[row.pk] for row in reusing])}
     for row in reusing:
@@ -114,18 +114,18 @@ def _without_reuse(row: Section) -> Section:
 def _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs) -> None:
     batches = study.batches.filter(origin=Batch.Origin.IMPORTED)
     by_hand = models.Q(expected__isnull=False) | models.Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE])
-    kept = study.items.filter(by_hand | models.Q(placements__batch__in=batches), number__lt=TEST_NUMBERS)
+    kept = study.items.filter(by_hand | models.Q(placements__batch__in=batches), number__lt=FIRST_TEST_NUMBER)
     rows = list(kept.distinct())
     for row in rows:
         row.settled_at = None
     items = _renewed_items(rows, copy, sections, prompts, outputs)
-    exposures = _copied(Exposure.objects.filter(item__in=list(items)), item=items, output=outputs)
-    _copied(Expected.objects.filter(item__in=list(items)), item=items, question=questions, exposure=exposures)
+    exposures = _copy_rows(Exposure.objects.filter(item__in=list(items)), item=items, output=outputs)
+    _copy_rows(Expected.objects.filter(item__in=list(items)), item=items, question=questions, exposure=exposures)
     ready = list(batches)
     for batch in ready:
         batch.claimed = 0
-    numbers = _copied(ready, study=copy.pk, arm=arms, copy_of={batch.copy_of_id: None for batch in ready})
-    _copied(Placement.objects.filter(batch__in=list(numbers)), batch=numbers, item=items)
+    numbers = _copy_rows(ready, study=copy.pk, arm=arms, copy_of={batch.copy_of_id: None for batch in ready})
+    _copy_rows(Placement.objects.filter(batch__in=list(numbers)), batch=numbers, item=items)
 
 
 def _renewed_items(rows, copy, sections, prompts, outputs) -> Ids:
@@ -134,23 +134,23 @@ def _renewed_items(rows, copy, sections, prompts, outputs) -> Ids:
     for item, output in Exposure.objects.filter(item__in=list(shown)).values_list("item_id", "output_id"):
         shown[item].append(outputs[output])
     for row in rows:
-        row.content = content_of(prompts[row.prompt_id], shown[row.pk], row.kind)
+        row.content = item_content_hash(prompts[row.prompt_id], shown[row.pk], row.kind)
     retired = {row.retired_in_id: None for row in rows}
-    return _copied(rows, study=copy.pk, section=sections, prompt=prompts, retired_in=retired)
+    return _copy_rows(rows, study=copy.pk, section=sections, prompt=prompts, retired_in=retired)
 
 
 def delete_draft(study: Study, by) -> str:
     """Delete a draft of which nothing is on record; archive it otherwise. Gives "deleted" or "archived"."""
-    check(by, Action.ARCHIVE, study)
+    check_permission(by, Action.ARCHIVE, study)
     with transaction.atomic():
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
-        if not is_time_for("delete draft", study):
-            raise lifecycle.NotNow("Only a draft can be deleted. Close this study and archive it instead.")
+        if not is_step_allowed("delete draft", study):
+            raise lifecycle.ActionRefused("Only a draft can be deleted. Close this study and archive it instead.")
         if study.audit_events.exists() or study.clones.exists():
             if not study.archived_at:
                 lifecycle.archive(study, by)
             return "archived"
-        signals.clearing_tries.send(Study, study=study)
+        signals.deleting_test_runs.send(Study, study=study)
         signals.deleting_draft.send(Study, study=study)
         _delete_design(study)
         title = study.title
@@ -186,8 +186,8 @@ def _delete_design(study: Study) -> None:
 
 def restore(study: Study, by) -> None:
     """Bring an archived study back into the lists."""
-    check(by, Action.ARCHIVE, study)
+    check_permission(by, Action.ARCHIVE, study)
     with transaction.atomic():
         if not Study.objects.filter(pk=study.pk, archived_at__isnull=False).update(archived_at=None):
-            raise lifecycle.NotNow("The study is not archived: it is in the list already.")
+            raise lifecycle.ActionRefused("The study is not archived: it is in the list already.")
         audit.record("restore", study=study, by=by)

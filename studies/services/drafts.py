@@ -8,92 +8,92 @@ from django.db import transaction
 from django.db.models import F
 
 from studies import access, signals
-from studies.access import Action, check
+from studies.access import Action, check_permission
 from studies.design.definition import STUDY_FIELDS
 from studies.models import Arm, Expected, Exposure, Item, Question, Section, Study, audit
 
-from .lifecycle import NotNow
+from .lifecycle import ActionRefused
 
 
 @transaction.atomic
 def create(study: Study, by) -> Study:
     """Store a new draft with one arm, owned by whoever makes it. Raises NotNow where its code is taken, and ValidationError."""
-    check(by, Action.CREATE)
+    check_permission(by, Action.CREATE)
     study.owner = by
     study.full_clean(exclude=["code"], validate_unique=False)
     if Study.objects.filter(code=study.code).exists():
-        raise NotNow("There is a study with this code already.")
+        raise ActionRefused("There is a study with this code already.")
     study.save(force_insert=True)
     access.make_owner(study, by)
     Arm.objects.create(study=study, name="all")
-    audit.note("create", study, by=by)
+    audit.record_study_event("create", study, by=by)
     return study
 
 
 @transaction.atomic
 def change(study: Study, by, changes: Mapping[str, Any], version: int | None = None) -> Study:
     """Change columns of a draft. ``version``: the one that was read; NotNow where somebody saved meanwhile. Raises ValidationError."""
-    check(by, Action.EDIT, study)
-    study = _locked(study.pk)
+    check_permission(by, Action.EDIT, study)
+    study = _lock_study(study.pk)
     if version is not None and version != study.version:
-        raise NotNow(f"The study was changed meanwhile (version {study.version}). Read it again.")
+        raise ActionRefused(f"The study was changed meanwhile (version {study.version}). Read it again.")
     changes = {name: value for name, value in changes.items() if getattr(study, name) != value}
     if changes:
         for name, value in changes.items():
             setattr(study, name, value)
         study.full_clean(exclude=[name for name in STUDY_FIELDS if name not in changes], validate_unique=False)
         study.save()
-        edited(study, by, columns=sorted(changes))
+        record_edit(study, by, columns=sorted(changes))
     return study
 
 
 @contextmanager
-def editing(study_id: int, by, *, clears_tries: bool = False) -> Iterator[Study]:
+def editing(study_id: int, by, *, deletes_test_runs: bool = False) -> Iterator[Study]:
     """A transaction in which a draft's rows are changed. ``clears_tries``: what researchers tried out hangs on the rows that go."""
-    check(by, Action.EDIT, study_id)
+    check_permission(by, Action.EDIT, study_id)
     with transaction.atomic():
-        study = _locked(study_id)
+        study = _lock_study(study_id)
         refuse_launched(study)
-        if clears_tries:
-            signals.clearing_tries.send(Study, study=study)
+        if deletes_test_runs:
+            signals.deleting_test_runs.send(Study, study=study)
         yield study
 
 
-def clear_tries(study_id: int, by) -> None:
+def delete_test_runs(study_id: int, by) -> None:
     """Delete what researchers tried out in a draft, before rows go on which it hangs."""
-    with editing(study_id, by, clears_tries=True):
+    with editing(study_id, by, deletes_test_runs=True):
         pass
 
 
 def refuse_launched(study: Study) -> None:
     if not study.is_draft:
-        raise NotNow("The study is launched: its design does not change. Clone it to change it.")
+        raise ActionRefused("The study is launched: its design does not change. Clone it to change it.")
 
 
-def edited(study: Study, by, **what: Any) -> None:
+def record_edit(study: Study, by, **details: Any) -> None:
     """Count and note a change: what was prepared for an older version of the draft is prepared anew."""
-    check(by, Action.EDIT, study)
+    check_permission(by, Action.EDIT, study)
     Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
-    audit.note("edit", study, by=by, **what)
+    audit.record_study_event("edit", study, by=by, **details)
 
 
 def delete_section(section: Section, by) -> None:
     """With its questions and its practice items."""
-    with editing(section.study_id, by, clears_tries=True) as study:
+    with editing(section.study_id, by, deletes_test_runs=True) as study:
         for item in section.items.filter(kind=Item.Kind.PRACTICE):
-            remove_practice(item)
+            delete_item_rows(item)
         Question.objects.filter(section=section).delete()
         section.section_arms.all().delete()
         about = f"section {section.position}"
         section.delete()
-        edited(study, by, deleted=about)
+        record_edit(study, by, deleted=about)
 
 
-def remove_practice(item: Item) -> None:
+def delete_item_rows(item: Item) -> None:
     Expected.objects.filter(item=item).delete()
     Exposure.objects.filter(item=item).delete()
     item.delete()
 
 
-def _locked(study_id: int) -> Study:
+def _lock_study(study_id: int) -> Study:
     return Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study_id)

@@ -12,47 +12,47 @@ from django.db import models, transaction
 from django.db.models.functions import Greatest, Now
 
 from studies import signals
-from studies.access import Action, check
-from studies.design.checklist import problems, unreadable
-from studies.design.definition import canonical, design_of, sha256_of
-from studies.design.draw import PoolSpent, drawn_batches, write_batches
+from studies.access import Action, check_permission
+from studies.design.checklist import find_analysis_blockers, find_problems
+from studies.design.definition import canonical_json, serialize_design, sha256_of
+from studies.design.draw import UnfillableBatch, draw_batches, write_batches
 from studies.models import Arm, Batch, Design, Exposure, Item, Output, Placement, Prompt, Question, Study, audit
-from studies.models.guards import amending
+from studies.models.guards import allow_amendment
 from studies.protocols import Problem
 
 from . import jobs, sizes
-from .steps import is_time_for
+from .steps import is_step_allowed
 
 # What grows by leaps when a study is launched, or shortly before.
-DRAWN = (Batch, Item, Exposure, Placement, Output, Prompt)
+LAUNCH_MODELS = (Batch, Item, Exposure, Placement, Output, Prompt)
 
 AMENDABLE = {
-    "study": Study.amendable,
+    "study": Study.amendable_fields,
     "arm": frozenset({"reward", "minutes", "instructions"}),
     "question": frozenset({"text", "help"}),
 }
 
 
-AMENDED_WHEN = (
+AMEND_REFUSAL = (
     "A launched or paused study can be amended; a draft is simply edited. A closed study does not change: clone it."
 )
 
 State = Study.State
 
 
-class NotNow(Exception):
+class ActionRefused(Exception):
     """What somebody asked for is refused, and nothing has changed; the message is for them. The root of all such refusals."""
 
 
-class NotReady(NotNow):
+class NotReady(ActionRefused):
     """Problems stand against a launch: ``problems`` lists them."""
 
-    def __init__(self, found: list[Problem]):
-        super().__init__("; ".join(problem.text for problem in found))
-        self.problems = found
+    def __init__(self, problems: list[Problem]):
+        super().__init__("; ".join(problem.text for problem in problems))
+        self.problems = problems
 
 
-def _locked(study: Study) -> Study:
+def _lock_study(study: Study) -> Study:
     return Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
 
 
@@ -61,27 +61,29 @@ def _set_state(study: Study, state: str, **columns: Any) -> None:
     models.QuerySet(Study).filter(pk=study.pk).update(state=state, **columns)
 
 
-def standing_problems(study: Study, acknowledged: Iterable[str] = ()) -> list[Problem]:
+def unresolved_problems(study: Study, acknowledged: Iterable[str] = ()) -> list[Problem]:
     """The blocking problems, and the warnings that nobody has acknowledged by name."""
     accepted = set(acknowledged)
-    return [problem for problem in problems(study) if problem.is_blocking or problem.key not in accepted]
+    return [problem for problem in find_problems(study) if problem.is_blocking or problem.key not in accepted]
 
 
 def _refuse_launched(study: Study) -> None:
     if study.state not in (State.DRAFT, State.LAUNCHING):
-        raise NotNow(f"Only a draft can be launched, and the study is {study.state}. Clone it to collect once more.")
+        raise ActionRefused(
+            f"Only a draft can be launched, and the study is {study.state}. Clone it to collect once more."
+        )
     if study.archived_at:
-        raise NotNow("The study is archived: bring it back first.")
+        raise ActionRefused("The study is archived: bring it back first.")
 
 
 def request_launch(study: Study, by, acknowledged: Iterable[str] = ()):
     """Check, and hand the launch to a job. Raises NotReady or NotNow; gives the Job."""
-    check(by, Action.LAUNCH, study)
+    check_permission(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     with transaction.atomic():
-        study = _locked(study)
+        study = _lock_study(study)
         _refuse_launched(study)
-        if found := standing_problems(study, acknowledged):
+        if found := unresolved_problems(study, acknowledged):
             raise NotReady(found)
         # One launch at a time; when it failed, the next request is a new one.
         ended = study.jobs.filter(kind="launch", ended_at__isnull=False).count()
@@ -91,14 +93,14 @@ def request_launch(study: Study, by, acknowledged: Iterable[str] = ()):
 
 def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda done, total, doing="": None) -> Study:
     """Freeze the design, draw the batches, open the places: all or nothing."""
-    check(by, Action.LAUNCH, study)
+    check_permission(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     study = Study.objects.get(pk=study.pk)  # what is stored is launched, not what an instance says
     # What tries left is not drawn from. It is cleared again under the lock.
-    signals.clearing_tries.send(Study, study=study)
+    signals.deleting_test_runs.send(Study, study=study)
     # Checking and drawing need no lock: the design that they read is compared with what is frozen, under the lock.
-    before = sha256_of(canonical(design_of(study)))
-    if found := standing_problems(study, acknowledged):
+    before = sha256_of(canonical_json(serialize_design(study)))
+    if found := unresolved_problems(study, acknowledged):
         raise NotReady(found)
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
     wanted = study.annotators_per_batch
@@ -106,44 +108,44 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
     drawn = []
     if not ready_made:
         try:
-            drawn = drawn_batches(study, 0, count, progress)
-        except PoolSpent as spent:
+            drawn = draw_batches(study, 0, count, progress)
+        except UnfillableBatch as spent:
             raise NotReady([Problem(str(spent), spent.field)]) from None
     with transaction.atomic():
-        study = _locked(study)
+        study = _lock_study(study)
         _refuse_launched(study)
-        signals.clearing_tries.send(Study, study=study)
+        signals.deleting_test_runs.send(Study, study=study)
         study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=wanted)
-        text = canonical(design_of(study))
+        text = canonical_json(serialize_design(study))
         if sha256_of(text) != before:
-            raise NotNow("The study was edited while it was being launched. Look at it and launch again.")
-        write_batches(study, drawn, wanted=wanted)
+            raise ActionRefused("The study was edited while it was being launched. Look at it and launch again.")
+        write_batches(study, drawn, places_per_batch=wanted)
         progress(count, count, "Freezing the design")
         Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
         open_to = _open_to(study, study.target_n or 0)
         _set_state(study, Study.State.LAUNCHED, launched_at=Now(), open_to=open_to)
         audit.record("launch", study=study, by=by, sha256=sha256_of(text), acknowledged=acknowledged, open_to=open_to)
-    sizes.told(*DRAWN)
+    sizes.analyze_tables(*LAUNCH_MODELS)
     study.refresh_from_db()
     return study
 
 
-def freeze(study: Study, by) -> Study:
+def freeze_and_close(study: Study, by) -> Study:
     """Freeze a draft whose answers were given elsewhere, and close it in the same step: nobody was ever sent to it, nobody will be.
 
     Of the checklist only what an analysis needs must be there.
     """
-    check(by, Action.EDIT, study)
+    check_permission(by, Action.EDIT, study)
     with transaction.atomic():
-        study = _locked(study)
+        study = _lock_study(study)
         if study.state != Study.State.DRAFT:
-            raise NotNow(
+            raise ActionRefused(
                 f"Only a draft can be frozen, and the study is {study.state}. Clone it, and import the answers into the copy."
             )
-        if found := list(unreadable(study)):
+        if found := list(find_analysis_blockers(study)):
             raise NotReady(found)
-        signals.clearing_tries.send(Study, study=study)
-        text = canonical(design_of(study))
+        signals.deleting_test_runs.send(Study, study=study)
+        text = canonical_json(serialize_design(study))
         Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
         _set_state(study, Study.State.CLOSED, launched_at=Now(), closing_at=Now(), closed_at=Now())
         audit.record("freeze", study=study, by=by, sha256=sha256_of(text))
@@ -164,7 +166,7 @@ def _open_to(study: Study, places: int) -> int:
     return last.number + 1 if last else 0
 
 
-def open_places(study: Study) -> int:
+def count_open_places(study: Study) -> int:
     """How many places may be claimed in all, those taken included; those of third labels are the design's own, beyond any cap."""
     batches = study.batches.exclude(origin__in=[Batch.Origin.TEST, Batch.Origin.TOP_UP]).filter(
         number__lt=study.open_to
@@ -172,33 +174,33 @@ def open_places(study: Study) -> int:
     return batches.aggregate(n=models.Sum("wanted"))["n"] or 0
 
 
-def at_most(places: int) -> str:
+def remaining_places_text(places: int) -> str:
     """How many more places the cap allows, as a sentence."""
     return f"You can open at most {places} more." if places else "You cannot open any more."
 
 
-def draw_more(study: Study, places: int, by) -> int:
+def open_more_places(study: Study, places: int, by) -> int:
     """Open so many more places, drawing batches where there are none left. Gives the number of places added."""
-    check(by, Action.RUN, study)
+    check_permission(by, Action.RUN, study)
     with transaction.atomic():
-        study = _locked(study)
-        if not is_time_for("draw more", study):
-            raise NotNow(
+        study = _lock_study(study)
+        if not is_step_allowed("draw more", study):
+            raise ActionRefused(
                 f"Batches can be added while a study is launched or paused, and it is {study.state}. Clone it to collect more."
             )
         batches = study.batches.exclude(origin=Batch.Origin.TEST)
-        open_now = open_places(study)
+        open_now = count_open_places(study)
         if study.cap is not None and open_now + places > study.cap:
             left = max(0, study.cap - open_now)
-            raise NotNow(
-                f"The study is capped at {study.cap} places; {open_now} are open. {at_most(left)} To collect more answers, clone the study "
+            raise ActionRefused(
+                f"The study is capped at {study.cap} places; {open_now} are open. {remaining_places_text(left)} To collect more answers, clone the study "
                 "and give the copy a higher cap: the cap does not change after launch."
             )
         there = batches.exclude(origin=Batch.Origin.TOP_UP).aggregate(n=models.Sum("wanted"))["n"] or 0
         missing = open_now + places - there
         if missing > 0:
             if batches.filter(origin=Batch.Origin.IMPORTED).exists():
-                raise NotNow(
+                raise ActionRefused(
                     "The study's batches were ready-made, and all of them are open: no other batch can be drawn. To collect more answers, clone "
                     "the study and import more ready-made batches into the copy."
                 )
@@ -206,37 +208,37 @@ def draw_more(study: Study, places: int, by) -> int:
             count = -(-missing // study.annotators_per_batch)
             following = batches.order_by("number").last().number + 1
             try:
-                drawn = drawn_batches(study, drawn_so_far, count)
-            except PoolSpent as spent:
-                raise NotNow(
+                drawn = draw_batches(study, drawn_so_far, count)
+            except UnfillableBatch as spent:
+                raise ActionRefused(
                     f"There are not enough items left for {count} more batches. {spent} The design of a launched study does not change: clone it, "
                     "and do this in the copy."
                 ) from None
-            write_batches(study, drawn, wanted=study.annotators_per_batch, first_number=following)
+            write_batches(study, drawn, places_per_batch=study.annotators_per_batch, first_number=following)
         open_to = _open_to(study, open_now + places)
         Study.objects.filter(pk=study.pk).update(open_to=open_to)
         audit.record("draw more", study=study, by=by, places=places, open_to=open_to)
     if missing > 0:
-        sizes.told(*DRAWN)
+        sizes.analyze_tables(*LAUNCH_MODELS)
     return places
 
 
 def pause(study: Study, by) -> None:
     """No new claims; those inside go on."""
-    _step(study, by, "pause", Study.State.LAUNCHED, Study.State.PAUSED)
+    _change_state(study, by, "pause", Study.State.LAUNCHED, Study.State.PAUSED)
 
 
 def resume(study: Study, by) -> None:
-    _step(study, by, "resume", Study.State.PAUSED, Study.State.LAUNCHED)
+    _change_state(study, by, "resume", Study.State.PAUSED, Study.State.LAUNCHED)
 
 
 def close(study: Study, by, reason: str = "") -> None:
     """No new claims, ever; those inside have the grace period, then the study is closed."""
-    check(by, Action.RUN, study)
+    check_permission(by, Action.RUN, study)
     with transaction.atomic():
-        study = _locked(study)
-        if not is_time_for("close", study):
-            raise NotNow(
+        study = _lock_study(study)
+        if not is_step_allowed("close", study):
+            raise ActionRefused(
                 f"Only a launched study can be closed, and this one is {study.state}. You need not do anything."
             )
         _set_state(study, Study.State.CLOSING, closing_at=Greatest("launched_at", Now()))
@@ -250,17 +252,17 @@ def closes_at(study: Study) -> datetime | None:
     return study.closing_at + timedelta(seconds=study.grace_seconds)
 
 
-def finish(study: Study, by) -> None:
+def finish_closing(study: Study, by) -> None:
     """End the grace period."""
-    _step(study, by, "finish", Study.State.CLOSING, Study.State.CLOSED, closed_at=Greatest("closing_at", Now()))
+    _change_state(study, by, "finish", Study.State.CLOSING, Study.State.CLOSED, closed_at=Greatest("closing_at", Now()))
 
 
-def _step(study: Study, by, verb: str, before: str, after: str, **columns: Any) -> None:
-    check(by, Action.RUN, study)
+def _change_state(study: Study, by, verb: str, before: str, after: str, **columns: Any) -> None:
+    check_permission(by, Action.RUN, study)
     with transaction.atomic():
-        study = _locked(study)
+        study = _lock_study(study)
         if study.state != before:
-            raise NotNow(
+            raise ActionRefused(
                 f"The study is {study.state}, not {before}: somebody may have changed it meanwhile. Load its page again."
             )
         _set_state(study, after, **columns)
@@ -273,9 +275,9 @@ def finish_due() -> int:
     for study in Study.objects.filter(state=Study.State.CLOSING).annotate(now=Now()):
         if closes_at(study) < study.now:
             try:
-                finish(study, by=None)
+                finish_closing(study, by=None)
                 ended += 1
-            except NotNow:  # somebody closed it meanwhile
+            except ActionRefused:  # somebody closed it meanwhile
                 continue
     return ended
 
@@ -286,19 +288,19 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reaso
     ``changes``: {"study": {None: {column: value}}, "arm": {id: {...}}, "question": {id: {...}}, "item": {id: {"retired": True}}}.
     Pay may only rise.
     """
-    check(by, Action.RUN, study)
+    check_permission(by, Action.RUN, study)
     if not reason.strip():
-        raise NotNow("Say why: the reason is kept with the new version of the design.")
+        raise ActionRefused("Say why: the reason is kept with the new version of the design.")
     querysets = {
         "study": Study.objects.filter(pk=study.pk),
         "arm": Arm.objects.filter(study=study),
         "question": Question.objects.filter(section__study=study),
         "item": Item.objects.filter(study=study),
     }
-    with transaction.atomic(), amending():
-        study = _locked(study)
-        if not is_time_for("amend", study):
-            raise NotNow(AMENDED_WHEN)
+    with transaction.atomic(), allow_amendment():
+        study = _lock_study(study)
+        if not is_step_allowed("amend", study):
+            raise ActionRefused(AMEND_REFUSAL)
         latest = study.designs.order_by("version").last()
         retired = []
         for kind, rows in changes.items():
@@ -309,7 +311,9 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reaso
                     continue
                 forbidden = set(columns) - AMENDABLE[kind]
                 if forbidden:
-                    raise NotNow(f"After launch {', '.join(sorted(forbidden))} cannot be amended: clone the study.")
+                    raise ActionRefused(
+                        f"After launch {', '.join(sorted(forbidden))} cannot be amended: clone the study."
+                    )
                 _refuse_invalid(study if kind == "study" else None, selected, columns)
                 _refuse_lower_pay(selected, columns)
                 selected.update(**columns)
@@ -317,9 +321,9 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reaso
             # The new version's number is known, its row is not: retire first against the latest, so that the hash covers it.
             querysets["item"].filter(pk__in=retired).update(retired_in=latest)
         study = Study.objects.get(pk=study.pk)
-        text = canonical(design_of(study))
+        text = canonical_json(serialize_design(study))
         if sha256_of(text) == latest.sha256:
-            raise NotNow("Nothing would change: change at least one value, or leave the design as it is.")
+            raise ActionRefused("Nothing would change: change at least one value, or leave the design as it is.")
         design = Design.objects.create(
             study=study, version=latest.version + 1, canonical=text, sha256=sha256_of(text), by=by, reason=reason
         )
@@ -346,7 +350,7 @@ def _refuse_invalid(study: Study | None, selected, columns) -> None:
                 setattr(study, name, value)
                 study.clean()
         except ValidationError as error:
-            raise NotNow(f"{field.verbose_name}: {' '.join(error.messages)}") from None
+            raise ActionRefused(f"{field.verbose_name}: {' '.join(error.messages)}") from None
 
 
 def _refuse_lower_pay(selected, columns) -> None:
@@ -356,31 +360,31 @@ def _refuse_lower_pay(selected, columns) -> None:
     for own, studys in selected.values_list("reward", "study__reward"):
         before, after = (studys if reward is None else reward for reward in (own, columns["reward"]))
         if (before or 0) > (after or 0):
-            raise NotNow("Pay can only rise once a study is launched: enter at least what was promised.")
+            raise ActionRefused("Pay can only rise once a study is launched: enter at least what was promised.")
 
 
 def unblind(study: Study, by, reason: str) -> None:
     """Show outcomes by system while the study still collects. From then on its tests are not confirmatory."""
-    check(by, Action.UNBLIND, study)
+    check_permission(by, Action.UNBLIND, study)
     if not reason.strip():
-        raise NotNow("Say why: the report names the reason.")
+        raise ActionRefused("Say why: the report names the reason.")
     with transaction.atomic():
-        study = _locked(study)
-        if not is_time_for("unblind", study):
-            raise NotNow("There is nothing to unblind: the study is a draft, or its outcomes are shown already.")
+        study = _lock_study(study)
+        if not is_step_allowed("unblind", study):
+            raise ActionRefused("There is nothing to unblind: the study is a draft, or its outcomes are shown already.")
         Study.objects.filter(pk=study.pk).update(unblinded_at=Now())
         audit.record("unblind", study=study, by=by, reason=reason)
 
 
 def archive(study: Study, by) -> None:
     """Take a draft or a closed study out of the lists."""
-    check(by, Action.ARCHIVE, study)
+    check_permission(by, Action.ARCHIVE, study)
     with transaction.atomic():
-        study = _locked(study)
+        study = _lock_study(study)
         if study.archived_at:
-            raise NotNow("The study is archived already. You need not do anything.")
-        if not is_time_for("archive", study):
-            raise NotNow(
+            raise ActionRefused("The study is archived already. You need not do anything.")
+        if not is_step_allowed("archive", study):
+            raise ActionRefused(
                 f"Close the study first: only a draft or a closed study can be archived, and this one is {study.state}."
             )
         Study.objects.filter(pk=study.pk).update(archived_at=Now())

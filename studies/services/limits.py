@@ -9,7 +9,7 @@ from django.db import DatabaseError
 logger = logging.getLogger("heval.limits")
 
 
-def is_over(name: str, limit: int) -> bool:
+def is_rate_limited(name: str, max_per_minute: int) -> bool:
     """Count one more of ``name`` in this minute, and say whether that is more than ``limit``.
 
     A cache that is away closes nothing: nothing is counted then.
@@ -17,7 +17,7 @@ def is_over(name: str, limit: int) -> bool:
     key = f"heval:{name}:{int(time.time() // 60)}"
     try:
         cache.add(key, 0, 120)
-        return cache.incr(key) > limit
+        return cache.incr(key) > max_per_minute
     except ValueError:  # the counter was evicted between the two calls
         return False
     except DatabaseError:

@@ -7,45 +7,45 @@ from collections.abc import Sequence
 
 from django.db.models import Max
 
-from studies.design.draw import content_of
-from studies.models import TEST_NUMBERS, Expected, Exposure, Item, Output, Section
+from studies.design.draw import item_content_hash
+from studies.models import FIRST_TEST_NUMBER, Expected, Exposure, Item, Output, Section
 from studies.protocols import REGISTRY
 
 from . import drafts
-from .lifecycle import NotNow
+from .lifecycle import ActionRefused
 
 
 def make_practice(section: Section, outputs: Sequence[Output], explanation: str = "", *, by) -> Item:
     """An item of these outputs of one prompt, in this order. The protocol says what it should be answered."""
-    with drafts.editing(section.study_id, by, clears_tries=True) as study:
+    with drafts.editing(section.study_id, by, deletes_test_runs=True) as study:
         item = _made(section, outputs, explanation)
-        drafts.edited(study, by, made=f"practice item {item.number} of section {section.position}")
+        drafts.record_edit(study, by, made=f"practice item {item.number} of section {section.position}")
     return item
 
 
 def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item:
     if section.purpose != Section.Purpose.TRAINING:
-        raise NotNow("Practice items belong to training sections.")
+        raise ActionRefused("Practice items belong to training sections.")
     if not outputs:
-        raise NotNow("Choose a text.")
+        raise ActionRefused("Choose a text.")
     prompts = {output.prompt_id for output in outputs}
     if len(prompts) > 1:
-        raise NotNow("The texts of one practice item answer one prompt.")
+        raise ActionRefused("The texts of one practice item answer one prompt.")
     if len({output.pk for output in outputs}) < len(outputs):
-        raise NotNow("Choose two different texts.")
+        raise ActionRefused("Choose two different texts.")
     authors = [(output.system.name, output.system.is_human) for output in outputs]
     try:
-        truths = REGISTRY[section.protocol].practice(section, authors)
+        truths = REGISTRY[section.protocol].expected_practice_answers(section, authors)
     except ValueError as refused:
-        raise NotNow(str(refused)) from None
+        raise ActionRefused(str(refused)) from None
     if not truths:
-        raise NotNow("This protocol has no practice items: nothing says what they should be answered.")
+        raise ActionRefused("This protocol has no practice items: nothing says what they should be answered.")
     questions = {question.key: question for question in section.questions.all()}
     (prompt,) = prompts
-    content = content_of(prompt, [output.pk for output in outputs], Item.Kind.PRACTICE)
+    content = item_content_hash(prompt, [output.pk for output in outputs], Item.Kind.PRACTICE)
     if section.items.filter(content=content).exists():
-        raise NotNow("There is such a practice item already.")
-    numbers = section.items.filter(number__lt=TEST_NUMBERS).aggregate(last=Max("number"))
+        raise ActionRefused("There is such a practice item already.")
+    numbers = section.items.filter(number__lt=FIRST_TEST_NUMBER).aggregate(last=Max("number"))
     item = Item.objects.create(
         study_id=section.study_id,
         section=section,
@@ -70,7 +70,7 @@ def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item
 
 def delete_practice(item: Item, by) -> None:
     """Take a practice item out of a draft."""
-    with drafts.editing(item.study_id, by, clears_tries=True) as study:
+    with drafts.editing(item.study_id, by, deletes_test_runs=True) as study:
         about = f"practice item {item.number} of section {item.section.position}"
-        drafts.remove_practice(item)
-        drafts.edited(study, by, deleted=about)
+        drafts.delete_item_rows(item)
+        drafts.record_edit(study, by, deleted=about)

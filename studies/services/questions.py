@@ -8,42 +8,44 @@ from django.utils.text import slugify
 
 from studies.models import Contrast, Question, Section, System
 from studies.protocols import REGISTRY
-from studies.protocols.base.pairs import in_order
+from studies.protocols.base.pairs import order_systems
 
 from . import drafts
 
 Pair = tuple[System, System]
-CHOICES = {
+PAIR_CHOICES = {
     "neighbours": "neighbouring systems, in the order given below",
     "all": "all pairs",
     "planned": "the pairs of the planned comparisons",
 }
-TEXT = "Based on what you have read, what is the chance that {noun} {{x}} is better than {noun} {{y}}?"
+DEFAULT_TEXT = "Based on what you have read, what is the chance that {noun} {{x}} is better than {noun} {{y}}?"
 
 
 def pairs_of(section: Section, which: str, order: str = "") -> list[Pair]:
     """Pairs (x, y) of the section's study by one of CHOICES, each once. ``order``: names, one a line, those not named behind by name."""
     if which == "planned":
         planned = section.study.contrasts.filter(x__isnull=False).select_related("x", "y").order_by("pk")
-        once = {frozenset((one.x_id, one.y_id)): (one.x, one.y) for one in reversed(planned) if _is_of(one, section)}
+        once = {
+            frozenset((one.x_id, one.y_id)): (one.x, one.y) for one in reversed(planned) if _applies_to(one, section)
+        }
         return list(reversed(once.values()))
-    by_id = {system.pk: system for system in section.study.systems.exclude(reference__in=System.ENDS)}
-    systems = [by_id[pk] for pk in in_order({pk: system.name for pk, system in by_id.items()}, order)]
+    by_id = {system.pk: system for system in section.study.systems.exclude(reference__in=System.EXTREME_REFERENCES)}
+    systems = [by_id[pk] for pk in order_systems({pk: system.name for pk, system in by_id.items()}, order)]
     return list({"neighbours": pairwise, "all": lambda rows: combinations(rows, 2)}[which](systems))
 
 
-def _is_of(contrast: Contrast, section: Section) -> bool:
+def _applies_to(contrast: Contrast, section: Section) -> bool:
     return contrast.section_id in (None, section.pk)
 
 
-def asks_both(section: Section) -> bool:
+def asks_both_directions(section: Section) -> bool:
     """Whether the section's settings want both directions of a pair."""
-    return REGISTRY[section.protocol].stored_settings(section).get("naming") == "both"
+    return REGISTRY[section.protocol].raw_settings(section).get("naming") == "both"
 
 
 def default_text(section: Section) -> str:
     """Words to begin with, with the section's own noun."""
-    return TEXT.format(noun=REGISTRY[section.protocol].stored_settings(section).get("noun") or "writer")
+    return DEFAULT_TEXT.format(noun=REGISTRY[section.protocol].raw_settings(section).get("noun") or "writer")
 
 
 def write_questions(
@@ -53,20 +55,22 @@ def write_questions(
     *,
     by,
     criterion: str = "",
-    both: bool | None = None,
-    plans: bool = False,
+    both_directions: bool | None = None,
+    with_contrasts: bool = False,
 ) -> tuple[int, int]:
     """Write the questions that are missing for these pairs, and (``plans``) the contrasts that are. Gives both counts.
 
     A question is the same when x, y and criterion are; a contrast also when it stands reversed.
     """
     pairs = list(pairs)
-    both = asks_both(section) if both is None else both
+    both_directions = asks_both_directions(section) if both_directions is None else both_directions
     with drafts.editing(section.study_id, by) as study:
-        asked = _write_questions(section, pairs, text, criterion, both)
-        planned = _write_contrasts(section, pairs, criterion) if plans else 0
+        asked = _write_questions(section, pairs, text, criterion, both_directions)
+        planned = _write_contrasts(section, pairs, criterion) if with_contrasts else 0
         if asked or planned:
-            drafts.edited(study, by, wrote=f"questions of section {section.position}", n=asked, comparisons=planned)
+            drafts.record_edit(
+                study, by, wrote=f"questions of section {section.position}", n=asked, comparisons=planned
+            )
     return asked, planned
 
 
@@ -98,7 +102,7 @@ def _write_questions(section: Section, pairs: list[Pair], text: str, criterion: 
 
 def _write_contrasts(section: Section, pairs: list[Pair], criterion: str) -> int:
     planned = section.study.contrasts.filter(x__isnull=False, criterion=criterion)
-    there = {frozenset((one.x_id, one.y_id)) for one in planned if _is_of(one, section)}
+    there = {frozenset((one.x_id, one.y_id)) for one in planned if _applies_to(one, section)}
     missing = [(x, y) for x, y in pairs if frozenset((x.pk, y.pk)) not in there]
     Contrast.objects.bulk_create(Contrast(study=section.study, x=x, y=y, criterion=criterion) for x, y in missing)
     return len(missing)

@@ -4,7 +4,7 @@ from django.db import connection
 from django.db.models import Model
 
 
-def told(*models: type[Model]) -> None:
+def analyze_tables(*models: type[Model]) -> None:
     """Have the tables counted now, where so much was just written that plans made for few rows would be wrong.
 
     PostgreSQL plans by what it counted last. It counts by itself within a minute or so; the first people come earlier, and a

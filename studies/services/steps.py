@@ -19,7 +19,7 @@ STATES = {
 }
 
 
-def is_time_for(step: str, study: Study) -> bool:
+def is_step_allowed(step: str, study: Study) -> bool:
     """Whether the study, as it stands, can take this step."""
     if step in ("clone", "delete draft"):
         return study.state in STATES[step]

@@ -2,10 +2,10 @@
 
 import time
 
-SLICE_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 
-class Wish:
+class SignalFlag:
     """What threading.Event is, without its lock: the line that a signal interrupts may hold it, and the signal's own handler would
     wait for it for ever. Whoever waits looks every fifth of a second."""
 
@@ -25,5 +25,5 @@ class Wish:
         """Until it is there, or so many seconds are over. Gives whether it is there."""
         end = time.monotonic() + seconds
         while not self._is_there and (left := end - time.monotonic()) > 0:
-            time.sleep(min(left, SLICE_SECONDS))
+            time.sleep(min(left, POLL_SECONDS))
         return self._is_there

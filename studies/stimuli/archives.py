@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import BinaryIO
 
 from .images import MAX_BYTES as MAX_IMAGE_BYTES
-from .lines import Unreadable
-from .rows import CSV_EXTENSIONS, JSON_EXTENSIONS, Limits, Problems, Rows, read_rows
+from .lines import UnreadableFile
+from .rows import CSV_EXTENSIONS, JSON_EXTENSIONS, Rows, TableLimits, TableProblems, read_rows
 from .texts import name_key
 
 IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
@@ -64,7 +64,7 @@ class Archive:
         self._by_key = {name_key(name): name for name in self.images}
 
     @property
-    def problems(self) -> Problems:
+    def problems(self) -> TableProblems:
         """Those of the archive and of its table, in one list."""
         return self.rows.problems
 
@@ -101,17 +101,17 @@ def read_zip(
     *,
     known: Collection[str] = (),
     required: Collection[str] = (),
-    limits: Limits | None = None,
+    limits: TableLimits | None = None,
     zip_limits: ZipLimits | None = None,
 ) -> Archive:
     """The table and the images of an archive; what is wrong is in `problems`, and an unsafe archive has no rows."""
     zip_limits = zip_limits or ZipLimits()
-    problems = Problems()
+    problems = TableProblems()
     stream = BytesIO(source) if isinstance(source, bytes | bytearray) else source
     nothing = Rows((), iter(()), problems)
     try:
         file = _opened(filename, stream, zip_limits)
-    except Unreadable as refused:
+    except UnreadableFile as refused:
         problems.add(None, None, refused.text)
         return Archive(nothing, (), None)
     try:
@@ -142,7 +142,7 @@ class _Member:
         try:
             return self._stream.read(size)
         except _DAMAGE as error:
-            raise Unreadable(None, f"“{self._name}” is damaged within the archive.") from error
+            raise UnreadableFile(None, f"“{self._name}” is damaged within the archive.") from error
 
 
 def _opened(filename: str, stream: BinaryIO, limits: ZipLimits) -> zipfile.ZipFile:
@@ -150,28 +150,30 @@ def _opened(filename: str, stream: BinaryIO, limits: ZipLimits) -> zipfile.ZipFi
     try:
         return zipfile.ZipFile(stream)
     except _DAMAGE as error:
-        raise Unreadable(None, f"“{filename}” is not a zip archive, or is cut off.") from error
+        raise UnreadableFile(None, f"“{filename}” is not a zip archive, or is cut off.") from error
 
 
 def _check_directory(filename: str, stream: BinaryIO, limits: ZipLimits) -> None:
     """The number of members and the size of the directory, before the zip module makes an object of each entry."""
     size = stream.seek(0, 2)
     if size > limits.bytes:
-        raise Unreadable(None, f"“{filename}” has {size:,} bytes, {limits.bytes:,} are allowed.")
+        raise UnreadableFile(None, f"“{filename}” has {size:,} bytes, {limits.bytes:,} are allowed.")
     stream.seek(max(0, size - 22 - 65_535 - 20))
     tail = stream.read()
     at = tail.rfind(_END)
     if at < 0 or len(tail) - at < 22:
-        raise Unreadable(None, f"“{filename}” is not a zip archive, or is cut off.")
+        raise UnreadableFile(None, f"“{filename}” is not a zip archive, or is cut off.")
     # With the 64-bit directory these fields mean nothing; no archive within the limits needs it.
     if _LOCATOR_64 in tail[max(0, at - 20) : at]:
-        raise Unreadable(None, f"“{filename}” uses the 64-bit zip format, which an archive of this size does not need.")
+        raise UnreadableFile(
+            None, f"“{filename}” uses the 64-bit zip format, which an archive of this size does not need."
+        )
     members, directory = struct.unpack_from("<HI", tail, at + 10)
     if members > limits.members or directory > limits.members * _TABLE_ENTRY:
-        raise Unreadable(None, f"“{filename}” has {members:,} members, {limits.members:,} are allowed.")
+        raise UnreadableFile(None, f"“{filename}” has {members:,} members, {limits.members:,} are allowed.")
 
 
-def _members(file: zipfile.ZipFile, limits: ZipLimits, problems: Problems) -> tuple[list[str], list[str]]:
+def _members(file: zipfile.ZipFile, limits: ZipLimits, problems: TableProblems) -> tuple[list[str], list[str]]:
     """The names of the tables and of the images; everything else in the archive is a problem."""
     tables: list[str] = []
     images: list[str] = []

@@ -9,12 +9,12 @@ class SettingsRefused(ValueError):
     """Settings that cannot be carried out; the message names the part."""
 
 
-def record(kind: type[Any], value: object, where: str) -> Any:
+def parse_record(record_class: type[Any], value: object, where: str) -> Any:
     """A frozen record of this kind from a JSON object; SettingsRefused names the part and what it may be."""
-    types = {each.name: each.type for each in fields(kind)}
+    types = {each.name: each.type for each in fields(record_class)}
     parts = settings_object(value, where, set(types))
     try:
-        return kind(**{name: _typed(part, types[name], f"{where}.{name}") for name, part in parts.items()})
+        return record_class(**{name: _typed(part, types[name], f"{where}.{name}") for name, part in parts.items()})
     except TypeError as error:  # a parameter without default is absent: the only way left
         raise SettingsRefused(f"{where}: {str(error).partition(' ')[2]}.") from error
 
@@ -46,6 +46,6 @@ def _typed(value: object, kind: Any, where: str) -> Any:
     raise SettingsRefused(f"{where}: must be {words.get(kind, 'a list of texts')}, not {value!r:.40}.")
 
 
-def plain(parts: Mapping[str, Any]) -> dict[str, Any]:
+def tuples_to_lists(parts: Mapping[str, Any]) -> dict[str, Any]:
     """The same parts with tuples as lists, as JSON has them."""
     return {name: list(part) if isinstance(part, tuple) else part for name, part in parts.items()}

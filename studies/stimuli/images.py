@@ -24,7 +24,7 @@ MAX_BYTES = 20 * 1024 * 1024
 MAX_PIXELS = 4096 * 4096
 MAX_SIDE = 16_383  # of the WebP format
 EXTENSION = ".webp"
-BEGUN = ".new-"  # how the name of a file begins that is still being written
+TEMPORARY_PREFIX = ".new-"  # how the name of a file begins that is still being written
 MEDIA_TYPE = "image/webp"
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 
@@ -72,7 +72,7 @@ def store(root: Path, image: EncodedImage) -> Path:
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=BEGUN)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY_PREFIX)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(image.data)

@@ -44,11 +44,11 @@ def _goes_on(text: str, end: re.Match[str]) -> bool:
 
 # "paper" is the published rule to the letter. "whole" knows other scripts, takes closing quotes along and does not cut
 # within a number or after an abbreviation.
-SENTENCE_ENDS: dict[str, Callable[[str], Iterator[int]]] = {"paper": _paper_ends, "whole": _whole_ends}
+SENTENCE_END_RULES: dict[str, Callable[[str], Iterator[int]]] = {"paper": _paper_ends, "whole": _whole_ends}
 
 
 @dataclass(frozen=True)
-class Trimmed:
+class TrimmedText:
     """A text after length control. `warning` is set when it could not be shortened as asked."""
 
     text: str
@@ -56,51 +56,51 @@ class Trimmed:
     warning: str = ""
 
 
-def trim_to_characters(text: str, limit: int, ends: str = "whole") -> Trimmed:
+def trim_to_characters(text: str, limit: int, ends: str = "whole") -> TrimmedText:
     """The text up to its last sentence end at or before `limit` characters; whole where it is no longer."""
     check_count("limit", limit)
     if len(text) <= limit:
-        return Trimmed(text)
-    cut = max((end for end in sentence_ends(ends)(text) if end <= limit), default=0)
+        return TrimmedText(text)
+    cut = max((end for end in get_sentence_end_rule(ends)(text) if end <= limit), default=0)
     if not cut:
-        return Trimmed(text, warning=f"no sentence end before the limit of {limit} characters: kept whole")
-    return Trimmed(text[:cut], is_changed=True)
+        return TrimmedText(text, warning=f"no sentence end before the limit of {limit} characters: kept whole")
+    return TrimmedText(text[:cut], is_changed=True)
 
 
-def trim_after_words(text: str, words: int, ends: str = "whole") -> Trimmed:
+def trim_after_words(text: str, words: int, ends: str = "whole") -> TrimmedText:
     """The text up to the end of the sentence in which its `words`-th word stands."""
     check_count("words", words, minimum=1)
     last_word = next(islice(word_starts(text), words - 1, None), None)
     if last_word is None:
-        return Trimmed(text, warning=f"has fewer than {words} words: kept whole")
-    cut = next((end for end in sentence_ends(ends)(text) if end > last_word), None)
+        return TrimmedText(text, warning=f"has fewer than {words} words: kept whole")
+    cut = next((end for end in get_sentence_end_rule(ends)(text) if end > last_word), None)
     if cut is None:
-        return Trimmed(text, warning=f"no sentence end after word {words}: kept whole")
+        return TrimmedText(text, warning=f"no sentence end after word {words}: kept whole")
     if is_blank(text[cut:]):
-        return Trimmed(text)
-    return Trimmed(text[:cut], is_changed=True)
+        return TrimmedText(text)
+    return TrimmedText(text[:cut], is_changed=True)
 
 
 def trim_to_longest_of_others(
     texts: Mapping[str, str], trimmed: Iterable[str], ends: str = "whole"
-) -> dict[str, Trimmed]:
+) -> dict[str, TrimmedText]:
     """The texts of one prompt by system, those of `trimmed` no longer than the longest of all the others."""
     trimmed = set(trimmed)
     limit = max((len(text) for system, text in texts.items() if system not in trimmed), default=None)
     if limit is None:
         note = "no other system to take the length from: kept whole"
-        return {system: Trimmed(text, warning=note) for system, text in texts.items()}
+        return {system: TrimmedText(text, warning=note) for system, text in texts.items()}
     return {
-        system: trim_to_characters(text, limit, ends) if system in trimmed else Trimmed(text)
+        system: trim_to_characters(text, limit, ends) if system in trimmed else TrimmedText(text)
         for system, text in texts.items()
     }
 
 
-def sentence_ends(ends: str) -> Callable[[str], Iterator[int]]:
+def get_sentence_end_rule(name: str) -> Callable[[str], Iterator[int]]:
     """The rule of this name: from a text to the places where its sentences end."""
-    if ends not in SENTENCE_ENDS:
-        raise SettingsRefused(f"length: ends must be one of {', '.join(SENTENCE_ENDS)}, not “{ends}”.")
-    return SENTENCE_ENDS[ends]
+    if name not in SENTENCE_END_RULES:
+        raise SettingsRefused(f"length: ends must be one of {', '.join(SENTENCE_END_RULES)}, not “{name}”.")
+    return SENTENCE_END_RULES[name]
 
 
 def check_count(name: str, value: int, minimum: int = 0) -> None:

@@ -18,7 +18,7 @@ _SIGNATURES = (
 )
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """The rest of a file cannot be read; the row is known where records are counted."""
 
     def __init__(self, row: int | None, text: str) -> None:
@@ -26,13 +26,13 @@ class Unreadable(Exception):
         self.row, self.text = row, text
 
 
-class Readable(Protocol):
+class BinaryReader(Protocol):
     """A binary stream, of which only this is used."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
-class Lines:
+class LineReader:
     """The lines of a file with their ends as they were; only \\n, \\r\\n and \\r end a line.
 
     `str.splitlines` would also break at U+2028, U+0085 and form feeds, which are characters of a text. Whoever reads
@@ -40,7 +40,7 @@ class Lines:
     can swallow.
     """
 
-    def __init__(self, stream: Readable, max_bytes: int, max_record_characters: int) -> None:
+    def __init__(self, stream: BinaryReader, max_bytes: int, max_record_characters: int) -> None:
         self.number = 0
         self.record_characters = 0
         self.has_nul = False
@@ -60,7 +60,7 @@ class Lines:
         self.number += 1
         self.record_characters += len(line)
         if self.record_characters > self._max_characters:
-            raise Unreadable(
+            raise UnreadableFile(
                 None,
                 f"a row grows beyond {self._max_characters:,} characters in line {self.number}; "
                 "is there a quote that is never closed?",
@@ -73,7 +73,7 @@ class Lines:
         while True:
             size += len(chunk)
             if size > self._max_bytes:
-                raise Unreadable(None, f"the file has more than {self._max_bytes:,} bytes.")
+                raise UnreadableFile(None, f"the file has more than {self._max_bytes:,} bytes.")
             text, refused = self._decoded(chunk)
             self.has_nul = self.has_nul or "\0" in text
             if pending and pending[-1].endswith("\r"):
@@ -89,9 +89,9 @@ class Lines:
                 pending.append(text[end:])
                 held += len(text) - end
             if refused:
-                raise Unreadable(None, f"line {self.number + 1}: {refused}")
+                raise UnreadableFile(None, f"line {self.number + 1}: {refused}")
             if held > self._max_characters:
-                raise Unreadable(None, f"line {self.number + 1} has more than {self._max_characters:,} characters.")
+                raise UnreadableFile(None, f"line {self.number + 1} has more than {self._max_characters:,} characters.")
             if not chunk:
                 break
             chunk = self._stream.read(_CHUNK)
@@ -110,17 +110,17 @@ class Lines:
 
 def _decoder(start: bytes) -> tuple[codecs.IncrementalDecoder, str]:
     if not start:
-        raise Unreadable(None, "The file is empty.")
+        raise UnreadableFile(None, "The file is empty.")
     for signature, meaning in _SIGNATURES:
         if start.startswith(signature):
-            raise Unreadable(None, f"The file {meaning}.")
+            raise UnreadableFile(None, f"The file {meaning}.")
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        raise Unreadable(None, "The file is UTF-32. Save it as “CSV UTF-8”.")
+        raise UnreadableFile(None, "The file is UTF-32. Save it as “CSV UTF-8”.")
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return codecs.getincrementaldecoder("utf-16")("strict"), "UTF-16"
     sample = start[:4096]
     if sample.count(0) * 4 > len(sample):
-        raise Unreadable(
+        raise UnreadableFile(
             None, "The file looks like UTF-16 without a byte order mark, or is no text. Save it as “CSV UTF-8”."
         )
     return codecs.getincrementaldecoder("utf-8-sig")("strict"), "UTF-8"

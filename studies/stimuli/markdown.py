@@ -43,7 +43,7 @@ _BOXES = (
 )
 
 
-def rendered(text: str, *, has_own_links: bool = False, has_boxes: bool = False) -> SafeString:
+def render_markdown(text: str, *, allows_site_links: bool = False, scrolls_wide_blocks: bool = False) -> SafeString:
     """Safe HTML of a Markdown text (CommonMark and tables; no raw HTML, no style, no image, links that tell nobody).
 
     `has_own_links` keeps links within this site, for texts of the project itself: in anybody else's a click could
@@ -54,8 +54,8 @@ def rendered(text: str, *, has_own_links: bool = False, has_boxes: bool = False)
         html = format_html("<pre>{}</pre>\n", text)
     else:
         # The allow-list is what makes it safe.
-        html = mark_safe(_cleaner(has_own_links).clean(_parser().render(text)))  # noqa: S308 - cleaned in this very line
-    if has_boxes:
+        html = mark_safe(_cleaner(allows_site_links).clean(_parser().render(text)))  # noqa: S308 - cleaned in this very line
+    if scrolls_wide_blocks:
         # These are tags of the cleaner's own: it escapes what looks like one in the text.
         for tag, boxed in _BOXES:
             html = mark_safe(html.replace(tag, boxed))  # noqa: S308 - a constant in place of a tag

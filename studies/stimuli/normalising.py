@@ -16,29 +16,36 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .declared import SettingsRefused, plain, record, settings_object
+from .declared import SettingsRefused, parse_record, settings_object, tuples_to_lists
 from .lengths import (
-    Trimmed,
+    TrimmedText,
     check_count,
-    sentence_ends,
+    get_sentence_end_rule,
     trim_after_words,
     trim_to_characters,
     trim_to_longest_of_others,
 )
-from .prompt_filters import LEADING_TAG, FilteredPrompt, PromptFilter, filter_prompts, filter_settings, prompt_filter
+from .prompt_filters import (
+    LEADING_TAG,
+    FilteredPrompt,
+    PromptFilter,
+    filter_as_json,
+    filter_prompts,
+    parse_prompt_filter,
+)
 from .texts import is_blank
 
 __all__ = [
     "FilteredPrompt",
     "LengthControl",
     "Normalisation",
-    "Normalised",
+    "NormalisedText",
     "Preparation",
-    "Prepared",
+    "PreparedText",
     "SettingsRefused",
-    "Trimmed",
+    "TrimmedText",
     "filter_prompts",
-    "normalised",
+    "normalise_text",
     "prepared_outputs",
     "trim_after_words",
     "trim_to_characters",
@@ -117,7 +124,7 @@ _STEPS: dict[str, Callable[[str], str]] = {
 
 
 @dataclass(frozen=True)
-class Normalised:
+class NormalisedText:
     """A text after normalisation and the switches that changed it."""
 
     text: str
@@ -125,7 +132,7 @@ class Normalised:
     warning: str = ""
 
 
-def normalised(text: str, settings: Normalisation) -> Normalised:
+def normalise_text(text: str, settings: Normalisation) -> NormalisedText:
     """The text with every declared difference removed; kept as it was where nothing of it would remain."""
     result, changed_by = text, []
     for switch, step in _STEPS.items():
@@ -134,8 +141,8 @@ def normalised(text: str, settings: Normalisation) -> Normalised:
             if result != before:
                 changed_by.append(switch)
     if is_blank(result) and not is_blank(text):
-        return Normalised(text, warning="normalisation would leave nothing: kept as it was")
-    return Normalised(result, tuple(changed_by))
+        return NormalisedText(text, warning="normalisation would leave nothing: kept as it was")
+    return NormalisedText(result, tuple(changed_by))
 
 
 @dataclass(frozen=True)
@@ -155,7 +162,7 @@ class LengthControl:
             raise SettingsRefused(
                 f"length: manner must be none, longest_of_others, characters or words, not “{self.manner}”."
             )
-        sentence_ends(self.ends)
+        get_sentence_end_rule(self.ends)
         if self.manner == "longest_of_others" and not self.trimmed:
             raise SettingsRefused("length: longest_of_others needs trimmed, the systems whose texts are cut.")
         check_count("limit", self.limit, minimum=1 if self.manner in {"characters", "words"} else 0)
@@ -177,22 +184,22 @@ class Preparation:
         if not isinstance(filters, list):
             raise SettingsRefused("prompt_filters: must be a list.")
         return cls(
-            tuple(prompt_filter(each, f"prompt_filters[{number}]") for number, each in enumerate(filters, 1)),
-            record(Normalisation, parts.get("normalisation", {}), "normalisation"),
-            record(LengthControl, parts.get("length", {}), "length"),
+            tuple(parse_prompt_filter(each, f"prompt_filters[{number}]") for number, each in enumerate(filters, 1)),
+            parse_record(Normalisation, parts.get("normalisation", {}), "normalisation"),
+            parse_record(LengthControl, parts.get("length", {}), "length"),
         )
 
     def as_json(self) -> dict[str, Any]:
         """The same settings for the design: `from_json` of it is equal."""
         return {
-            "prompt_filters": [filter_settings(each) for each in self.prompt_filters],
+            "prompt_filters": [filter_as_json(each) for each in self.prompt_filters],
             "normalisation": asdict(self.normalisation),
-            "length": plain(asdict(self.length)),
+            "length": tuples_to_lists(asdict(self.length)),
         }
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedText:
     """A text as it will be shown, with what was done to it."""
 
     text: str
@@ -201,12 +208,12 @@ class Prepared:
     warnings: tuple[str, ...] = ()
 
 
-def prepared_outputs(texts: Mapping[str, str], preparation: Preparation) -> dict[str, Prepared]:
+def prepared_outputs(texts: Mapping[str, str], preparation: Preparation) -> dict[str, PreparedText]:
     """The outputs of one prompt by system, normalised and then brought to length."""
-    clean = {system: normalised(text, preparation.normalisation) for system, text in texts.items()}
+    clean = {system: normalise_text(text, preparation.normalisation) for system, text in texts.items()}
     trimmed = _brought_to_length({system: each.text for system, each in clean.items()}, preparation.length)
     return {
-        system: Prepared(
+        system: PreparedText(
             trimmed[system].text,
             trimmed[system].text != text,
             (*clean[system].changed_by, *(["trimmed"] if trimmed[system].is_changed else [])),
@@ -216,15 +223,15 @@ def prepared_outputs(texts: Mapping[str, str], preparation: Preparation) -> dict
     }
 
 
-def _brought_to_length(texts: Mapping[str, str], length: LengthControl) -> dict[str, Trimmed]:
+def _brought_to_length(texts: Mapping[str, str], length: LengthControl) -> dict[str, TrimmedText]:
     if length.manner == "longest_of_others":
         return trim_to_longest_of_others(texts, length.trimmed, length.ends)
     if length.manner == "none":
-        return {system: Trimmed(text) for system, text in texts.items()}
+        return {system: TrimmedText(text) for system, text in texts.items()}
     trim = trim_to_characters if length.manner == "characters" else trim_after_words
     return {
         system: trim(text, length.limit, length.ends)
         if not length.trimmed or system in length.trimmed
-        else Trimmed(text)
+        else TrimmedText(text)
         for system, text in texts.items()
     }

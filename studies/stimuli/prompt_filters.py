@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from .declared import SettingsRefused, plain, record
+from .declared import SettingsRefused, parse_record, tuples_to_lists
 from .lengths import CLOSING, END_MARKS
 from .texts import word_count
 
@@ -96,7 +96,7 @@ class WordLimits:
 
 
 @dataclass(frozen=True)
-class HasNone:
+class HasNoneOf:
     """None of these strings occurs; case does not matter."""
 
     name: ClassVar[str] = "has_none"
@@ -139,7 +139,7 @@ PromptFilter = (
     | EndsInPunctuation
     | HasNoTagResidue
     | WordLimits
-    | HasNone
+    | HasNoneOf
     | CopiesAtMost
 )
 FILTERS: dict[str, type[Any]] = {kind.name: kind for kind in PromptFilter.__args__}
@@ -153,7 +153,7 @@ class FilteredPrompt:
     """What became of one prompt: kept, or dropped by the first filter that it fails."""
 
     key: str
-    is_kept: bool
+    passes: bool
     filter: str = ""
     reason: str = ""
 
@@ -177,7 +177,7 @@ def _runs_of_words(text: str, length: int) -> set[tuple[str, ...]]:
     return {tuple(words[i : i + length]) for i in range(max(len(words) - length + 1, 1 if words else 0))}
 
 
-def prompt_filter(value: object, where: str) -> PromptFilter:
+def parse_prompt_filter(value: object, where: str) -> PromptFilter:
     """The filter that a JSON object declares: its name under "filter", its parameters beside it."""
     if not isinstance(value, dict):
         raise SettingsRefused(f"{where}: must be an object.")
@@ -185,10 +185,10 @@ def prompt_filter(value: object, where: str) -> PromptFilter:
     name = parts.pop("filter", None)
     if not isinstance(name, str) or name not in FILTERS:
         raise SettingsRefused(f"{where}: filter must be one of {', '.join(FILTERS)}, not {name!r}.")
-    declared: PromptFilter = record(FILTERS[name], parts, f"{where} {name}")
+    declared: PromptFilter = parse_record(FILTERS[name], parts, f"{where} {name}")
     return declared
 
 
-def filter_settings(each: PromptFilter) -> dict[str, Any]:
+def filter_as_json(prompt_filter: PromptFilter) -> dict[str, Any]:
     """The JSON object of a filter: `prompt_filter` of it is equal."""
-    return {"filter": each.name, **plain(asdict(each))}
+    return {"filter": prompt_filter.name, **tuples_to_lists(asdict(prompt_filter))}

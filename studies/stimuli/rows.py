@@ -17,17 +17,17 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from . import strict_json
-from .lines import Lines, Readable, Unreadable
+from .lines import BinaryReader, LineReader, UnreadableFile
 from .texts import name_key
 
-KEPT_PROBLEMS = 100
+MAX_LISTED_PROBLEMS = 100
 CSV_EXTENSIONS = (".csv", ".tsv", ".txt")
 JSON_EXTENSIONS = (".jsonl", ".ndjson", ".json")
 DELIMITERS = (",", ";", "\t")
 
 
 @dataclass(frozen=True)
-class Limits:
+class TableLimits:
     """How much one file may hold; each reached limit is a problem that names it."""
 
     bytes: int = 500 * 1024 * 1024
@@ -38,7 +38,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Problem:
+class TableProblem:
     """Something wrong at a row and a column; None where it concerns the whole file or the whole row."""
 
     row: int | None
@@ -52,22 +52,22 @@ class Problem:
 
 
 @dataclass
-class Problems:
+class TableProblems:
     """The first problems and the count of all; an importer adds its own to the reader's."""
 
-    first: list[Problem] = field(default_factory=list)
+    first: list[TableProblem] = field(default_factory=list)
     count: int = 0
 
     def add(self, row: int | None, column: str | None, text: str) -> None:
         """Counts a problem and keeps it while there is room."""
         self.count += 1
-        if len(self.first) < KEPT_PROBLEMS:
-            self.first.append(Problem(row, column, text))
+        if len(self.first) < MAX_LISTED_PROBLEMS:
+            self.first.append(TableProblem(row, column, text))
 
     def __bool__(self) -> bool:
         return self.count > 0
 
-    def __iter__(self) -> Iterator[Problem]:
+    def __iter__(self) -> Iterator[TableProblem]:
         return iter(self.first)
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ class Rows:
 
     columns: tuple[str, ...]
     rows: Iterator[Row]
-    problems: Problems
+    problems: TableProblems
 
     def __iter__(self) -> Iterator[Row]:
         return self.rows
@@ -96,32 +96,32 @@ class Rows:
 
 def read_rows(
     filename: str,
-    source: bytes | Readable,
+    source: bytes | BinaryReader,
     *,
     known: Collection[str] = (),
     required: Collection[str] = (),
-    limits: Limits | None = None,
-    problems: Problems | None = None,
+    limits: TableLimits | None = None,
+    problems: TableProblems | None = None,
 ) -> Rows:
     """The table in a CSV or JSON-lines file; it never raises for what the file holds, all of it is in `problems`.
 
     Headers that differ from a `known` or `required` name only in case or blanks are read as that name. A CSV without a
     required column has no rows; a JSON line without one is a problem of its row.
     """
-    problems = Problems() if problems is None else problems
-    limits = limits or Limits()
+    problems = TableProblems() if problems is None else problems
+    limits = limits or TableLimits()
     names = {name_key(name): name for name in (*known, *required)}
     extension = PurePosixPath(filename.replace("\\", "/")).suffix.lower()
     try:
         if extension not in CSV_EXTENSIONS + JSON_EXTENSIONS:
             accepted = ", ".join(CSV_EXTENSIONS + JSON_EXTENSIONS)
-            raise Unreadable(None, f"“{filename}” is not a table: {accepted} are read.")
+            raise UnreadableFile(None, f"“{filename}” is not a table: {accepted} are read.")
         stream = BytesIO(source) if isinstance(source, bytes | bytearray) else source
-        lines = Lines(stream, limits.bytes, limits.row_characters)
+        lines = LineReader(stream, limits.bytes, limits.row_characters)
         if extension in CSV_EXTENSIONS:
             return _csv_rows(lines, names, required, limits, problems, "\t" if extension == ".tsv" else None)
         return _json_rows(lines, names, required, limits, problems)
-    except Unreadable as end:
+    except UnreadableFile as end:
         problems.add(end.row, None, end.text)
         return Rows((), iter(()), problems)
 
@@ -130,11 +130,11 @@ def read_rows(
 
 
 def _csv_rows(
-    lines: Lines,
+    lines: LineReader,
     names: Mapping[str, str],
     required: Collection[str],
-    limits: Limits,
-    problems: Problems,
+    limits: TableLimits,
+    problems: TableProblems,
     delimiter: str | None,
 ) -> Rows:
     # The limit of the csv module holds for the whole process: it is only ever raised, our own comes on top.
@@ -146,7 +146,7 @@ def _csv_rows(
     records = _records(reader, lines)
     first = next(records, None)
     if first is None:
-        raise Unreadable(None, "The file holds nothing but blank lines.")
+        raise UnreadableFile(None, "The file holds nothing but blank lines.")
     before = problems.count
     columns = _columns(first[1], names, limits, problems, first[0])
     missing = [name for name in required if name not in columns]
@@ -158,7 +158,7 @@ def _csv_rows(
     return Rows(columns, _checked_records(records, columns, lines, limits, problems), problems)
 
 
-def _head(lines: Lines) -> list[str]:
+def _head(lines: LineReader) -> list[str]:
     """The lines of the header: more than one where a quoted name holds a line break."""
     head: list[str] = []
     quotes = 0
@@ -181,7 +181,7 @@ def _chained(head: Iterable[str], rest: Iterable[str]) -> Iterator[str]:
     yield from rest
 
 
-def _records(reader: Any, lines: Lines) -> Iterator[tuple[int, list[str]]]:
+def _records(reader: Any, lines: LineReader) -> Iterator[tuple[int, list[str]]]:
     number = 0
     while True:
         number += 1
@@ -192,8 +192,8 @@ def _records(reader: Any, lines: Lines) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise Unreadable(number, f"{_csv_error(str(error))} (the row begins in line {began}).") from error
-        except Unreadable as end:
+            raise UnreadableFile(number, f"{_csv_error(str(error))} (the row begins in line {began}).") from error
+        except UnreadableFile as end:
             end.row = end.row if end.row is not None else number
             raise
         # Spreadsheets write rows of nothing but delimiters below their table.
@@ -212,10 +212,10 @@ def _csv_error(message: str) -> str:
 
 
 def _columns(
-    cells: list[str], names: Mapping[str, str], limits: Limits, problems: Problems, row: int
+    cells: list[str], names: Mapping[str, str], limits: TableLimits, problems: TableProblems, row: int
 ) -> tuple[str, ...]:
     if len(cells) > limits.columns:
-        raise Unreadable(row, f"the header has {len(cells):,} columns, {limits.columns:,} are allowed.")
+        raise UnreadableFile(row, f"the header has {len(cells):,} columns, {limits.columns:,} are allowed.")
     columns: list[str] = []
     places: dict[str, int] = {}
     for place, cell in enumerate(cells, 1):
@@ -232,19 +232,23 @@ def _columns(
 
 
 def _checked_records(
-    records: Iterator[tuple[int, list[str]]], columns: tuple[str, ...], lines: Lines, limits: Limits, problems: Problems
+    records: Iterator[tuple[int, list[str]]],
+    columns: tuple[str, ...],
+    lines: LineReader,
+    limits: TableLimits,
+    problems: TableProblems,
 ) -> Iterator[Row]:
     read = 0
     try:
         for number, cells in records:
             read += 1
             if read > limits.rows:
-                raise Unreadable(number, f"the file has more than {limits.rows:,} rows.")
+                raise UnreadableFile(number, f"the file has more than {limits.rows:,} rows.")
             if len(cells) != len(columns):
                 problems.add(number, None, _ragged(len(cells), len(columns)))
             elif _cells_are_sound(cells, number, columns, lines.has_nul, limits, problems):
                 yield Row(number, dict(zip(columns, cells, strict=True)))
-    except Unreadable as end:
+    except UnreadableFile as end:
         problems.add(end.row, None, end.text)
     else:
         if not read:
@@ -258,7 +262,7 @@ def _ragged(found: int, expected: int) -> str:
 
 
 def _cells_are_sound(
-    cells: list[str], number: int, columns: tuple[str, ...], has_nul: bool, limits: Limits, problems: Problems
+    cells: list[str], number: int, columns: tuple[str, ...], has_nul: bool, limits: TableLimits, problems: TableProblems
 ) -> bool:
     is_sound = True
     for column, cell in zip(columns, cells, strict=True):
@@ -279,10 +283,10 @@ class _BadLine(ValueError):
 
 
 def _json_rows(
-    lines: Lines, names: Mapping[str, str], required: Collection[str], limits: Limits, problems: Problems
+    lines: LineReader, names: Mapping[str, str], required: Collection[str], limits: TableLimits, problems: TableProblems
 ) -> Rows:
     if is_bundle(lines.beginning):
-        raise Unreadable(
+        raise UnreadableFile(
             None,
             "This file is a bundle: it holds a whole study, and not rows. Make a new draft of it: choose “Make one from a file” on the page of "
             "all studies, or run: heval import new FILE",
@@ -300,7 +304,7 @@ def _chained_rows(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
 
 
 def _json_records(
-    lines: Lines, names: Mapping[str, str], required: Collection[str], limits: Limits, problems: Problems
+    lines: LineReader, names: Mapping[str, str], required: Collection[str], limits: TableLimits, problems: TableProblems
 ) -> Iterator[Row]:
     read = 0
     try:
@@ -310,7 +314,7 @@ def _json_records(
                 continue
             read += 1
             if read > limits.rows:
-                raise Unreadable(lines.number, f"the file has more than {limits.rows:,} rows.")
+                raise UnreadableFile(lines.number, f"the file has more than {limits.rows:,} rows.")
             if read == 1:
                 _check_is_lines(line, lines.number)
             try:
@@ -320,7 +324,7 @@ def _json_records(
                 continue
             if _values_are_sound(values, lines.number, required, limits, problems):
                 yield Row(lines.number, values)
-    except Unreadable as end:
+    except UnreadableFile as end:
         problems.add(end.row, None, end.text)
     else:
         if not read:
@@ -342,14 +346,14 @@ def is_bundle(beginning: str) -> bool:
 def _check_is_lines(line: str, number: int) -> None:
     start = line.strip()
     if start.startswith("["):
-        raise Unreadable(
+        raise UnreadableFile(
             number, "this is a JSON array; write one object a line instead, for example with: jq -c '.[]' file.json"
         )
     if start == "{":
-        raise Unreadable(number, "an object is spread over several lines; write one object a line, as jq -c does.")
+        raise UnreadableFile(number, "an object is spread over several lines; write one object a line, as jq -c does.")
 
 
-def _json_values(line: str, names: Mapping[str, str], limits: Limits) -> dict[str, Any]:
+def _json_values(line: str, names: Mapping[str, str], limits: TableLimits) -> dict[str, Any]:
     try:
         value = strict_json.loads(line)
     except strict_json.BadJson as error:
@@ -376,7 +380,7 @@ def _named(value: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _values_are_sound(
-    values: Mapping[str, Any], number: int, required: Collection[str], limits: Limits, problems: Problems
+    values: Mapping[str, Any], number: int, required: Collection[str], limits: TableLimits, problems: TableProblems
 ) -> bool:
     before = problems.count
     for name in required:

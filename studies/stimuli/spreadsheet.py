@@ -12,12 +12,12 @@ from typing import Any
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def guarded(cell: Any) -> Any:
+def escape_formula(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     """Rows as one guarded CSV file; None is an empty cell."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([guarded(cell) for cell in row] for row in rows)
+    csv.writer(buffer, lineterminator="\n").writerows([escape_formula(cell) for cell in row] for row in rows)
     return buffer.getvalue()

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, sqrt
 
-from .lengths import SENTENCE_ENDS
+from .lengths import SENTENCE_END_RULES
 from .texts import is_blank, word_count
 
 MIN_TEXTS = 20
@@ -67,37 +67,37 @@ def _is_latin(letter: str) -> bool:
 
 def _ends_a_sentence(text: str) -> bool:
     end = len(text.rstrip())
-    return any(stop >= end for stop in SENTENCE_ENDS["whole"](text))
+    return any(stop >= end for stop in SENTENCE_END_RULES["whole"](text))
 
 
 @dataclass(frozen=True)
-class Mark:
+class SurfaceMark:
     """Something that a text bears or does not, with the words for it."""
 
     words: str
-    bears: Callable[[str], bool]
+    is_present: Callable[[str], bool]
 
 
-MARKS: dict[str, Mark] = {
-    "tokeniser_quotes": Mark("tokeniser quotes, `` and ''", lambda text: "``" in text),
-    "straight_quotes": Mark("straight quotes", lambda text: '"' in text),
-    "curly_quotes": Mark("curly quotes", _bears(_CURLY_QUOTES)),
-    "tokenised_spacing": Mark("blanks of a tokeniser, as in “ ;” and “( ”", _bears(_TOKENISED_SPACING)),
-    "blanks_before_marks": Mark("blanks before commas and full stops", _bears(_BLANKS_BEFORE_MARKS)),
-    "other_scripts": Mark("letters of a script other than Latin", has_non_latin_letters),
-    "markup": Mark("left-over markup", _bears(_MARKUP)),
-    "entities": Mark("character entities, as in &amp;", _bears(_ENTITIES)),
-    "markdown": Mark("Markdown signs, as in *this*", _bears(_MARKDOWN)),
-    "addresses": Mark("web addresses", _bears(_ADDRESSES)),
-    "damaged_encoding": Mark("signs of a damaged encoding", _bears(_DAMAGED)),
-    "single_line_breaks": Mark("single line breaks", _bears(_SINGLE_BREAKS)),
-    "blank_lines": Mark("blank lines", _bears(_BLANK_LINES)),
-    "carriage_returns": Mark("carriage returns", lambda text: "\r" in text),
-    "edge_blanks": Mark("blanks at the start or end", lambda text: text != text.strip()),
-    "capitals_only": Mark("capitals only", lambda text: text.isupper() and len(text) >= LONG_RUN),
-    "long_run": Mark(f"a run of {LONG_RUN} equal characters", lambda text: longest_run(text) >= LONG_RUN),
-    "cut_off": Mark("an end within a sentence", lambda text: not is_blank(text) and not _ends_a_sentence(text)),
-    "no_text": Mark("no text", is_blank),
+SURFACE_MARKS: dict[str, SurfaceMark] = {
+    "tokeniser_quotes": SurfaceMark("tokeniser quotes, `` and ''", lambda text: "``" in text),
+    "straight_quotes": SurfaceMark("straight quotes", lambda text: '"' in text),
+    "curly_quotes": SurfaceMark("curly quotes", _bears(_CURLY_QUOTES)),
+    "tokenised_spacing": SurfaceMark("blanks of a tokeniser, as in “ ;” and “( ”", _bears(_TOKENISED_SPACING)),
+    "blanks_before_marks": SurfaceMark("blanks before commas and full stops", _bears(_BLANKS_BEFORE_MARKS)),
+    "other_scripts": SurfaceMark("letters of a script other than Latin", has_non_latin_letters),
+    "markup": SurfaceMark("left-over markup", _bears(_MARKUP)),
+    "entities": SurfaceMark("character entities, as in &amp;", _bears(_ENTITIES)),
+    "markdown": SurfaceMark("Markdown signs, as in *this*", _bears(_MARKDOWN)),
+    "addresses": SurfaceMark("web addresses", _bears(_ADDRESSES)),
+    "damaged_encoding": SurfaceMark("signs of a damaged encoding", _bears(_DAMAGED)),
+    "single_line_breaks": SurfaceMark("single line breaks", _bears(_SINGLE_BREAKS)),
+    "blank_lines": SurfaceMark("blank lines", _bears(_BLANK_LINES)),
+    "carriage_returns": SurfaceMark("carriage returns", lambda text: "\r" in text),
+    "edge_blanks": SurfaceMark("blanks at the start or end", lambda text: text != text.strip()),
+    "capitals_only": SurfaceMark("capitals only", lambda text: text.isupper() and len(text) >= LONG_RUN),
+    "long_run": SurfaceMark(f"a run of {LONG_RUN} equal characters", lambda text: longest_run(text) >= LONG_RUN),
+    "cut_off": SurfaceMark("an end within a sentence", lambda text: not is_blank(text) and not _ends_a_sentence(text)),
+    "no_text": SurfaceMark("no text", is_blank),
 }
 LENGTHS: dict[str, Callable[[str], int]] = {"words": word_count, "characters": len}
 
@@ -107,23 +107,23 @@ class SurfaceProfile:
     """Counts over one system's texts: how many bear each mark, and sums of the lengths."""
 
     n: int = 0
-    bearing: Counter[str] = field(default_factory=Counter)
+    mark_counts: Counter[str] = field(default_factory=Counter)
     total: Counter[str] = field(default_factory=Counter)
-    squares: Counter[str] = field(default_factory=Counter)
+    length_square_sums: Counter[str] = field(default_factory=Counter)
 
     def share(self, mark: str) -> float | None:
-        return self.bearing[mark] / self.n if self.n else None
+        return self.mark_counts[mark] / self.n if self.n else None
 
     def mean(self, length: str) -> float | None:
         return self.total[length] / self.n if self.n else None
 
     def add(self, text: str) -> None:
         self.n += 1
-        self.bearing.update(key for key, mark in MARKS.items() if mark.bears(text))
+        self.mark_counts.update(key for key, mark in SURFACE_MARKS.items() if mark.is_present(text))
         for length, measure in LENGTHS.items():
             value = measure(text)
             self.total[length] += value
-            self.squares[length] += value * value
+            self.length_square_sums[length] += value * value
 
 
 @dataclass(frozen=True)
@@ -160,24 +160,27 @@ def differences_between(profiles: Mapping[str, SurfaceProfile]) -> tuple[Surface
     profiles = {name: each for name, each in profiles.items() if each.n}
     if len(profiles) < 2:
         return ()
-    found = [_share_warning(mark, profiles) for mark in MARKS] + [_length_warning(name, profiles) for name in LENGTHS]
+    found = [_share_warning(mark, profiles) for mark in SURFACE_MARKS] + [
+        _length_warning(name, profiles) for name in LENGTHS
+    ]
     return tuple(sorted((each for each in found if each), key=lambda each: (-abs(each.statistic), each.mark)))
 
 
 def _share_warning(mark: str, profiles: Mapping[str, SurfaceProfile]) -> SurfaceWarning | None:
-    low, high, gap = _split({name: each.bearing[mark] / each.n for name, each in profiles.items()}, lambda a, b: b - a)
+    low, high, gap = _split(
+        {name: each.mark_counts[mark] / each.n for name, each in profiles.items()}, lambda a, b: b - a
+    )
     if gap < MIN_SHARE_GAP:
         return None
     systems, others = _the_fewer(high, low)
     n, others_n = (sum(profiles[name].n for name in side) for side in (systems, others))
     value, others_value = (
-        sum(profiles[name].bearing[mark] for name in side) / count for side, count in ((systems, n), (others, others_n))
+        sum(profiles[name].mark_counts[mark] for name in side) / count
+        for side, count in ((systems, n), (others, others_n))
     )
     pooled = (value * n + others_value * others_n) / (n + others_n)
     statistic = _ratio(value - others_value, sqrt(pooled * (1 - pooled) * (1 / n + 1 / others_n)))
-    text = (
-        f"{MARKS[mark].words}: in {value:.1%} of the texts of {_names(systems)}, in {others_value:.1%} of the others'."
-    )
+    text = f"{SURFACE_MARKS[mark].words}: in {value:.1%} of the texts of {_names(systems)}, in {others_value:.1%} of the others'."
     return _warning(mark, systems, value, others_value, n, others_n, statistic, text)
 
 
@@ -227,7 +230,7 @@ def _the_fewer(high: tuple[str, ...], low: tuple[str, ...]) -> tuple[tuple[str, 
 def _pooled_mean(length: str, profiles: list[SurfaceProfile]) -> tuple[float, int, float]:
     n = sum(each.n for each in profiles)
     mean = sum(each.total[length] for each in profiles) / n
-    squares = sum(each.squares[length] for each in profiles)
+    squares = sum(each.length_square_sums[length] for each in profiles)
     variance = max(squares - n * mean * mean, 0.0) / (n - 1) if n > 1 else 0.0
     return mean, n, variance / n
 
@@ -256,12 +259,12 @@ class Duplicate:
         return len({system for system, _ in self.places}) > 1
 
 
-def empty(outputs: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str], ...]:
+def find_empty_outputs(outputs: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str], ...]:
     """The (system, prompt) of every output (system, prompt, text) that shows nothing."""
     return tuple((system, prompt) for system, prompt, text in outputs if is_blank(text))
 
 
-def duplicates(outputs: Iterable[tuple[str, str, str]]) -> tuple[Duplicate, ...]:
+def find_duplicates(outputs: Iterable[tuple[str, str, str]]) -> tuple[Duplicate, ...]:
     """Equal texts from two systems, or twice from one; blanks around a text aside, empty ones left out."""
     places: dict[bytes, list[tuple[str, str]]] = {}
     for system, prompt, text in outputs:

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from annotators import tasks
 from annotators.models import Assignment
-from annotators.models.identity import keep_identity, panel_id
+from annotators.models.identity import get_person_id, store_person_id
 from annotators.places import assign
 from studies.models import Batch, Study
 from studies.services import lifecycle
@@ -22,27 +22,27 @@ pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 def test_raw_ids_go_when_the_last_of_a_persons_studies_is_over():
     first, second = spa_study(title="one", erase_after_days=30), spa_study(title="two", erase_after_days=30)
     assignment = submitted(first, "kim", external_ids={"session": "S1"})
-    keep_identity(assignment.annotator, "kim")
+    store_person_id(assignment.annotator, "kim")
     submitted(second, "kim")
     closed_long_ago(first, 31)
-    assert tasks.erase_panel_ids() == 0 and panel_id(assignment.annotator) == "kim"
+    assert tasks.erase_person_ids() == 0 and get_person_id(assignment.annotator) == "kim"
     assert Assignment.objects.get(pk=assignment.pk).external_ids == {}
     closed_long_ago(second, 29)
-    assert tasks.erase_panel_ids() == 0
+    assert tasks.erase_person_ids() == 0
     QuerySet(Study).filter(pk=second.pk).update(
         closed_at=timezone.now() - timedelta(days=31),
         launched_at=timezone.now() - timedelta(days=40),
         closing_at=timezone.now() - timedelta(days=32),
     )
-    assert tasks.erase_panel_ids() == 1 and panel_id(assignment.annotator) is None
-    assert tasks.erase_panel_ids() == 0
+    assert tasks.erase_person_ids() == 1 and get_person_id(assignment.annotator) is None
+    assert tasks.erase_person_ids() == 0
 
 
 def test_places_go_back_and_grace_periods_end():
     study = spa_study(grace_seconds=60)
     assignment = claimed(study, "a")
     Assignment.objects.filter(pk=assignment.pk).update(reserved_until=timezone.now() - timedelta(seconds=1))
-    assert tasks.give_back_expired_places() == 1
+    assert tasks.release_expired_places() == 1
     lifecycle.close(study, by=None)
     assert tasks.end_grace_periods() == 0
 
@@ -50,6 +50,6 @@ def test_places_go_back_and_grace_periods_end():
 def test_a_wrong_count_is_found():
     study = spa_study()
     claimed(study, "a")
-    assert tasks.count_places() == 0 and assign.miscounted_batches() == []
+    assert tasks.check_place_counts() == 0 and assign.miscounted_batches() == []
     Batch.objects.filter(study=study, claimed=1).update(claimed=0)
-    assert tasks.count_places() == 1
+    assert tasks.check_place_counts() == 1

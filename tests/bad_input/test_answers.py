@@ -189,5 +189,5 @@ def test_problems_are_shown_and_nothing_can_be_confirmed(study, client, settings
     page = client.get(address).content.decode()
     assert "has no system “&lt;b&gt;zoe&lt;/b&gt;”" in page and "Write the answers" not in page
     assert client.post(address, {"confirm": "1"}).status_code == 302 and not Response.objects.exists()
-    upload = uploads.kept(address.rstrip("/").rpartition("/")[2], study.pk)
+    upload = uploads.get_upload(address.rstrip("/").rpartition("/")[2], study.pk)
     assert import_job.importer_of(upload).page == "import_answers"

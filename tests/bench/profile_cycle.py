@@ -68,9 +68,9 @@ def main() -> None:
 
 
 def _prepare() -> None:
-    from heval_site.runtime.preparing import prepare
+    from heval_site.runtime.preparing import prepare_site
 
-    prepare()
+    prepare_site()
 
 
 def _profiled(send: InProcess, door, options) -> None:

@@ -120,14 +120,14 @@ def queries_of(send: InProcess, door: str, person: int) -> tuple[int, int]:
 
 
 def measured(only: str, people: int) -> None:
-    from heval_site.runtime.preparing import prepare
+    from heval_site.runtime.preparing import prepare_site
     from studies.protocols import REGISTRY
     from tests.builders import launched, panel
     from tests.samples import sample_draft
 
     from .bare.fill import fill
 
-    prepare()
+    prepare_site()
     send, send_bare = applications()
     fill()
     doors = {}

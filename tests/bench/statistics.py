@@ -208,8 +208,8 @@ def once_rows(rng):
     yield Row(
         "annotator mixture, 2 components",
         300,
-        lambda: mixture.fit(right, trials, n_components=2, rng=np.random.default_rng(0)),
-        lambda: mixture.fit(right, trials, n_components=2, rng=np.random.default_rng(0), method="em"),
+        lambda: mixture.fit_beta_mixture(right, trials, n_components=2, rng=np.random.default_rng(0)),
+        lambda: mixture.fit_beta_mixture(right, trials, n_components=2, rng=np.random.default_rng(0), method="em"),
         "expectation-maximisation",
     )
     n, systems = 500, 10

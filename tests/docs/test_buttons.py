@@ -13,7 +13,7 @@ STRESSED = {
     "not coded", "how it stops", "help", "budget is exhausted", "superuser", "staff status", "the one person of that country",
     "they came by a panel or an invitation", "they came by an open link", "a draft is frozen by its first answers", "mid-rank", "explanation",
     "exclusion group", "a contact and a consent text", "partial completes", "external question",
-    "repeats", "it is never sent an answer", "download csv", "variant", "currency", "url parameters",
+    "pool", "repeats", "it is never sent an answer", "download csv", "variant", "currency", "url parameters",
     "questions with a known answer were not answered as expected",
 }  # fmt: skip
 EMPHASIS = re.compile(r"\*\*(?=\S)(.+?)\*\*|(?<!\*)\*(?=[^\s*])([^*]+?)\*(?!\*)", re.DOTALL)

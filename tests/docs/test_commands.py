@@ -40,7 +40,7 @@ def wrong_command(is_line: bool, words: list[str]) -> str:
     name, *rest = words
     if name.startswith("--") or name == "COMMAND" or name == "secret":
         return ""
-    name = cli.MODULES.get(name, name)
+    name = cli.COMMAND_MODULES.get(name, name)
     if name not in (known := get_commands()):
         return f"there is no command {name}"
     parser = load_command_class(known[name], name).create_parser("heval", name)

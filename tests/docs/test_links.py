@@ -19,14 +19,14 @@ NOT_OURS = {
 @pytest.fixture(scope="module")
 def anchors() -> dict[str, set[str]]:
     """The places of each page that can be linked to."""
-    return {name: set(re.findall(r'id="([^"]+)"', docs.html_of(page))) for name, page in PAGES.items()}
+    return {name: set(re.findall(r'id="([^"]+)"', docs.render_html(page))) for name, page in PAGES.items()}
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_links_between_pages_resolve(name, anchors):
     page = PAGES[name]
     for link, anchor in docs.LINK.findall(page.text):
-        wanted = docs.target(name, link)
+        wanted = docs.resolve_link(name, link)
         assert wanted in PAGES, f"{name} links to {link}"
         assert not anchor or anchor[1:] in anchors[wanted], f"{name} links to {link}{anchor}"
     own = re.findall(r"\]\((#[\w-]+)\)", page.text)
@@ -34,7 +34,7 @@ def test_links_between_pages_resolve(name, anchors):
 
 
 def test_the_index_leads_to_every_page():
-    assert set(PAGES) - {"index"} == set(docs.links_of(PAGES["index"])) - {"index"}
+    assert set(PAGES) - {"index"} == set(docs.linked_names(PAGES["index"])) - {"index"}
 
 
 FILE = re.compile(
@@ -47,7 +47,7 @@ def test_no_page_mentions_a_file_that_is_not_there(name):
     for path in FILE.findall(PAGES[name].text):
         if path in NOT_OURS or "<" in path:
             continue
-        where = [ROOT / path, docs.FOLDER / path, ROOT / "templates" / path]
+        where = [ROOT / path, docs.DOCS_FOLDER / path, ROOT / "templates" / path]
         assert any(one.exists() for one in where), f"{name} mentions {path}"
 
 

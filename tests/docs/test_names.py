@@ -18,12 +18,12 @@ def test_every_protocol_channel_rule_and_scale_has_a_heading_or_row():
         text = PAGES[f"reference/{name}"].text
         missing = [slug for slug in registry.REGISTRY if not re.search(rf"^## {slug}\b", text, re.MULTILINE)]
         assert not missing, f"reference/{name} does not name {missing}"
-    assert all(f"| `{kind}` |" in PAGES["reference/scales"].text for kind in scales.KINDS)
+    assert all(f"| `{kind}` |" in PAGES["reference/scales"].text for kind in scales.SCALE_KINDS)
 
 
 def test_every_environment_variable_is_explained_and_no_other():
     in_code = set(environment.variables_in_code())
-    explained = {name for variables in environment.VARIABLES.values() for name in variables}
+    explained = {name for variables in environment.VARIABLE_DESCRIPTIONS.values() for name in variables}
     assert {"SECRET_KEY", "HEVAL_HOME", "WEB_WORKERS", "HEVAL_ANNOUNCE"} <= in_code
     assert in_code - explained == set(), "give them words in tools/reference/environment.toml"
     assert explained - in_code == set(), "nothing reads them any more"
@@ -31,7 +31,7 @@ def test_every_environment_variable_is_explained_and_no_other():
 
 def test_every_rest_path_is_named():
     text = PAGES["reference/urls"].text
-    paths = [path for path, *_ in addresses.addresses() if path.startswith("api/")]
+    paths = [path for path, *_ in addresses.list_urls() if path.startswith("api/")]
     assert paths
     assert not [path for path in paths if f"`/{path}`" not in text]
     rest = PAGES.get("reference/rest")
@@ -43,14 +43,14 @@ def test_every_rest_path_is_named():
 
 
 def test_every_reason_of_an_exclusion_is_named():
-    from annotators.places.exclude import REASONS
+    from annotators.places.exclude import EXCLUSION_REASONS
 
-    assert not [reason for reason in REASONS if f"`{reason}`" not in PAGES["reference/rest"].text]
+    assert not [reason for reason in EXCLUSION_REASONS if f"`{reason}`" not in PAGES["reference/rest"].text]
 
 
 def test_every_address_has_words():
     silent = [
-        path for path, name, words in addresses.addresses() if not words and not path.startswith(("admin/", "api/"))
+        path for path, name, words in addresses.list_urls() if not words and not path.startswith(("admin/", "api/"))
     ]
     assert not silent, "give them words in tools/reference/addresses.toml, or a docstring"
 
@@ -70,7 +70,7 @@ def test_every_explained_column_is_there_and_is_explained_once():
     from django.apps import apps
 
     models = {model.__name__: model for app in data_model.APPS for model in apps.get_app_config(app).get_models()}
-    for table, columns in data_model.COLUMNS.items():
+    for table, columns in data_model.COLUMN_DESCRIPTIONS.items():
         for column in columns if table != "any" else ():
             assert table in models, f"there is no table {table}: take its words out of tools/reference/columns.toml"
             assert not models[table]._meta.get_field(column).help_text, f"{table}.{column} has help text already"

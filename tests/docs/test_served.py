@@ -13,7 +13,7 @@ from tests.docs.pages import FENCE, PAGES
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_is_served_without_a_login(name, client):
-    response = client.get(docs.address(name))
+    response = client.get(docs.page_url(name))
     html = response.content.decode()
     assert response.status_code == 200
     assert f"<title>{PAGES[name].title if name != 'index' else 'heval documentation'}" in html
@@ -76,8 +76,8 @@ def test_links_headings_and_wide_parts_are_made_usable(tmp_path):
         file.write('\n![Dots & "lines"](../../../static/docs/report.png)\n\n![elsewhere](https://example.org/x.png)\n')
     pages = read_pages(tmp_path)
     assert list(pages) == ["index", "how-to/b"]
-    assert 'href="/docs/how-to/b/#some-part"' in docs.html_of(pages["index"])
-    html = docs.html_of(pages["how-to/b"])
+    assert 'href="/docs/how-to/b/#some-part"' in docs.render_html(pages["index"])
+    html = docs.render_html(pages["how-to/b"])
     assert 'id="some-part"' in html and 'id="some-part-2"' in html
     assert 'class="scrolled" role="region" tabindex="0"' in html
     assert "&lt;b&gt;" in html
@@ -99,7 +99,7 @@ def test_no_page_has_an_accessibility_violation_or_scrolls_sideways(browser, liv
     for name in PAGES:
         page.set_viewport_size({"width": 375, "height": 740})
         page.emulate_media(color_scheme="light")
-        page.goto(live_server.url + docs.address(name))
+        page.goto(live_server.url + docs.page_url(name))
         if (over := page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")) > 0:
             wrong.append(f"{name} is {over} px too wide")
         # Colours are the costly part, and three pages have them all.

@@ -18,13 +18,13 @@ from annotators.views import pages
 __all__ = ["application"]
 
 
-def response_of(row: forms.Row) -> Response:
+def response_of(row: forms.NewResponse) -> Response:
     return Response(**{name: getattr(row, name) for name in row.__slots__})
 
 
 def lose() -> None:
     """Answers are acknowledged at once and written a little later, as a write-behind cache would."""
-    now, waiting, lock = record.in_turn, [], threading.Lock()
+    now, waiting, lock = record.update_then_insert, [], threading.Lock()
 
     def later(updates, model, columns, rows):
         done = now(updates, model, columns, ())
@@ -42,7 +42,7 @@ def lose() -> None:
         # Of a thread that ends here: the pool would never have it back.
         connection.close()
 
-    record.in_turn = later
+    record.update_then_insert = later
 
 
 def double() -> None:
@@ -50,18 +50,18 @@ def double() -> None:
     original = record.record_page
 
     def again(standing, step, asks, sent):
-        rows = forms.rows_of(standing.assignment.pk, asks, sent)
+        rows = forms.build_new_responses(standing.assignment.pk, asks, sent)
         for row in rows:
             row.slot = f"{row.slot}~{secrets.token_hex(4)}"
         Response.objects.bulk_create(map(response_of, rows))
-        return record.Outcome(standing.next_key)
+        return record.RecordResult(standing.next_key)
 
     def slow(*sent):
         outcome = original(*sent)
         time.sleep(0.1)  # between the commit and the word of it: more is killed there
         return outcome
 
-    record._replayed = again
+    record._resolve_repeat = again
     pages.record_page = slow
 
 

@@ -138,7 +138,7 @@ def spoiled_paper() -> Study:
     people.comes(24, change=screened_out)
     assign.release(people.comes(25, until=2, change=english).pk, "returned")
     Assignment.objects.filter(pk=people.comes(26, until=3, change=english).pk).update(reserved_until=F("claimed_at"))
-    assign.sweep()
+    assign.release_expired_places()
     assign.withdraw(people.comes(27, change=english))
     late = people.comes(28, change=english)
     assign.release(late.pk, "expired")

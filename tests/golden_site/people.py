@@ -7,20 +7,20 @@ from datetime import timedelta
 from django.db.models import F
 
 from annotators.models import Assignment
-from annotators.pages.record import record_page, standing_of
-from annotators.participation.simulate import Crowd, Robot, World
+from annotators.pages.record import page_state, record_page
+from annotators.participation.simulate import CrowdSettings, Robot, World
 from studies.models import Study
 from studies.protocols.base.fields import TIE
 from studies.services import lifecycle
 from tests.players import claimed, open_page
 
-CROWD = Crowd(acquiescent=0.2, screened_out=0.0, commenting=0.6)
+CROWD = CrowdSettings(acquiescent=0.2, screened_out=0.0, commenting=0.6)
 
 
 class People:
     """The people of one study. ``strengths``: how good they find each system, in log-odds."""
 
-    def __init__(self, study: Study, strengths: dict[str, float], crowd: Crowd = CROWD):
+    def __init__(self, study: Study, strengths: dict[str, float], crowd: CrowdSettings = CROWD):
         self.study, self.world = study, World(study, strengths, crowd)
 
     def come(self, *numbers: int, **options) -> list[Assignment]:
@@ -34,11 +34,11 @@ class People:
         """
         rng = random.Random(1000 * self.study.pk + number)
         assignment = claimed(self.study, f"person {number}", **options)
-        robot = Robot(self.world, self.world.systems_of(assignment.batch_id), rng)
+        robot = Robot(self.world, self.world.systems_by_exposure(assignment.batch_id), rng)
         done = 0
         while (
             not assignment.released_at
-            and (key := standing_of(assignment).next_key) is not None
+            and (key := page_state(assignment).next_key) is not None
             and (until is None or done < until)
         ):
             step, page, asks = open_page(assignment, key)
@@ -72,5 +72,5 @@ def closed(study: Study) -> Study:
     if study.state in ("launched", "paused"):
         lifecycle.close(study)
     if Study.objects.get(pk=study.pk).state == "closing":
-        lifecycle.finish(study)
+        lifecycle.finish_closing(study)
     return Study.objects.get(pk=study.pk)

@@ -6,7 +6,7 @@ from pathlib import Path
 from django.conf import settings
 
 from analysis.coding import record
-from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
+from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.sampling import draw_sample
 from annotators.models import PageVisit
 from annotators.places import assign
@@ -84,7 +84,7 @@ def human_or_machine() -> Study:
         ("explanations", "both_counted"),
         ("rejections", "intersection"),
     ):
-        codebook = EXPLANATIONS if kind == "explanations" else REJECTIONS
+        codebook = EXPLANATIONS_CODEBOOK if kind == "explanations" else REJECTIONS_CODEBOOK
         labels = sorted(codebook.keys)
         seats = coders[: 3 if rule == "third" else 2]
         sample = draw_sample(study, kind=kind, rule=rule, codebook=codebook, per_arm=2, coders=seats, by=user("olga"))
@@ -92,10 +92,10 @@ def human_or_machine() -> Study:
             said = [label for label in labels if rng.random() < (0.25 if kind == "explanations" else 0.1)]
             for coder in coders[:2]:
                 mine = [label for label in labels if (label in said) != (rng.random() < 0.05)]
-                record.code(item, coder, mine, not mine, 0)
+                record.store_coding(item, coder, mine, not mine, 0)
         if rule == "third":
-            for item in record.items_for(sample, 3, record.given(sample))[:3]:
-                record.code(item, coders[2], labels[:1], False, 0)
+            for item in record.items_for(sample, 3, record.current_codings(sample))[:3]:
+                record.store_coding(item, coders[2], labels[:1], False, 0)
     assign.withdraw(came[7])
     return closed(study)
 
@@ -267,7 +267,7 @@ def one_output_at_a_time() -> Study:
         shown = [(prompts[(4 * number + place) % 8], systems[(number + place) % 3]) for place in range(4)]
         items = tuple((section.pk, DrawnItem(prompt, (outputs[prompt, system],))) for prompt, system in shown)
         batches.append(DrawnBatch(number, arm.pk, items))
-    write_batches(study, batches, wanted=1, origin=Batch.Origin.IMPORTED, keys=[f"b{n}" for n in range(12)])
+    write_batches(study, batches, places_per_batch=1, origin=Batch.Origin.IMPORTED, keys=[f"b{n}" for n in range(12)])
     launched(study)
     People(study, STRENGTHS).come(*range(12))
     return closed(study)

@@ -21,22 +21,22 @@ from annotators.models import (
     Payment,
     Recruitment,
 )
-from annotators.models.identity import keep_identity, panel_ids
+from annotators.models.identity import get_person_ids, store_person_id
 from annotators.pay import ledger
-from annotators.pay.verdicts.appeals import answer, open_appeal
-from annotators.pay.verdicts.decide import approve, reject, reverse, work_of_assignment, work_of_submission
-from annotators.places.tries import make_test
+from annotators.pay.verdicts.appeals import answer_appeal, open_appeal
+from annotators.pay.verdicts.decide import approve, reject, reverse_rejection, work_of_assignment, work_of_submission
+from annotators.places.tries import create_test_assignment
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.invitation import token
+from annotators.recruitment.channels.invitation import invitation_token
 from annotators.recruitment.panels import OPERATIONS, STATES
-from annotators.recruitment.panels.orders import give
-from annotators.recruitment.panels.rounds import plan as plan_rounds
-from annotators.recruitment.panels.secrets import HOOK, keep
-from heval_site.management.demo import load_demo
-from heval_site.rehearsal.browser import Answer
-from heval_site.rehearsal.play import Rehearsal, link_base
-from studies.imports.blueprints import BLUEPRINTS, draft_of
+from annotators.recruitment.panels.orders import create_order
+from annotators.recruitment.panels.rounds import save_plan as plan_rounds
+from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_secrets
+from heval_site.management.demo import get_or_create_demo
+from heval_site.rehearsal.browser import HttpReply
+from heval_site.rehearsal.play import Rehearsal, entry_url
+from studies.imports.blueprints import STUDY_TEMPLATES, create_template_draft
 from studies.imports.bundle import bundle_of, read_bundle
 from studies.models import Job, Study, StudyMember
 from studies.services import jobs, lifecycle
@@ -79,7 +79,7 @@ def in_process(number: int):
     def ask(method, path, body):
         sent = {"data": body, "content_type": "application/x-www-form-urlencoded"} if body is not None else {}
         said = client.generic(method, path, **sent, HTTP_HOST="eval.example.org", secure=True)
-        return Answer(said.status_code, said.content.decode(), said.get("Location", ""), said.cookies.output())
+        return HttpReply(said.status_code, said.content.decode(), said.get("Location", ""), said.cookies.output())
 
     return ask
 
@@ -89,8 +89,8 @@ def rehearsed(channel: str, channel_settings: dict, people: int = 11, **columns)
     made = promised(
         Recruitment.objects.create(study=study_of(channel), channel=channel, settings=channel_settings, **columns)
     )
-    panel = REGISTRY[channel].stand_in(made, link_base(made))
-    keep(made, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets), by=None)
+    panel = REGISTRY[channel].stand_in(made, entry_url(made))
+    store_secrets(made, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets), by=None)
     with panel:
         settings.PROLIFIC_API = panel.url
         Rehearsal(made, panel, in_process, 1, lambda *_: None).play(people)
@@ -105,7 +105,7 @@ def came(recruitment: Recruitment, finishes=True, **parameters) -> Assignment:
     )
     assert said.status_code == 302, said.content.decode()[:2000]
     assignment = Assignment.objects.get(code=said.url.split("/")[2])
-    while finishes and answered(assignment).following is not None:
+    while finishes and answered(assignment).next_key is not None:
         pass
     return Assignment.objects.get(pk=assignment.pk)
 
@@ -115,7 +115,7 @@ def came(recruitment: Recruitment, finishes=True, **parameters) -> Assignment:
 
 def prolific() -> Study:
     made = rehearsed("prolific", CODES, currency="GBP")
-    keep(made, {HOOK: "whsec_golden"}, by=None)
+    store_secrets(made, {WEBHOOK_SECRET: "whsec_golden"}, by=None)
     now = timezone.now()
     for number, (handled, about) in enumerate(((now, made), (None, made), (None, None))):
         PanelEvent.objects.create(
@@ -127,11 +127,11 @@ def prolific() -> Study:
             handled_at=handled,
         )
     plan_rounds(made, by=user("olga"), people=20, round_places=5, lost_percent=10)
-    sample.declare(made.study, [("Age", "number", False), ("Sex", "category", True)], by=user("olga"))
-    people = panel_ids(made.assignments.order_by("annotator").values_list("annotator", flat=True)).values()
+    sample.declare_columns(made.study, [("Age", "number", False), ("Sex", "category", True)], by=user("olga"))
+    people = get_person_ids(made.assignments.order_by("annotator").values_list("annotator", flat=True)).values()
     rows = [f"{number:024x},{person},APPROVED,{30 + number},Female" for number, person in enumerate(people)]
     text = "\n".join(["Submission id,Participant id,Status,Age,Sex", *rows]) + "\n"
-    sample.read(made, text, "Participant id", by=user("olga"))
+    sample.import_sample(made, text, "Participant id", by=user("olga"))
     doors.stop(made, user("olga"))
     return made.study
 
@@ -149,7 +149,7 @@ def external_questions() -> Study:
         for channel in ("mturk", "mturk_sandbox")
     }
     link = made["mturk"]
-    keep(link, {"key_id": "AKIAGOLDEN", "key": "secret"}, by=None)
+    store_secrets(link, {"key_id": "AKIAGOLDEN", "key": "secret"}, by=None)
     task = PanelTask.objects.create(recruitment=link, external_id="3HIT1", places=9)
     states = iter(STATES)
     for number in range(8):
@@ -162,7 +162,7 @@ def external_questions() -> Study:
             workerId=worker,
             turkSubmitTo="https://www.mturk.com",
         )
-        keep_identity(one.annotator, worker)
+        store_person_id(one.annotator, worker)
         PanelSubmission.objects.create(
             recruitment=link,
             task=task,
@@ -199,12 +199,12 @@ def external_questions() -> Study:
     assert values.keys() == OPERATIONS.keys()
     for number, (operation, said) in enumerate(values.items()):
         about = submissions[number % 3] if "submission" in OPERATIONS[operation] else None
-        order = give(link, operation, f"golden-{operation}", submission=about, by=olga, **said)
+        order = create_order(link, operation, f"golden-{operation}", submission=about, by=olga, **said)
         state = list(ends)[number % len(ends)]
         PanelOrder.objects.filter(pk=order.pk).update(state=state, tries=number % 3, **ends[state])
         if operation == "bar":
             PanelBar.objects.create(order=order, annotator=submissions[7].annotator)
-    ledger.settle(link, by=olga)
+    ledger.settle_payments(link, by=olga)
     return study
 
 
@@ -221,9 +221,9 @@ def decided() -> Study:
     ids = [{"PROLIFIC_PID": f"{n:x}f1a" * 6, "STUDY_ID": "5d0c" * 6, "SESSION_ID": f"{n:x}abc" * 6} for n in range(8)]
     people = [came(made, **one) for one in ids[:7]]
     for one in people:
-        keep_identity(one.annotator, f"PERSON-{one.pk}")
+        store_person_id(one.annotator, f"PERSON-{one.pk}")
     came(made, False, **ids[7])
-    ledger.settle(made, by=olga)
+    ledger.settle_payments(made, by=olga)
     approve(work_of_assignment(made, people[0].pk), olga)
     for one, known in zip(people[1:5], ids[1:5], strict=True):
         PanelSubmission.objects.create(
@@ -239,15 +239,17 @@ def decided() -> Study:
         for one in people[1:5]
     ]
     appeals = [open_appeal(one, "I wrote two sentences.") for one in people[1:4]]
-    answer(appeals[0], "You did. We are sorry.", True, carl)
-    answer(appeals[1], "You did not: the comment is letters.", False, carl)
-    reverse(rejections[3], olga, "A mistake of ours.")
-    ledger.settle(made, by=olga)
-    ledger.add(made, [ledger.Extra(people[0], Decimal("1.20"), "a good comment")], "bonus", olga)
-    ledger.add(made, [ledger.Extra(people[5], Decimal("0.30"), "the server was down")], "compensation", olga)
+    answer_appeal(appeals[0], "You did. We are sorry.", True, carl)
+    answer_appeal(appeals[1], "You did not: the comment is letters.", False, carl)
+    reverse_rejection(rejections[3], olga, "A mistake of ours.")
+    ledger.settle_payments(made, by=olga)
+    ledger.add_extra_payments(made, [ledger.ExtraPayment(people[0], Decimal("1.20"), "a good comment")], "bonus", olga)
+    ledger.add_extra_payments(
+        made, [ledger.ExtraPayment(people[5], Decimal("0.30"), "the server was down")], "compensation", olga
+    )
     due = list(Payment.objects.filter(assignment__recruitment=made, state="due").order_by("pk"))
     ledger.mark_paid(made, [due[0].pk], olga)
-    ledger.cancel(made, due[-1].pk, olga)
+    ledger.cancel_extra_payment(made, due[-1].pk, olga)
     Payment.objects.filter(pk=due[1].pk).update(state="failed", ended_at=timezone.now())
     return study
 
@@ -273,10 +275,10 @@ def other_links() -> Study:
         )
         made.arms.set(study.arms.all())
         if channel == "invitation":
-            query = {"i": token(made.key, 1)}
+            query = {"i": invitation_token(made.key, 1)}
         if channel in REGISTRY:
             came(made, **query)
-            ledger.settle(promised(made), by=user("olga"))
+            ledger.settle_payments(promised(made), by=user("olga"))
     return study
 
 
@@ -286,10 +288,10 @@ def other_links() -> Study:
 def drafts() -> Study:
     """A draft of every blueprint, a clone, a copy by a bundle, a draft that was tried out, and what is archived."""
     olga = user("olga")
-    for blueprint in BLUEPRINTS:
-        draft_of(blueprint, olga)
+    for blueprint in STUDY_TEMPLATES:
+        create_template_draft(blueprint, olga)
     tried = spa_draft(title="tried out", owner=olga, seed=5)
-    make_test(tried, seed=3)
+    create_test_assignment(tried, seed=3)
     copy = clone(Study.objects.get(title="human or machine"), olga, "cloned")
     bundle = bundle_of(Study.objects.get(title="one order"))
     read_bundle(bundle | {"study": bundle["study"] | {"title": "by a bundle"}}, olga)
@@ -301,7 +303,7 @@ def drafts() -> Study:
 def work_of_the_site() -> Study:
     """Jobs in every state, tokens, an analysis with its figures, people who log in and one who fails to, and the demo."""
     olga, study = user("olga"), Study.objects.get(title="one order")
-    demo = load_demo(user("admin", is_superuser=True))
+    demo = get_or_create_demo(user("admin", is_superuser=True))
     jobs.run_waiting()
     run_analysis(study, {"resamples": 99}, by=olga)
     made, _ = create_token(olga, "a script", scope="write", study=study)

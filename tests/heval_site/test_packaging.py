@@ -93,10 +93,10 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.core.management import call_command
 from django.test import Client
-from studies.imports.blueprints import BLUEPRINTS
-from heval_site.management.demo_texts import records
+from studies.imports.blueprints import STUDY_TEMPLATES
+from heval_site.management.demo_texts import load_demo_texts
 settings.ALLOWED_HOSTS.append("testserver")
-assert finders.find("heval.css") and all(one.text for one in BLUEPRINTS) and records()
+assert finders.find("heval.css") and all(one.text for one in STUDY_TEMPLATES) and load_demo_texts()
 for number in range(2):  # the second time, all is there
     call_command("prepare", verbosity=0)
 for address in ("/", "/docs/", "/docs/tutorial/first-study/", "/admin/login/"):

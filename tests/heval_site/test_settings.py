@@ -11,7 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from heval_site.runtime import home
-from heval_site.runtime.pooled import Connection
+from heval_site.runtime.pooled import PooledConnection
 from tests import ROOT
 
 KEY, OTHER_KEY = "k1" + "abcdefghij" * 6, "k2" + "abcdefghij" * 6
@@ -132,7 +132,7 @@ def test_a_deployment_is_secure_by_default(loaded):
     assert found["SECURE_HSTS_SECONDS"] >= 31536000
     database = found["DATABASES"]["default"]
     assert database["CONN_HEALTH_CHECKS"] and database["OPTIONS"]["pool"]["timeout"] < 10
-    assert database["OPTIONS"]["pool"]["connection_class"] is Connection
+    assert database["OPTIONS"]["pool"]["connection_class"] is PooledConnection
     assert not (found["HEVAL_HOME"]).exists(), "a deployment makes no folder of its own"
 
 
@@ -170,7 +170,7 @@ def test_processes_that_start_at_once_agree_on_the_secret(monkeypatch, tmp_path)
 
         def keep(name=name, gate=gate, found=found):
             gate.wait()
-            found.append(home.kept_secret(name))
+            found.append(home.site_secret(name))
 
         threads = [threading.Thread(target=keep) for _ in range(8)]
         for thread in threads:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from django.test import override_settings
 
-from studies.design.draw import content_of
-from studies.imports.bundle import BundleIncomplete, BundleRefused, bundle_of, parsed, read_bundle
+from studies.design.draw import item_content_hash
+from studies.imports.bundle import BundleIncomplete, BundleRefused, bundle_of, parse_bundle, read_bundle
 from studies.models import Expected, Item, Output
 from studies.stimuli.images import encode_image, store
 from tests import builders
@@ -26,7 +26,7 @@ def whole():
     study = builders.spa_draft(prompts=4, with_surveys=False, with_rating=False)
     section, prompt = study.sections.get(), study.prompts.get(key="p000")
     outputs = list(Output.objects.filter(prompt=prompt).order_by("system__name")[:2])
-    content = content_of(prompt.pk, [one.pk for one in outputs], "test")
+    content = item_content_hash(prompt.pk, [one.pk for one in outputs], "test")
     item = Item.objects.create(study=study, section=section, number=1, prompt=prompt, kind="test", content=content)
     for number, output in enumerate(outputs):
         item.exposures.create(output=output, number=number)
@@ -90,7 +90,7 @@ def twice(*path, **more):
 def read(data):
     def scenario():
         try:
-            parsed(data)
+            parse_bundle(data)
         except BundleRefused as error:
             return [Shown(problem) for problem in error.problems]
         return []
@@ -221,7 +221,7 @@ LINES = {
         ("contrasts[0].margin: must be above 0, or null", FILE, put("contrasts", 0, "margin", 0)),
         ("contrasts[2]: stands there already, perhaps reversed", FILE, twice("contrasts")),
     ],
-    f"{BUNDLE}:parsed": [
+    f"{BUNDLE}:parse_bundle": [
         ("The file has 6 bytes, 3 are allowed", FILE, too_large),
         ("The file must hold one JSON object", "must hold one JSON object", read(b"[]")),
         ("The file is not JSON at character 2", FILE, read(b"{")),
@@ -230,7 +230,7 @@ LINES = {
         ("systems: must be a list", FILE, put("systems", {})),
         ("systems: is missing", FILE, drop("systems")),
     ],
-    f"{BUNDLE}:object": [
+    f"{BUNDLE}:check_object": [
         ("study: must be an object", FILE, put("study", [])),
         ("study.titel: is not known here", FILE, put("study", "titel", "x")),
         ("study.seed: is missing", FILE, drop("study", "seed")),
@@ -240,8 +240,8 @@ LINES = {
         ("arms[0].systems: must be a list", FILE, put("arms", 0, "systems", "alpha")),
         ("arms[0].systems: names one of them twice", FILE, put("arms", 0, "systems", ["alpha", "alpha"])),
     ],
-    f"{BUNDLE}:once": [("systems[1].name: 'beta' stands there twice", FILE, put("systems", 0, "name", "BETA"))],
-    f"{BUNDLE}:typed": [
+    f"{BUNDLE}:check_unique": [("systems[1].name: 'beta' stands there twice", FILE, put("systems", 0, "name", "BETA"))],
+    f"{BUNDLE}:to_column_type": [
         ("study.preparation: must be an object", FILE, put("study", "preparation", [])),
         ("study.replaces_excluded: must be true or false", FILE, put("study", "replaces_excluded", 1)),
         ("study.seed: must be a whole number", FILE, put("study", "seed", "7")),

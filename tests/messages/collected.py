@@ -30,23 +30,23 @@ AREAS = {
 
 # What makes a message: the name that is called, and which of its arguments holds the words.
 MAKERS = {
-    "Problem": 0, "Next": 2, "NotNow": 0, "PoolSpent": 0, "SharesRefused": 0, "Moved": 0, "Unreadable": 1, "BadJson": 0, "_BadLine": 0,
+    "Problem": 0, "NextStep": 2, "ActionRefused": 0, "UnfillableBatch": 0, "ArmSharesRefused": 0, "StudyChanged": 0, "UnreadableFile": 1, "BadJson": 0, "_BadLine": 0,
     "CellRefused": 1, "StimulusLayout": 2, "AnswerLayout": 2,
-    "_Fault": 0, "fault": 0, "Refused": 1, "SettingsRefused": 0, "BundleRefused": 0, "BundleIncomplete": 0,
+    "_Fault": 0, "fault": 0, "ValueRefused": 1, "AnswerRefused": 1, "SettingsRefused": 0, "BundleRefused": 0, "BundleIncomplete": 0,
     "ImageRefused": 0, "MemberMissing": 0, "ZipRefused": 0, "ValidationError": 0, "ValueError": 0,
-    "say": 1, "_wrong": 1,
+    "make_notice": 1, "_wrong": 1,
 }  # fmt: skip
 METHODS = {
     ("messages", "success"): 1, ("messages", "warning"): 1, ("messages", "error"): 1, ("messages", "info"): 1, ("messages", "add_message"): 2,
-    ("self", "message_user"): 1, ("self", "refuse"): 1, ("form", "add_error"): 1, ("self", "add_error"): 1, ("lifecycle", "NotNow"): 0,
+    ("self", "message_user"): 1, ("self", "add_problem"): 1, ("form", "add_error"): 1, ("self", "add_error"): 1, ("lifecycle", "ActionRefused"): 0,
     ("report", "add_finding"): 1, ("forms", "ValidationError"): 0, ("unmet", "append"): 0,
 }  # fmt: skip
 # Whatever a form says of one of its own fields stands beside that field and is tested with the forms.
 FIELD_ERRORS = {"ValidationError", "add_error"}
 # What nobody can see: a fault of the code itself.
-INTERNAL = ("register: ", "_field: a question on a ")
+INTERNAL = ("register: ", "_build_field: a question on a ")
 # Functions whose words are shown as they return them; those of acts are found by their parameter ``cleaned``.
-RETURNS = {"why", "became_of_places"}
+RETURNS = {"explain_no_conclusion", "describe_excluded_places"}
 GAP = "…"
 # Two words at least: what only passes on the words of others has none.
 SENTENCE = re.compile(r"[A-Za-z]{2,}\W+[A-Za-z]+")

@@ -32,7 +32,7 @@ def notices(*changes, make=study_of, closes=True, **parameters):
             change(study)
         if closes:
             lifecycle.close(study, by=None)
-            lifecycle.finish(study, by=None)
+            lifecycle.finish_closing(study, by=None)
         found = build_report(Study.objects.get(pk=study.pk), {"resamples": 99, **parameters})
         return [Shown(notice["text"]) for notice in found["notices"]] + [Shown(found["no_conclusion"])]
 
@@ -104,7 +104,7 @@ def why(submitted=6, kept=6, answers=(), problems=(), together=False):
         found = rows(*answers)
         if together:
             found["annotator"] = 1
-        return [Shown(inconclusive.why(pair, submitted, kept, found, problems))]
+        return [Shown(inconclusive.explain_no_conclusion(pair, submitted, kept, found, problems))]
 
     return scenario
 
@@ -143,7 +143,7 @@ LINES = {
         ("from one order of naming: they are biased downwards", "No claim may rest on them", notices(make=with_tau)),
         ("Some pairs were asked in one direction only", NOTHING, notices(make=one_order)),
     ],
-    f"{REPORT}:why": [
+    f"{REPORT}:explain_no_conclusion": [
         ("nobody has submitted answers", "Run the analysis again", why(submitted=0, kept=0)),
         ("the exclusion rules left out all 6 submitted assignments", "check whether a rule", why(kept=0)),
         ("the analysis of the protocol spa did not run", "names the reason", why(problems=[{"row": "protocol spa"}])),

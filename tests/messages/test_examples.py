@@ -11,12 +11,12 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
-from analysis.protocols.blocks import Block, Wording, concluded
-from analysis.protocols.blocks.sentences import conclusions
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
+from analysis.protocols.blocks.sentences import write_conclusions
 from analysis.report.runs import run_analysis
 from analysis.stats.results import Estimate, Interval
-from studies.design.checklist import problems
-from studies.design.draw import drawn_batches
+from studies.design.checklist import find_problems
+from studies.design.draw import draw_batches
 from studies.imports.bundle import bundle_of, bundle_text
 from studies.models import Arm, Batch, Output, Study
 from studies.services import lifecycle
@@ -33,7 +33,7 @@ def owner():
 
 
 def blocking(study) -> list[str]:
-    return [problem.text for problem in problems(study) if problem.is_blocking]
+    return [problem.text for problem in find_problems(study) if problem.is_blocking]
 
 
 # What the draw refuses, the checklist names
@@ -131,7 +131,7 @@ def test_arms_that_show_some_systems_need_outputs_of_these_alone():
     Output.objects.filter(system__study=study, system__name="gamma").delete()
     study.contrasts.filter(x__name="gamma").delete()
     assert not any("prompts" in text for text in blocking(study))
-    assert drawn_batches(study, 0, 1)
+    assert draw_batches(study, 0, 1)
 
 
 def test_one_system_is_told_on_the_page_and_nothing_is_said_to_be_complete(owner):
@@ -149,9 +149,10 @@ def test_more_batches_than_items_names_what_is_missing(owner):
     builders.add_choice(study, m=2, strategy="any")
     study = builders.launched(study)
     with pytest.raises(
-        lifecycle.NotNow, match=r"capped at 90 places; 9 are open\. You can open at most 81 more\..*clone the study"
+        lifecycle.ActionRefused,
+        match=r"capped at 90 places; 9 are open\. You can open at most 81 more\..*clone the study",
     ):
-        lifecycle.draw_more(study, 100, by=None)
+        lifecycle.open_more_places(study, 100, by=None)
 
 
 # The report
@@ -159,7 +160,7 @@ def test_more_batches_than_items_names_what_is_missing(owner):
 
 def _report_page(study, owner) -> str:
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     run_analysis(Study.objects.get(pk=study.pk), {"resamples": 99}, by=owner)
     client = logged_in(owner)
     return client.get(reverse("analysis", args=[study.code, 1])).content.decode()
@@ -207,9 +208,11 @@ def test_an_interval_in_words_has_two_ends(kind):
         interval=Interval(0.95, 0.551, 0.554, "t"),
         settings={"contrast": contrast, "key": "k"},
     )
-    wording = Wording(more="a.", less="b.", same="c", open="It is open.", before="The share is", symbol="P", kind=kind)
-    block = Block("x", "", "recommended", (estimate,), concluded([estimate], lambda one: wording, 0.5))
-    (said,) = conclusions([block])
+    wording = ConclusionPhrases(
+        above_claim="a.", below_claim="b.", same="c", open="It is open.", before="The share is", symbol="P", kind=kind
+    )
+    block = Block("x", "", "recommended", (estimate,), build_conclusions([estimate], lambda one: wording, 0.5))
+    (said,) = write_conclusions([block])
     ends = {
         "percent": "55.2 %; 95 % confidence interval 55.1 % to 55.4 %",
         "number": "0.552; 95 % confidence interval 0.551 to 0.554",

@@ -72,7 +72,7 @@ def posteriors() -> list[Row]:
             wanted = case[f"{criterion}_p_noisy"]
             if wanted is None:
                 continue
-            apart = float(np.max(np.abs(mixture.posterior(prior, right, asked, criterion=criterion) - wanted)))
+            apart = float(np.max(np.abs(mixture.noise_posterior(prior, right, asked, criterion=criterion) - wanted)))
             found.append(
                 Row(
                     "appendix B.1",
@@ -100,7 +100,7 @@ def learned() -> list[Row]:
         apart, flags, near = 0.0, 0, 0
         cases = [case for case in golden("mixture")["fits"] if case["k"] == k]
         for case in cases:
-            fit = mixture.fit(
+            fit = mixture.fit_beta_mixture(
                 case["successes"],
                 case["trials"],
                 n_components=k,
@@ -110,7 +110,7 @@ def learned() -> list[Row]:
                 pseudo_data=case["pseudo_data"],
             )
             for criterion in ("rate", "class") if k > 1 else ("rate",):
-                ours = mixture.posterior(
+                ours = mixture.noise_posterior(
                     fit.mixture, case["successes"], case["trials"], criterion=criterion, threshold=case["threshold"]
                 )
                 apart = max(apart, float(np.max(np.abs(ours - case[f"{criterion}_p_noisy"]))))
@@ -181,7 +181,7 @@ def operating_points() -> list[Row]:
     ]
     for model in ("class_fixed2", "rate_fixed2", "rate_fixed1", "rate_jeffreys", "rate_uniform"):
         criterion, prior = mixture.MODELS[model]
-        table = mixture.boundaries(mixture.PRIORS[prior], SHOWN, criterion=criterion, rule="more_than")
+        table = mixture.flag_boundaries(mixture.PRIORS[prior], SHOWN, criterion=criterion, rule="more_than")
         ours = ", ".join(
             f"{'-' if right is None else right} of {asked}" for right, asked in zip(table.at_most, SHOWN, strict=True)
         )
@@ -226,7 +226,7 @@ def recall(asked: int, at_most: int | None) -> float:
 def bounds() -> list[Row]:
     found = []
     questions = range(1, 201)
-    table = mixture.boundaries(mixture.PRIORS["fixed2"], questions, criterion="class", rule="more_than").at_most
+    table = mixture.flag_boundaries(mixture.PRIORS["fixed2"], questions, criterion="class", rule="more_than").at_most
     recalls = np.array([recall(asked, right) for asked, right in zip(questions, table, strict=True)])
     for bucket, (start, end), (_, printed) in zip(
         BUCKETS, ((1, 4), (5, 14), (15, 200)), TABLE_1["class_fixed2"], strict=True
@@ -292,13 +292,13 @@ def simulated_round(draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray, 
 def simulation() -> dict[tuple[str, str], np.ndarray]:
     """By model and rule: workers rightly flagged, flagged and noisy, of each round and bucket; shape (rounds, 3, 3)."""
     draw = seeded("genie table 1")
-    counts = {(model, rule): np.zeros((OURS, 3, 3)) for model in TABLE_1 for rule in mixture.RULES}
+    counts = {(model, rule): np.zeros((OURS, 3, 3)) for model in TABLE_1 for rule in mixture.CUTOFF_RULES}
     for number in range(OURS):
         right, asked, noisy = simulated_round(draw)
         bucket = np.digitize(asked, [5, 15])
         # The published algorithm takes seconds a fit; climbing directly, capped where it comes to rest, ends beside it.
         fits = {
-            k: mixture.fit(
+            k: mixture.fit_beta_mixture(
                 right, asked, n_components=k, rng=draw, starts=3, max_concentration=mixture.EM_CONCENTRATION
             ).mixture
             for k in (1, 2)
@@ -306,8 +306,8 @@ def simulation() -> dict[tuple[str, str], np.ndarray]:
         for model in TABLE_1:
             criterion, prior = mixture.MODELS[model]
             used = mixture.PRIORS[prior] if isinstance(prior, str) else fits[prior]
-            found = mixture.posterior(used, right, asked, criterion=criterion)
-            for rule in mixture.RULES:
+            found = mixture.noise_posterior(used, right, asked, criterion=criterion)
+            for rule in mixture.CUTOFF_RULES:
                 said = mixture.is_noisy(found, rule=rule)
                 for column, chosen in enumerate((said & noisy, said, noisy)):
                     counts[model, rule][number, column] = np.bincount(bucket, chosen, 3)

@@ -326,7 +326,7 @@ def tau() -> list[Row]:
             kept = ~spa.tau_flags(xy[:, None], yx[:, None]).incoherent
             kept_share.append(float(kept.mean()))
             one.append(spa.pair_paper(xy[kept], is_after_tau=True).pvalue < 0.05)
-            both.append(spa.pair_paper(100 * spa.combined(xy, yx)).pvalue < 0.05)
+            both.append(spa.pair_paper(100 * spa.combine_orders(xy, yx)).pvalue < 0.05)
             gaps.append(basic.one_sample((xy + yx - 100)[kept] / 100, null=0.0).pvalue < 0.05)
         for what, hits, how, note in (
             ("false alarms of one order after tau", one, "spa.tau_flags, spa.pair_paper", NOTE_TAU),

@@ -4,13 +4,13 @@ import pytest
 from django.apps import apps
 
 from studies import signals
-from studies.design.checklist import problems
+from studies.design.checklist import find_problems
 from studies.models import Study
 from studies.protocols import Problem
 from studies.services import copying
 from tests.builders import spa_draft
 
-SENT = ("clearing_tries", "deleting_draft", "checking_draft", "counting_progress")
+SENT = ("deleting_test_runs", "deleting_draft", "checking_draft", "counting_progress")
 
 
 class Refused(Exception):
@@ -39,7 +39,7 @@ def test_an_app_that_is_made_ready_twice_is_told_once():
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("name", ["clearing_tries", "deleting_draft"])
+@pytest.mark.parametrize("name", ["deleting_test_runs", "deleting_draft"])
 def test_a_receiver_that_raises_keeps_the_draft(name, received):
     def refuses(study, **kwargs):
         assert study.is_draft
@@ -55,4 +55,4 @@ def test_a_receiver_that_raises_keeps_the_draft(name, received):
 @pytest.mark.django_db
 def test_what_a_receiver_finds_stands_on_the_checklist(received):
     received(signals.checking_draft, lambda study, **kwargs: [Problem(f"{study.title} is odd.")])
-    assert "odd is odd." in [problem.text for problem in problems(spa_draft(title="odd"))]
+    assert "odd is odd." in [problem.text for problem in find_problems(spa_draft(title="odd"))]

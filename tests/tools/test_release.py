@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from tests import ROOT
-from tools.release import NotReady, check_versions, release_notes
+from tools.release import ReleaseNotReady, check_versions, release_notes
 
 FILES = ("pyproject.toml", "CITATION.cff", "compose.yaml", "README.md", "CHANGELOG.md")
 
@@ -27,12 +27,12 @@ def test_another_version_in_one_file_stops_the_release(file, checkout):
     version = check_versions(checkout)
     path = checkout / file
     path.write_text(path.read_text().replace(version, "9.8.7"))
-    with pytest.raises(NotReady, match=r"9\.8\.7"):
+    with pytest.raises(ReleaseNotReady, match=r"9\.8\.7"):
         check_versions(checkout)
 
 
 def test_another_tag_stops_the_release():
-    with pytest.raises(NotReady, match=r"Tag the release v"):
+    with pytest.raises(ReleaseNotReady, match=r"Tag the release v"):
         check_versions(ROOT, "v9.8.7")
 
 
@@ -41,7 +41,7 @@ def test_the_notes_are_the_part_about_this_version():
     assert release_notes(changelog, "1.1.0") == "### Added\n\n- new\n"
     assert release_notes(changelog, "1.0.0") == "- old\n"
     for version in ("2.0.0", "1.0"):
-        with pytest.raises(NotReady, match="CHANGELOG"):
+        with pytest.raises(ReleaseNotReady, match="CHANGELOG"):
             release_notes(changelog, version)
-    with pytest.raises(NotReady, match="CHANGELOG"):
+    with pytest.raises(ReleaseNotReady, match="CHANGELOG"):
         release_notes("## [1.0.0]\n\n## [0.9.0]\n\n- x\n", "1.0.0")

@@ -9,7 +9,7 @@ from django.core.cache import cache
 from django.db.models import QuerySet
 from django.urls import reverse
 
-from studies.design.definition import canonical, design_of
+from studies.design.definition import canonical_json, serialize_design
 from studies.models import Study
 from tests.admin_pages import errors_of, forms_of, press
 
@@ -26,7 +26,7 @@ def rows() -> dict[str, str]:
                 named = dict(zip(names, row, strict=True))
                 found[f"{model._meta.label} {named['id']}"] = json.dumps(named, sort_keys=True, default=str)
     for study in Study.objects.all():
-        found[f"design {study.pk}"] = canonical(design_of(study))
+        found[f"design {study.pk}"] = canonical_json(serialize_design(study))
     return found
 
 

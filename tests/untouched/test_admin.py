@@ -9,11 +9,11 @@ from django.test import RequestFactory
 
 from annotators.models import OutcomePay, Recruitment
 from annotators.recruitment.channels import REGISTRY as CHANNELS
-from studies.imports.blueprints import BLUEPRINTS, draft_of
+from studies.imports.blueprints import STUDY_TEMPLATES, create_template_draft
 from studies.models import ExclusionRule, Question, Section
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY as PROTOCOLS
-from studies.protocols.base.scales import KINDS
+from studies.protocols.base.scales import SCALE_KINDS
 from tests import builders
 from tests.untouched.drafts import hard_study, with_stimuli
 from tests.untouched.rows import OURS, pages_of, save_all
@@ -22,9 +22,9 @@ from tests.untouched.values import LONG, MOMENT, columns_of, scales, variants
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("blueprint", BLUEPRINTS, ids=lambda one: one.slug)
+@pytest.mark.parametrize("blueprint", STUDY_TEMPLATES, ids=lambda one: one.slug)
 def test_a_draft_from_a_template(client, owner, blueprint):
-    with_stimuli(draft_of(blueprint, owner), 1)
+    with_stimuli(create_template_draft(blueprint, owner), 1)
     pages = pages_of("studies/study", "studies/section")
     assert len(pages) > 1
     save_all(client, pages)
@@ -48,7 +48,11 @@ def test_a_section_of_every_protocol_with_every_setting(client, owner, slug):
         )
         section.arms.set(study.arms.all() if n % 2 else [])
         asked = protocol.questions or [
-            {"key": "q", "text": LONG, "scale": next(one for one in scales() if one["kind"] == protocol.question_kind)}
+            {
+                "key": "q",
+                "text": LONG,
+                "scale": next(one for one in scales() if one["kind"] == protocol.default_scale_kind),
+            }
         ]
         if n == 0:
             Question.objects.bulk_create(
@@ -61,7 +65,7 @@ def test_a_section_of_every_protocol_with_every_setting(client, owner, slug):
 def test_a_question_of_every_scale(client, owner):
     study = builders.draft_study(owner=owner, prompts=1)
     found = list(scales())
-    assert {scale["kind"] for scale in found} == set(KINDS)
+    assert {scale["kind"] for scale in found} == set(SCALE_KINDS)
     systems = list(study.systems.all())
     for position, asked in ((2, found), (5, [{}, None])):
         section = Section.objects.create(study=study, position=position, protocol="survey", m=0)
@@ -84,7 +88,7 @@ def test_a_question_of_every_scale(client, owner):
 def test_every_rule_with_every_setting(client, owner):
     found = {slug: list(variants(rule.settings_form)) if rule.settings_form else [] for slug, rule in RULES.items()}
     for slug, each in found.items():  # settings that were never stored, where the rule has defaults for all of them
-        each += [{}] if not each or RULES[slug].bound({}).is_valid() else []
+        each += [{}] if not each or RULES[slug].bound_form({}).is_valid() else []
     assert max(map(len, found.values())) > 2
     for n in range(max(map(len, found.values()))):
         study = builders.draft_study(owner=owner, prompts=1)

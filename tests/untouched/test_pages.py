@@ -7,7 +7,7 @@ from analysis.report.parameters import checked_parameters
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from annotators.recruitment.panels import rounds
-from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import Job, Prompt, Study
 from studies.services import lifecycle
 from studies.stimuli.normalising import Preparation
@@ -40,13 +40,13 @@ def test_the_preparation_of_stimuli(client, owner, stored):
 def test_the_pages_of_a_panel(client, owner):
     """Secrets, rounds and the columns of the sample."""
     study = builders.spa_study(owner, target_n=20)
-    sample.declare(study, [("Age", "number", True), ("Country of  residence", "category", False)], by=owner)
+    sample.declare_columns(study, [("Age", "number", True), ("Country of  residence", "category", False)], by=owner)
     publishing = [slug for slug, channel in CHANNELS.items() if channel.publishes]
     assert publishing
     for slug in publishing:
         made = builders.recruitment(study, slug, pool=slug)
-        keep(made, dict.fromkeys(CHANNELS[slug].secrets, "s3cret"), by=owner)
-        rounds.plan(made, by=owner, people=7, round_places=3, lost_percent=11)
+        store_secrets(made, dict.fromkeys(CHANNELS[slug].secrets, "s3cret"), by=owner)
+        rounds.save_plan(made, by=owner, people=7, round_places=3, lost_percent=11)
         before = rows()
         for name, inputs in (
             ("panel", set(CHANNELS[slug].secrets)),
@@ -79,8 +79,8 @@ def test_an_amendment_without_a_change_makes_no_version(client, owner):
     for _ in range(2):
         response = pressed(client, reverse("admin:studies_amend", args=[study.pk]), {"reason"}, reason="Nothing.")
         assert response.status_code == 422 and "Nothing would change." in errors_of(response)
-    with pytest.raises(lifecycle.NotNow, match="Nothing would change"):
-        same = {column: getattr(study, column) for column in sorted(Study.amendable)}
+    with pytest.raises(lifecycle.ActionRefused, match="Nothing would change"):
+        same = {column: getattr(study, column) for column in sorted(Study.amendable_fields)}
         lifecycle.amend(study, {"study": {None: same}}, owner, "Nothing.")
     assert not differences(before, rows()) and study.designs.count() == 1
     # The page of a launched study, with its members, is a form too.

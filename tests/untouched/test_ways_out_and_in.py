@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from analysis.api import urls as api_urls
 from analysis.api.serializers import StudySerializer
-from studies.design.definition import STUDY_FIELDS, canonical, design_of
+from studies.design.definition import STUDY_FIELDS, canonical_json, serialize_design
 from studies.imports.bundle import bundle_text
 from studies.models import Study
 from tests import builders
@@ -32,7 +32,7 @@ def test_a_bundle_that_is_exported_and_imported(client, owner, settings, tmp_pat
         assert response.status_code == 302, response.content.decode()[-3000:]
         again = Study.objects.latest("pk")
         assert again.pk != study.pk and not differences(
-            {"": canonical(design_of(study))}, {"": canonical(design_of(again))}
+            {"": canonical_json(serialize_design(study))}, {"": canonical_json(serialize_design(again))}
         )
         assert bundle_text(again).encode() == text
 
@@ -50,11 +50,11 @@ def test_a_clone(client, owner, settings, tmp_path):
         copy = study.clones.get()
         after = rows()
         assert not differences(before, {name: row for name, row in after.items() if name in before})
-        own = [design_of(one) for one in (study, copy)]
+        own = [serialize_design(one) for one in (study, copy)]
         assert {name for name in own[0]["study"] if own[0]["study"][name] != own[1]["study"][name]} <= OF_A_CLONE
         for design in own:
             design["study"] = {name: value for name, value in design["study"].items() if name not in OF_A_CLONE}
-        assert canonical(own[0]) == canonical(own[1])
+        assert canonical_json(own[0]) == canonical_json(own[1])
 
 
 # Addresses that take a POST and are no resource that could be read and written back.
@@ -95,8 +95,8 @@ def test_what_is_read_over_rest_and_written_back(owner, settings, tmp_path):
     made = json.loads(api.post(reverse("api-studies"), writable).body)
     assert {name: made[name] for name in writable} == writable
     again = Study.objects.get(code=made["code"])
-    assert {name: design_of(again)["study"][name] for name in writable} == {
-        name: design_of(study)["study"][name] for name in writable
+    assert {name: serialize_design(again)["study"][name] for name in writable} == {
+        name: serialize_design(study)["study"][name] for name in writable
     }
 
 

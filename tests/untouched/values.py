@@ -7,7 +7,7 @@ from decimal import Decimal
 from django import forms
 from django.core.exceptions import ValidationError
 
-from studies.protocols.base.scales import KINDS, read_scale
+from studies.protocols.base.scales import SCALE_KINDS, read_scale
 
 DAY, MOMENT = date(2031, 5, 17), datetime(2031, 5, 17, 10, 11, 12, 131415, tzinfo=UTC)
 # What fields may hold
@@ -139,7 +139,7 @@ def scales() -> Iterator[dict]:
             {"key": "yes", "label": "Yes, | of course"}, {"key": "a|b", "label": "No", "screens_out": True}, {"key": "c, d", "label": "\\|"},
         ],
     }  # fmt: skip
-    assert set(PARTS) == set(KINDS)
+    assert set(PARTS) == set(SCALE_KINDS)
     for kind, names in PARTS.items():
         usual = {"kind": kind} | ({"options": parts["options"]} if "options" in names else {})
         for scale in (

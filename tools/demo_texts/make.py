@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from .ngrams import END, NGrams, names_among, tokenised, uncapitalised, written
+from .ngrams import SENTENCE_END, NGrams, detokenise, find_names, tokenise, uncapitalise
 
 HERE = Path(__file__).parent
-STIMULI = HERE.parents[1] / "heval_site" / "management" / "demo_texts" / "demo.jsonl"
+STIMULI_PATH = HERE.parents[1] / "heval_site" / "management" / "demo_texts" / "demo.jsonl"
 SEED = 1867  # the year of the translation
 HUMAN = "human"
 ORDERS = {"order-1": 1, "order-2": 2, "order-3": 3, "order-5": 5}
-SHORTEST, LONGEST = 50, 110
+MIN_WORDS, MAX_WORDS = 50, 110
 LENGTH_SLACK = 0.15
 
 # Title, and how many sentences are the prompt. What follows is the human continuation; no writer learns from any of it.
@@ -54,7 +54,7 @@ UNWELCOME = re.compile(
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutFable:
     """A fable that no writer learns from, cut into the prompt and the human continuation."""
 
     key: str
@@ -63,32 +63,32 @@ class HeldOut:
     continuation: str
 
 
-def fables() -> dict[str, str]:
+def load_fables() -> dict[str, str]:
     """The corpus: title and text of each fable."""
     blocks = (HERE / "corpus.txt").read_text(encoding="ascii").split("\n\n")
     return dict(block.strip().split("\n", 1) for block in blocks)
 
 
-def held_out(corpus: dict[str, str]) -> list[HeldOut]:
+def held_out_fables(corpus: dict[str, str]) -> list[HeldOutFable]:
     """The fables of HELD_OUT, numbered in its order."""
     return [
-        HeldOut(f"fable-{number:02}", title, *_cut(corpus[title], sentences))
+        HeldOutFable(f"fable-{number:02}", title, *_split_fable(corpus[title], sentences))
         for number, (title, sentences) in enumerate(HELD_OUT.items(), 1)
     ]
 
 
-def _cut(text: str, sentences: int) -> tuple[str, str]:
-    tokens = tokenised(text)
-    ends = [place for place, token in enumerate(tokens, 1) if token == END]
-    prompt = written(tokens[: ends[sentences - 1]])
+def _split_fable(text: str, sentences: int) -> tuple[str, str]:
+    tokens = tokenise(text)
+    ends = [place for place, token in enumerate(tokens, 1) if token == SENTENCE_END]
+    prompt = detokenise(tokens[: ends[sentences - 1]])
     if not text.startswith(prompt + " "):
         raise ValueError(f"prompt: {prompt!r} is not how its fable begins.")
     return prompt, text[len(prompt) + 1 :]
 
 
-def training(corpus: dict[str, str]) -> list[list[str]]:
+def training_tokens(corpus: dict[str, str]) -> list[list[str]]:
     """What the writers learn from: the tokens of every fable that is not held out, capitals as `tokenised` left them."""
-    return [tokenised(text) for title, text in corpus.items() if title not in HELD_OUT]
+    return [tokenise(text) for title, text in corpus.items() if title not in HELD_OUT]
 
 
 def is_welcome(word: str) -> bool:
@@ -96,23 +96,23 @@ def is_welcome(word: str) -> bool:
     return not UNWELCOME.fullmatch(word)
 
 
-def lines() -> Iterator[dict[str, object]]:
+def demo_records() -> Iterator[dict[str, object]]:
     """One record a prompt: key, source, prompt and the outputs by system."""
-    corpus = fables()
-    texts = training(corpus)
-    names = names_among(texts)
-    learned = [uncapitalised(tokens, names) for tokens in texts]
+    corpus = load_fables()
+    texts = training_tokens(corpus)
+    names = find_names(texts)
+    learned = [uncapitalise(tokens, names) for tokens in texts]
     writers = {system: NGrams(learned, order) for system, order in ORDERS.items()}
-    for fable in held_out(corpus):
-        before = uncapitalised(tokenised(fable.prompt), names)
-        words = _allowed(len(fable.continuation.split()))
+    for fable in held_out_fables(corpus):
+        before = uncapitalise(tokenise(fable.prompt), names)
+        words = _word_range(len(fable.continuation.split()))
         # Length and quotes are seen before a word is read, so the programs' texts are like the human's in both.
         has_speech = '"' in fable.continuation
         outputs = {}
         for system, writer in writers.items():
             # A generator for each text, so that a change of one writer leaves the others' words as they were.
             rng = Random(f"{SEED}/{fable.key}/{system}")
-            outputs[system] = written(writer.continuation(before, words, has_speech, rng, is_welcome))
+            outputs[system] = detokenise(writer.continuation(before, words, has_speech, rng, is_welcome))
         yield {
             "key": fable.key,
             "source": fable.title,
@@ -121,14 +121,16 @@ def lines() -> Iterator[dict[str, object]]:
         }
 
 
-def _allowed(words: int) -> range:
-    return range(max(SHORTEST, round(words * (1 - LENGTH_SLACK))), min(LONGEST, round(words * (1 + LENGTH_SLACK))) + 1)
+def _word_range(words: int) -> range:
+    return range(
+        max(MIN_WORDS, round(words * (1 - LENGTH_SLACK))), min(MAX_WORDS, round(words * (1 + LENGTH_SLACK))) + 1
+    )
 
 
-def stimuli() -> bytes:
+def stimuli_bytes() -> bytes:
     """The file's content."""
-    return "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in lines()).encode()
+    return "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in demo_records()).encode()
 
 
 if __name__ == "__main__":
-    STIMULI.write_bytes(stimuli())
+    STIMULI_PATH.write_bytes(stimuli_bytes())

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from random import Random
 
-END = "</s>"
-OPEN, CLOSE = "\u201c", "\u201d"
+SENTENCE_END = "</s>"
+OPEN_QUOTE, CLOSE_QUOTE = "\u201c", "\u201d"
 QUOTE = '"'  # how both are printed
 STOPS = frozenset(".!?")
 MARKS = frozenset(",;:") | STOPS
@@ -19,7 +19,7 @@ MARKS = frozenset(",;:") | STOPS
 _TOKEN = re.compile(r"(?P<known>[A-Za-z]+(?:['-][A-Za-z]+)*'?|[.,;:!?\"])|(?P<blank>\s+)|(?P<unknown>.)")
 
 
-def tokenised(text: str) -> list[str]:
+def tokenise(text: str) -> list[str]:
     """Words, marks, opening and closing quotes, and END after each sentence; capitals as they stand in the text."""
     tokens: list[str] = []
     is_open = False
@@ -33,52 +33,52 @@ def tokenised(text: str) -> list[str]:
             continue
         if token == QUOTE:
             is_open = not is_open
-            token = OPEN if is_open else CLOSE
-        if _ends_sentence(tokens) and (token == OPEN or token[0].isupper()):
-            tokens.append(END)
+            token = OPEN_QUOTE if is_open else CLOSE_QUOTE
+        if _ends_sentence(tokens) and (token == OPEN_QUOTE or token[0].isupper()):
+            tokens.append(SENTENCE_END)
         tokens.append(token)
-    return [*tokens, END] if _ends_sentence(tokens) else tokens
+    return [*tokens, SENTENCE_END] if _ends_sentence(tokens) else tokens
 
 
 def _ends_sentence(tokens: Sequence[str]) -> bool:
-    last = tokens[-2:] if tokens[-1:] == [CLOSE] else tokens[-1:]
+    last = tokens[-2:] if tokens[-1:] == [CLOSE_QUOTE] else tokens[-1:]
     return bool(last) and last[0] in STOPS
 
 
-def names_among(texts: Iterable[Sequence[str]]) -> frozenset[str]:
+def find_names(texts: Iterable[Sequence[str]]) -> frozenset[str]:
     """The words that keep their capital within a sentence at least as often as not."""
     within: Counter[str] = Counter()
     for tokens in texts:
-        within.update(token for before, token in pairwise(tokens) if before not in (END, OPEN))
+        within.update(token for before, token in pairwise(tokens) if before not in (SENTENCE_END, OPEN_QUOTE))
     return frozenset(
         word for word, count in within.items() if word[0].isupper() and count >= within[word[0].lower() + word[1:]]
     )
 
 
-def uncapitalised(tokens: Sequence[str], names: frozenset[str]) -> list[str]:
+def uncapitalise(tokens: Sequence[str], names: frozenset[str]) -> list[str]:
     """The tokens without the capitals that only a sentence's or a speech's beginning gave them."""
-    before = [END, *tokens]
+    before = [SENTENCE_END, *tokens]
     return [
-        token[0].lower() + token[1:] if previous in (END, OPEN) and token not in names else token
+        token[0].lower() + token[1:] if previous in (SENTENCE_END, OPEN_QUOTE) and token not in names else token
         for previous, token in zip(before, tokens, strict=False)
     ]
 
 
-def written(tokens: Iterable[str]) -> str:
+def detokenise(tokens: Iterable[str]) -> str:
     """The text of the tokens: spaces, straight quotes, and a capital where a sentence or a speech begins.
 
     A speech that goes on after "said he" begins without one.
     """
-    text, before, has_spoken = "", END, False
+    text, before, has_spoken = "", SENTENCE_END, False
     for token in tokens:
-        if token == END:
-            before, has_spoken = END, False
+        if token == SENTENCE_END:
+            before, has_spoken = SENTENCE_END, False
             continue
-        if text and before != OPEN and token not in MARKS and token != CLOSE:
+        if text and before != OPEN_QUOTE and token not in MARKS and token != CLOSE_QUOTE:
             text += " "
-        begins = before == END or (before == OPEN and not has_spoken)
-        text += QUOTE if token in (OPEN, CLOSE) else token[0].upper() + token[1:] if begins else token
-        has_spoken = has_spoken or token == CLOSE
+        begins = before == SENTENCE_END or (before == OPEN_QUOTE and not has_spoken)
+        text += QUOTE if token in (OPEN_QUOTE, CLOSE_QUOTE) else token[0].upper() + token[1:] if begins else token
+        has_spoken = has_spoken or token == CLOSE_QUOTE
         before = token
     return text
 
@@ -88,17 +88,21 @@ def may_follow(last: Sequence[str], token: str, is_open: bool) -> bool:
 
     `is_open` tells whether a speech is going on.
     """
-    before = last[-1] if last else END
-    if before == CLOSE:
+    before = last[-1] if last else SENTENCE_END
+    if before == CLOSE_QUOTE:
         stop = last[-2]
-        return (token == END and stop in STOPS) or (_is_word(token) and stop != ".")
+        return (token == SENTENCE_END and stop in STOPS) or (_is_word(token) and stop != ".")
     if before in STOPS:
-        return token == END or (token == CLOSE and is_open)
+        return token == SENTENCE_END or (token == CLOSE_QUOTE and is_open)
     if before in MARKS:
-        return _is_word(token) or (token == CLOSE and is_open and before == ",") or (token == OPEN and not is_open)
-    if before == END:
-        return _is_word(token) or (token == OPEN and not is_open)
-    return _is_word(token) or (token in MARKS and before != OPEN)
+        return (
+            _is_word(token)
+            or (token == CLOSE_QUOTE and is_open and before == ",")
+            or (token == OPEN_QUOTE and not is_open)
+        )
+    if before == SENTENCE_END:
+        return _is_word(token) or (token == OPEN_QUOTE and not is_open)
+    return _is_word(token) or (token in MARKS and before != OPEN_QUOTE)
 
 
 def _is_word(token: str) -> bool:
@@ -129,16 +133,16 @@ class NGrams:
             estimate = (kept + self.discount * len(followers) * estimate) / followers.total()
         return estimate
 
-    def token_after(self, before: Sequence[str], rng: Random) -> str:
+    def draw_token(self, before: Sequence[str], rng: Random) -> str:
         """A token drawn at random, by the discounted counts after the longest run that was met."""
         for length in range(min(self.order - 1, len(before)), 0, -1):
             run = tuple(before[len(before) - length :])
             followers = self.counts.get(run)
             if followers and rng.random() >= self.discount * len(followers) / followers.total():
-                return self._drawn(run, self.discount, rng)
-        return self._drawn((), 0.0, rng)
+                return self._draw(run, self.discount, rng)
+        return self._draw((), 0.0, rng)
 
-    def _drawn(self, run: tuple[str, ...], discount: float, rng: Random) -> str:
+    def _draw(self, run: tuple[str, ...], discount: float, rng: Random) -> str:
         if run not in self._tables:
             followers = self.counts[run]
             self._tables[run] = list(followers), list(accumulate(count - discount for count in followers.values()))
@@ -159,7 +163,7 @@ class NGrams:
         """
         for _ in range(10_000):
             tokens = self._attempt(before, words, has_speech, rng, is_welcome)
-            if tokens is not None and (OPEN in tokens) == has_speech:
+            if tokens is not None and (OPEN_QUOTE in tokens) == has_speech:
                 return tokens
         raise RuntimeError(f"words: no continuation of {words.start} to {words.stop - 1} words was found.")
 
@@ -169,8 +173,8 @@ class NGrams:
         history = list(before)
         count, is_open = 0, False
         while count < words.stop:
-            token = self.token_after(history, rng)
-            if (token == OPEN and not has_speech) or not may_follow(
+            token = self.draw_token(history, rng)
+            if (token == OPEN_QUOTE and not has_speech) or not may_follow(
                 history[max(len(before), len(history) - 2) :], token, is_open
             ):
                 continue
@@ -179,8 +183,8 @@ class NGrams:
                     return None
                 count += 1
             history.append(token)
-            if token in (OPEN, CLOSE):
-                is_open = token == OPEN
-            if token == END and count in words and not is_open:
+            if token in (OPEN_QUOTE, CLOSE_QUOTE):
+                is_open = token == OPEN_QUOTE
+            if token == SENTENCE_END and count in words and not is_open:
                 return history[len(before) :]
         return None

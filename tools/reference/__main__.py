@@ -7,7 +7,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")
 django.setup()
 
-from tools.reference.pages import write  # noqa: E402 - it imports models, which need Django set up
+from tools.reference.pages import write_pages  # noqa: E402 - it imports models, which need Django set up
 
-for name in write():
+for name in write_pages():
     print(f"{name} written")

@@ -5,28 +5,28 @@ from collections.abc import Callable, Iterable, Iterator
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from .markdown import APPS, code, page_of, sentence, table, words_of
+from .markdown import APPS, as_sentence, build_page, inline_code, load_descriptions, table
 
-ADDRESSES: dict[str, str] = words_of("addresses")
+URL_DESCRIPTIONS: dict[str, str] = load_descriptions("addresses")
 
 
-def addresses() -> list[tuple[str, str, str]]:
+def list_urls() -> list[tuple[str, str, str]]:
     """(path, name, first line of the view's words) of every address, without Django's own pages of the admin."""
-    return sorted(_walked(get_resolver(), ""), key=lambda row: (_rank(row[0]), row[0]))
+    return sorted(_walk_urls(get_resolver(), ""), key=lambda row: (_sort_rank(row[0]), row[0]))
 
 
-def _rank(path: str) -> int:
+def _sort_rank(path: str) -> int:
     starts = ("e/", "p/", "admin/", "api/", "docs/")
     return next((number for number, start in enumerate(starts) if path.startswith(start)), len(starts))
 
 
-def _walked(resolver: URLResolver, before: str) -> Iterator[tuple[str, str, str]]:
+def _walk_urls(resolver: URLResolver, before: str) -> Iterator[tuple[str, str, str]]:
     for pattern in resolver.url_patterns:
         path = before + str(pattern.pattern).removeprefix("^")
         if isinstance(pattern, URLResolver):
-            yield from _walked(pattern, path)
+            yield from _walk_urls(pattern, path)
         elif _is_listed(pattern, path):
-            yield _tidy(path), pattern.name or "", _view_words(pattern)
+            yield _displayed_path(path), pattern.name or "", _view_description(pattern)
 
 
 _DJANGO = re.compile(r"_(add|change|changelist|delete|history)$")
@@ -39,28 +39,28 @@ def _is_listed(pattern: URLPattern, path: str) -> bool:
     return bool(own) and not _DJANGO.search(pattern.name)
 
 
-def _tidy(path: str) -> str:
+def _displayed_path(path: str) -> str:
     path = re.sub(r"<(?:\w+:)?(\w+)>", r"<\1>", path)
     return path.replace("\\Z", "").replace("$", "").replace("\\", "")
 
 
-def _view_words(pattern: URLPattern) -> str:
-    if pattern.name in ADDRESSES:
-        return ADDRESSES[pattern.name]
+def _view_description(pattern: URLPattern) -> str:
+    if pattern.name in URL_DESCRIPTIONS:
+        return URL_DESCRIPTIONS[pattern.name]
     view = getattr(pattern.callback, "view_class", None) or getattr(pattern.callback, "cls", None)
-    view = view or _unwrapped(pattern.callback)
+    view = view or _unwrap(pattern.callback)
     words = (getattr(view, "__doc__", "") or "").strip().partition("\n\n")[0]
-    return sentence(words)
+    return as_sentence(words)
 
 
-def _unwrapped(view: Callable) -> Callable:
+def _unwrap(view: Callable) -> Callable:
     while hasattr(view, "__wrapped__"):
         view = view.__wrapped__
     return view
 
 
 def urls_page() -> str:
-    rows = addresses()
+    rows = list_urls()
     groups = (
         ("Annotators", ("e/", "p/"), "No login, no cookie: the code in the address is the credential."),
         ("REST", ("api/",), "A token, or a researcher's session. See [REST](rest.md)."),
@@ -77,8 +77,8 @@ def urls_page() -> str:
         if mine:
             parts += [f"## {words}", note, _addresses_table(mine)]
     parts += ["## The rest", _addresses_table([row for row in rows if row not in listed])]
-    return page_of("Addresses", *parts)
+    return build_page("Addresses", *parts)
 
 
 def _addresses_table(rows: Iterable[tuple[str, str, str]]) -> str:
-    return table(("Address", "What is there"), [(code(f"/{path}"), words) for path, _, words in rows])
+    return table(("Address", "What is there"), [(inline_code(f"/{path}"), words) for path, _, words in rows])

@@ -7,14 +7,14 @@ from typing import Any
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand
 
-from heval_site.management.cli import COMMANDS, MODULES
+from heval_site.management.cli import COMMAND_MODULES, COMMANDS
 
-from .markdown import PACKAGES, code, page_of, sentence, table
+from .markdown import PACKAGES, as_sentence, build_page, inline_code, table
 
 
 def own_commands() -> dict[str, Any]:
     """The management commands of this project, under the names that ``heval`` gives them."""
-    shown = {module: name for name, module in MODULES.items()}
+    shown = {module: name for name, module in COMMAND_MODULES.items()}
     mine = {name: app for name, app in get_commands().items() if app in PACKAGES}
     return {shown.get(name, name): load_command_class(app, name) for name, app in sorted(mine.items())}
 
@@ -30,7 +30,7 @@ def commands_page() -> str:
             parts.append("Print a new random secret, for SECRET_KEY or PSEUDONYM_KEY. It needs no settings.")
             continue
         parts += _command(name, commands[name])
-    return page_of(
+    return build_page(
         "Commands",
         "`heval COMMAND` and, in a checkout, `python manage.py COMMAND` do the same. `heval COMMAND --help` prints what this page says. "
         "All of Django's commands are there too, such as `createsuperuser`, `changepassword` and `shell`.",
@@ -39,7 +39,7 @@ def commands_page() -> str:
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
-    yield sentence(command.help)
+    yield as_sentence(command.help)
     parser = command.create_parser("heval", name)
     usual = {action.dest for action in BaseCommand().create_parser("heval", name)._actions}
     rows = []
@@ -52,6 +52,6 @@ def _command(name: str, command: Any) -> Iterator[str]:
             what += f" {action.metavar or choices}"
         default = action.default
         has_default = default not in (None, False, argparse.SUPPRESS, []) and action.option_strings
-        rows.append((code(what), code(default) if has_default else "", sentence(action.help or "")))
+        rows.append((inline_code(what), inline_code(default) if has_default else "", as_sentence(action.help or "")))
     if rows:
         yield table(("Argument", "Default", "Meaning"), rows)

@@ -8,10 +8,10 @@ from django.db import models
 
 from studies.models.guards import AppendOnlyModel, DesignModel
 
-from .markdown import APPS, code, page_of, sentence, table, words_of
+from .markdown import APPS, as_sentence, build_page, inline_code, load_descriptions, table
 
-COLUMNS: dict[str, dict[str, str]] = words_of("columns")
-KINDS = {
+COLUMN_DESCRIPTIONS: dict[str, dict[str, str]] = load_descriptions("columns")
+FIELD_TYPES = {
     "CharField": "text",
     "TextField": "text",
     "SlugField": "key",
@@ -32,7 +32,7 @@ def data_model_page() -> str:
         parts.append(f"## {app}")
         for model in sorted(apps.get_app_config(app).get_models(), key=lambda one: one.__name__):
             parts += _model(model)
-    return page_of(
+    return build_page(
         "Data model",
         "Tables with their columns, and what the database refuses. Constraints are named as sentences: that is how they are written here. "
         "Every foreign key protects what it points to, unless the table says otherwise.",
@@ -44,11 +44,13 @@ def _model(model: type[models.Model]) -> Iterator[str]:
     yield f"### {model.__name__}"
     words = (model.__doc__ or "").strip()
     if words and not words.startswith(f"{model.__name__}("):
-        yield sentence(words)
+        yield as_sentence(words)
     if notes := _guards(model):
         yield notes
     rows = [
-        (code(field.name), _type(field), _field_words(field)) for field in model._meta.get_fields() if _is_own(field)
+        (inline_code(field.name), _type(field), _field_description(field))
+        for field in model._meta.get_fields()
+        if _is_own(field)
     ]
     yield table(("Column", "Type", "Meaning"), rows)
     if refused := [_constraint(constraint) for constraint in model._meta.constraints]:
@@ -61,8 +63,8 @@ def _guards(model: type[models.Model]) -> str:
             " An erasure may blank a withdrawn person's answers." if model.__name__ == "Response" else ""
         )
     if issubclass(model, DesignModel):
-        grows = " Rows may be added after launch." if getattr(model, "grows_after_launch", False) else ""
-        amendable = ", ".join(code(name) for name in sorted(getattr(model, "amendable", ())))
+        grows = " Rows may be added after launch." if getattr(model, "may_add_after_launch", False) else ""
+        amendable = ", ".join(inline_code(name) for name in sorted(getattr(model, "amendable_fields", ())))
         return f"Frozen at launch.{grows}" + (f" May be amended: {amendable}." if amendable else "")
     return ""
 
@@ -75,19 +77,19 @@ def _type(field: Any) -> str:
     if field.is_relation:
         to = field.related_model.__name__
         return f"many {to}" if field.many_to_many else f"{to}{', or empty' if field.null else ''}"
-    kind = KINDS.get(field.get_internal_type(), "whole number")
+    kind = FIELD_TYPES.get(field.get_internal_type(), "whole number")
     limit = f", at most {field.max_length}" if kind in ("text", "key") and field.max_length else ""
     return f"{kind}{limit}{', or empty' if field.null else ''}"
 
 
-def _field_words(field: Any) -> str:
+def _field_description(field: Any) -> str:
     words = []
     choices = () if callable(getattr(field, "choices", None)) else field.choices or ()
     if keys := [key for key, _ in choices if key]:
-        words.append("One of " + ", ".join(code(key) for key in keys) + ".")
-    of_table = COLUMNS.get(field.model.__name__, {})
-    meaning = field.help_text or of_table.get(field.name) or COLUMNS["any"].get(field.name, "")
-    return " ".join([sentence(meaning), *words]).strip()
+        words.append("One of " + ", ".join(inline_code(key) for key in keys) + ".")
+    of_table = COLUMN_DESCRIPTIONS.get(field.model.__name__, {})
+    meaning = field.help_text or of_table.get(field.name) or COLUMN_DESCRIPTIONS["any"].get(field.name, "")
+    return " ".join([as_sentence(meaning), *words]).strip()
 
 
 def _constraint(constraint: Any) -> str:

@@ -2,9 +2,9 @@
 
 import ast
 
-from .markdown import PACKAGES, ROOT, code, page_of, table, words_of
+from .markdown import PACKAGES, ROOT, build_page, inline_code, load_descriptions, table
 
-VARIABLES: dict[str, dict[str, dict[str, str]]] = words_of("environment")
+VARIABLE_DESCRIPTIONS: dict[str, dict[str, dict[str, str]]] = load_descriptions("environment")
 
 
 def variables_in_code() -> dict[str, str]:
@@ -27,7 +27,7 @@ def _variable(node: ast.AST) -> str:
         is_reading = (
             called.startswith("env.")
             and called != "env.LOOPBACK"
-            or called == "secret_of"
+            or called == "get_secret"
             or called.startswith("os.environ.")
         )
         key = node.args[0] if is_reading else None
@@ -58,13 +58,13 @@ def _value_in_words(node: ast.AST) -> str:
 def environment_page() -> str:
     defaults = variables_in_code()
     parts = []
-    for words, variables in VARIABLES.items():
+    for words, variables in VARIABLE_DESCRIPTIONS.items():
         rows = [
-            (code(name), said.get("default") or defaults.get(name, ""), said["meaning"])
+            (inline_code(name), said.get("default") or defaults.get(name, ""), said["meaning"])
             for name, said in variables.items()
         ]
         parts += [f"## {words}", table(("Variable", "Default", "Meaning"), rows)]
-    return page_of(
+    return build_page(
         "Environment variables",
         "heval is configured by its environment alone. A value that is not understood stops the start with a message that names the variable.",
         "True and false may be written `true`, `yes`, `on`, `1` and `false`, `no`, `off`, `0`. Most variables that heval reads may come from a "

@@ -8,12 +8,12 @@ from typing import Any
 APPS = ("studies", "annotators", "analysis")
 PACKAGES = ("heval_site", *APPS)
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = (
+GENERATED_NOTICE = (
     "This page is written by the code: `python -m tools.reference` makes it anew, and a test fails when it is stale."
 )
 
 
-def words_of(name: str) -> dict[str, Any]:
+def load_descriptions(name: str) -> dict[str, Any]:
     """The words of one page, from the file beside this module."""
     return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
 
@@ -36,7 +36,7 @@ def facts_list(facts: Iterable[tuple[str, str]]) -> str:
     return "\n".join(f"- {name}: {value}" for name, value in facts if value)
 
 
-def sentence(words: str) -> str:
+def as_sentence(words: str) -> str:
     """The words with a capital and a full stop."""
     words = " ".join(str(words).split())
     if not words:
@@ -44,9 +44,9 @@ def sentence(words: str) -> str:
     return words[0].upper() + words[1:] + ("" if words[-1] in ".!?:" else ".")
 
 
-def code(value: Any) -> str:
+def inline_code(value: Any) -> str:
     return f"`{value}`" if str(value) else ""
 
 
-def page_of(title: str, *parts: str) -> str:
-    return "\n\n".join([f"# {title}", *(part.strip("\n") for part in parts if part), SOURCE]) + "\n"
+def build_page(title: str, *parts: str) -> str:
+    return "\n\n".join([f"# {title}", *(part.strip("\n") for part in parts if part), GENERATED_NOTICE]) + "\n"

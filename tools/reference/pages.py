@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from heval_site.views.docs import FOLDER
+from heval_site.views.docs import DOCS_FOLDER
 
 from .addresses import urls_page
 from .commands import commands_page
@@ -26,11 +26,11 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-def write() -> list[str]:
+def write_pages() -> list[str]:
     """Write every page that is not fresh; gives their names."""
     changed = []
     for name, make in PAGES.items():
-        path, text = FOLDER / f"{name}.md", make()
+        path, text = DOCS_FOLDER / f"{name}.md", make()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")

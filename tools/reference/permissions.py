@@ -1,16 +1,16 @@
 """The page of permissions: the one table that pages, the admin, the REST interface and commands ask."""
 
-from studies.access import TABLE, Permission, Role
+from studies.access import PERMISSIONS, Permission, Role
 
-from .markdown import code, page_of, table
+from .markdown import build_page, inline_code, table
 
 
 def permissions_page() -> str:
     rows = [
-        (code(action), one.about, one.words, *_roles(one), "" if one.changes else "yes")
-        for action, one in TABLE.items()
+        (inline_code(action), one.about, one.words, *_roles(one), "" if one.changes else "yes")
+        for action, one in PERMISSIONS.items()
     ]
-    return page_of(
+    return build_page(
         "Permissions",
         "Who may do what. Pages, the admin, the REST interface and commands ask this one table.",
         table(("Action", "About", "What one may do", *(str(role) for role in Role), "token that reads"), rows),

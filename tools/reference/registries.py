@@ -4,21 +4,21 @@ import dataclasses
 from inspect import cleandoc
 from typing import Any
 
-from analysis.exclusions.applied import ALWAYS
+from analysis.exclusions.applied import MANDATORY_RULES
 from annotators.recruitment import channels
 from studies import protocols
 from studies.models import rules
-from studies.protocols.base.scales import KINDS, ScaleSpec
+from studies.protocols.base.scales import SCALE_KINDS, ScaleSpec
 
-from .markdown import code, facts_list, page_of, sentence, table
+from .markdown import as_sentence, build_page, facts_list, inline_code, table
 
 
 def protocols_page() -> str:
     parts = []
     for protocol in sorted(protocols.REGISTRY.values(), key=lambda one: one.slug):
-        parts += [f"## {protocol.slug}: {protocol.label}", sentence(protocol.help)]
+        parts += [f"## {protocol.slug}: {protocol.label}", as_sentence(protocol.help)]
         facts = [
-            ("Template", code(protocol.template)),
+            ("Template", inline_code(protocol.template)),
             (
                 "Letters",
                 "one for each system, the same for the whole section"
@@ -26,17 +26,17 @@ def protocols_page() -> str:
                 else "drawn for each item",
             ),
             ("Shows items", "yes" if protocol.has_items else "no: m is 0"),
-            ("A new question is asked as", KINDS[protocol.question_kind][0]),
+            ("A new question is asked as", SCALE_KINDS[protocol.default_scale_kind][0]),
             ("Source", protocol.source),
         ]
         parts.append(facts_list(facts))
         if estimands := protocol.estimands(None):
             parts += [
                 "What a planned comparison may name (the first is the default):",
-                table(("Estimand", "Meaning"), [(code(k), v) for k, v in estimands.items()]),
+                table(("Estimand", "Meaning"), [(inline_code(k), v) for k, v in estimands.items()]),
             ]
         parts += _settings(protocol.settings_form)
-    return page_of(
+    return build_page(
         "Protocols",
         "A protocol says what one section shows, asks and estimates. Each is one package or module in `studies/protocols/`, one in "
         "`analysis/protocols/`, and one template. "
@@ -49,41 +49,45 @@ def _settings(form: type | None) -> list[str]:
     if form is None:
         return ["It has no settings."]
     fields = form().fields
-    rows = [(code(name), _initial(field), _about(name, field)) for name, field in fields.items()]
+    rows = [
+        (inline_code(name), _default_text(field), _field_description(name, field)) for name, field in fields.items()
+    ]
     return ["Settings:", table(("Setting", "Default", "Meaning"), rows)]
 
 
-def _initial(field: Any) -> str:
+def _default_text(field: Any) -> str:
     value = field.initial
     if callable(value):
         return "generated"
     if value in (None, "", []):
         return "" if field.required else "none"
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    return code(text) if len(text) <= 40 and "\n" not in text else "a text to begin with"
+    return inline_code(text) if len(text) <= 40 and "\n" not in text else "a text to begin with"
 
 
-def _about(name: str, field: Any) -> str:
-    words = [sentence(field.label)] if field.label and field.label.replace(" ", "_") != name else []
+def _field_description(name: str, field: Any) -> str:
+    words = [as_sentence(field.label)] if field.label and field.label.replace(" ", "_") != name else []
     if choices := [(key, label) for key, label in getattr(field, "choices", ()) if key]:
-        words.append("; ".join(f"{code(key)}: {label}" for key, label in choices) + ".")
+        words.append("; ".join(f"{inline_code(key)}: {label}" for key, label in choices) + ".")
     if field.help_text:
-        words.append(sentence(field.help_text))
-    return " ".join(words) or sentence(name.replace("_", " "))
+        words.append(as_sentence(field.help_text))
+    return " ".join(words) or as_sentence(name.replace("_", " "))
 
 
 def channels_page() -> str:
     parts = []
     for channel in sorted(channels.REGISTRY.values(), key=lambda one: one.slug):
-        parts += [f"## {channel.slug}: {channel.label}", sentence(channel.help)]
+        parts += [f"## {channel.slug}: {channel.label}", as_sentence(channel.help)]
         parts.append(
             "It knows people: who comes twice is recognised."
             if channel.identifies_people
             else "It knows nobody: a person can only come back by the address of their own page, and the report says that identity is unverified."
         )
         parts += _settings(channel.settings_form)
-    outcomes = table(("Outcome", "Meaning"), [(code(key), sentence(words)) for key, words in channels.OUTCOMES.items()])
-    return page_of(
+    outcomes = table(
+        ("Outcome", "Meaning"), [(inline_code(key), as_sentence(words)) for key, words in channels.OUTCOMES.items()]
+    )
+    return build_page(
         "Channels",
         "A channel is a way by which annotators come to a study. A recruitment is one link of one channel, with its own settings. "
         "To use them, see [Send annotators from any panel](../how-to/send-annotators-from-a-panel.md); to add one, see "
@@ -97,16 +101,16 @@ def channels_page() -> str:
 def rules_page() -> str:
     parts = []
     for rule in sorted(rules.REGISTRY.values(), key=lambda one: one.slug):
-        parts += [f"## {rule.slug}", sentence(rule.label), cleandoc(rule.help)]
+        parts += [f"## {rule.slug}", as_sentence(rule.label), cleandoc(rule.help)]
         facts = [
-            ("Applied", "to every study" if rule.slug in ALWAYS else "where the design declares it"),
+            ("Applied", "to every study" if rule.slug in MANDATORY_RULES else "where the design declares it"),
             ("Looks at outcomes", "no" if rule.is_outcome_blind else "yes: left out of the recommended estimates"),
             ("Source", rule.source),
         ]
         parts.append(facts_list(facts))
         if rule.settings_form:
             parts += _settings(rule.settings_form)
-    return page_of(
+    return build_page(
         "Exclusion rules",
         "A rule says of every submitted assignment `pass`, `fail` or `unknown`. Unknown never excludes. A design declares its rules before the "
         "first answer, each as *primary* (applied to the headline) or *sensitivity* (shown beside it).",
@@ -130,9 +134,14 @@ def scales_page() -> str:
         "is_long": "Whether the box has several lines.",
         "is_best_first": "Whether points stand from best to worst.",
     }
-    rows = [(code(kind), sentence(words), code(column)) for kind, (words, column) in KINDS.items()]
-    parts = [(code(one.name), code(_plain(one.default)), meanings[one.name]) for one in dataclasses.fields(ScaleSpec)]
-    return page_of(
+    rows = [
+        (inline_code(kind), as_sentence(words), inline_code(column)) for kind, (words, column) in SCALE_KINDS.items()
+    ]
+    parts = [
+        (inline_code(one.name), inline_code(_plain(one.default)), meanings[one.name])
+        for one in dataclasses.fields(ScaleSpec)
+    ]
+    return build_page(
         "Scales",
         "A question is answered on a scale. In the admin a form writes it; in files and over REST it is a JSON object such as "
         '`{"kind": "likert", "maximum": 5, "low": "bad", "high": "good"}`.',

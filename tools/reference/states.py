@@ -3,26 +3,29 @@
 from annotators.models import Assignment
 from studies.models import Study
 
-from .markdown import code, page_of, sentence, table, words_of
+from .markdown import as_sentence, build_page, inline_code, load_descriptions, table
 
 
 def states_page() -> str:
-    words = words_of("states")
-    trust = [(code(key), sentence(label.partition(": ")[2])) for key, label in Assignment.Trust.choices]
+    words = load_descriptions("states")
+    trust = [(inline_code(key), as_sentence(label.partition(": ")[2])) for key, label in Assignment.Trust.choices]
     stages = [(stage["name"], stage["stored"], stage["meaning"]) for stage in words["stages"]]
-    return page_of(
+    return build_page(
         "States of a study and of an assignment",
         "How one state leads to the next is told in [The life of a study](../explanation/life-of-a-study.md).",
         "## A study",
-        table(("State", "What holds"), [(code(state), words["study"][state]) for state in Study.State.values]),
+        table(("State", "What holds"), [(inline_code(state), words["study"][state]) for state in Study.State.values]),
         "A draft or a closed study can be archived, which takes it out of the list and can be undone.",
         "## An assignment",
         "The stage of an assignment is not a column; it follows from its times.",
         table(("Stage", "How it is stored", "What it means"), stages),
         "## Why a place was released",
-        table(("Reason", "What happened"), [(code(key), words["releases"][key]) for key in Assignment.Released.values]),
+        table(
+            ("Reason", "What happened"),
+            [(inline_code(key), words["releases"][key]) for key in Assignment.Released.values],
+        ),
         "## Where answers come from",
-        table(("Origin", "Meaning"), [(code(key), words["origins"][key]) for key in Assignment.Origin.values]),
+        table(("Origin", "Meaning"), [(inline_code(key), words["origins"][key]) for key in Assignment.Origin.values]),
         "## How sure it is who answered",
         table(("Trust", "Meaning"), trust),
     )

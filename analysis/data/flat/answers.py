@@ -9,15 +9,15 @@ from django.db.models.functions import Cast
 from studies.stimuli.spreadsheet import FORMULA_STARTS
 
 from .cells import raw_rows
-from .columns import ANSWER, Column
-from .seats import Seat
-from .selection import Selection, assignment_name
+from .columns import ANSWER_COLUMNS, Column
+from .seats import AssignmentRow
+from .selection import Selection, assignment_pseudonym
 
 MAX_PROBLEMS = 100
 APOSTROPHE = "''''"  # of SQL
 # Texts of ours, never empty.
-OWN_WORDS = frozenset({"protocol", "purpose", "item_kind", "slot"})
-LARGEST = 10**10  # a stored value has ten digits before the point
+TRUSTED_TEXT_COLUMNS = frozenset({"protocol", "purpose", "item_kind", "slot"})
+MAX_STORED_VALUE = 10**10  # a stored value has ten digits before the point
 
 
 class _Value(Func):
@@ -29,7 +29,7 @@ class _Value(Func):
     def as_sqlite(self, compiler, connection, **context):
         template = (
             "CASE WHEN typeof(%(expressions)s) IN ('integer', 'real') AND abs(%(expressions)s) < "
-            f"{LARGEST} THEN %(expressions)s END"
+            f"{MAX_STORED_VALUE} THEN %(expressions)s END"
         )
         return self.as_sql(compiler, connection, template=template, **context)
 
@@ -87,21 +87,21 @@ def _expression(column: Column, *, guarded: bool, as_numbers: bool):
         yes, no = (Value(1), Value(0)) if as_numbers else (Value(True), Value(False))
         return Case(When(erased_at__isnull=False, then=yes), default=no)
     path = F(_ANSWER_PATHS.get(column.name, column.name))
-    if column.type != "text" or column.name in OWN_WORDS:
+    if column.type != "text" or column.name in TRUSTED_TEXT_COLUMNS:
         return path
     return (_GuardedText if guarded else _Text)(path, output_field=TextField())
 
 
-def answers(responses: QuerySet, *, guarded: bool, as_numbers: bool = True) -> QuerySet:
+def answer_cells(responses: QuerySet, *, guarded: bool, as_numbers: bool = True) -> QuerySet:
     """The part of the rows that the database makes: assignment, time, then the columns of ANSWER, in stable order."""
-    cells = {f"c_{c.name}": _expression(c, guarded=guarded, as_numbers=as_numbers) for c in ANSWER}
+    cells = {f"c_{c.name}": _expression(c, guarded=guarded, as_numbers=as_numbers) for c in ANSWER_COLUMNS}
     rows = responses.order_by("assignment_id", "pk").annotate(**cells)
     return rows.values_list("assignment_id", "received_at", *cells)
 
 
-def answers_of(selection: Selection, some: Sequence[Seat]) -> QuerySet:
+def chunk_responses(selection: Selection, chunk: Sequence[AssignmentRow]) -> QuerySet:
     """The answers of neighbouring assignments. By a range: databases read it along the index, not so a long list of keys."""
-    return selection.responses.filter(assignment_id__gte=some[0].pk, assignment_id__lte=some[-1].pk)
+    return selection.responses.filter(assignment_id__gte=chunk[0].pk, assignment_id__lte=chunk[-1].pk)
 
 
 def _unreadable() -> Q | Exists:
@@ -110,7 +110,7 @@ def _unreadable() -> Q | Exists:
     return Q(value__isnull=False, readable=None)
 
 
-def problems_in(selection: Selection) -> tuple[int, list[dict[str, str]]]:
+def find_damaged_cells(selection: Selection) -> tuple[int, list[dict[str, str]]]:
     """How many cells of the answers hold what no page could have stored, and the first of them."""
     damaged = selection.responses.annotate(readable=_Value(F("value"))).filter(_unreadable())
     n = damaged.aggregate(n=Count("pk"))["n"]
@@ -118,6 +118,11 @@ def problems_in(selection: Selection) -> tuple[int, list[dict[str, str]]]:
         return 0, []
     first = damaged.order_by("assignment_id", "pk").values_list("assignment__code", "slot")[:MAX_PROBLEMS]
     return n, [
-        {"assignment": assignment_name(code), "slot": slot, "column": "value", "message": "is no number; left empty"}
+        {
+            "assignment": assignment_pseudonym(code),
+            "slot": slot,
+            "column": "value",
+            "message": "is no number; left empty",
+        }
         for code, slot in raw_rows(first)
     ]

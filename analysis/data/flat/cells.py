@@ -8,10 +8,12 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.models import QuerySet
 
-from ..snapshot import forgiving  # the same reading of damaged texts, without a snapshot: a list is one query
+from ..snapshot import (
+    lenient_text_decoding,  # the same reading of damaged texts, without a snapshot: a list is one query
+)
 
 
-def compiled(queryset: QuerySet) -> tuple[str, Sequence[Any]]:
+def compile_sql(queryset: QuerySet) -> tuple[str, Sequence[Any]]:
     """The queryset as SQL of the connection now in use."""
     return queryset.query.get_compiler(connection=connections["default"]).as_sql()
 
@@ -19,16 +21,16 @@ def compiled(queryset: QuerySet) -> tuple[str, Sequence[Any]]:
 def raw_rows(queryset: QuerySet) -> list[tuple]:
     """What the database holds, past the converters of Django's fields."""
     try:
-        sql, params = compiled(queryset)
+        sql, params = compile_sql(queryset)
     except EmptyResultSet:  # what can match nothing is not sent to the database
         return []
     connection = connections["default"]
-    with forgiving(connection), connection.cursor() as cursor:
+    with lenient_text_decoding(connection), connection.cursor() as cursor:
         cursor.execute(sql, params)
         return cursor.fetchall()
 
 
-def moment(stored: Any) -> datetime | None:
+def parse_time(stored: Any) -> datetime | None:
     """A stored time, whatever the driver makes of it; None where it is none."""
     if isinstance(stored, str):
         try:
@@ -40,7 +42,7 @@ def moment(stored: Any) -> datetime | None:
     return stored if stored.tzinfo else stored.replace(tzinfo=UTC)
 
 
-def written(time: datetime | None) -> str | None:
+def format_time(time: datetime | None) -> str | None:
     """ISO 8601 in UTC, with as many digits as the database keeps."""
     if time is None:
         return None

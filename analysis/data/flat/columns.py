@@ -20,7 +20,7 @@ def _values(choices) -> tuple[str, ...]:
     return tuple(str(value) for value, _ in choices.choices)
 
 
-WHO = (
+IDENTITY_COLUMNS = (
     Column("assignment", "text", "An annotator with a batch: a name within this study that tells nothing."),
     Column(
         "annotator",
@@ -48,7 +48,7 @@ WHO = (
         "Reasons of the standing exclusions that people decided, by semicolons; rules are not in it.",
     ),
 )
-PAGE = (
+PAGE_COLUMNS = (
     Column("page", "text", "The page, as counted for this annotator; empty for imported answers."),
     Column("layout", "text", "How the page was laid out on the annotator's screen, as far as its script told."),
     Column("shown_at", "time", "When the page was first shown; empty where it is not known."),
@@ -63,7 +63,7 @@ PAGE = (
         "i2 the image of the prompt there.",
     ),
 )
-ANSWER = (
+ANSWER_COLUMNS = (
     Column("section", "integer", "The position of the section in the design."),
     Column("protocol", "text", "The protocol of the section."),
     Column("purpose", "text", "What the section is for.", levels=("live", "training", "screening")),
@@ -88,7 +88,7 @@ ANSWER = (
     Column("skip_reason", "text", "Why the annotator could not answer."),
     Column("is_erased", "boolean", "The answer was blanked at the annotator's wish."),
 )
-TIMES = (
+TIME_COLUMNS = (
     Column("claimed_at", "time", "When the batch was claimed."),
     Column("consented_at", "time", "When the annotator agreed to take part."),
     Column("started_at", "time", "When the annotator began."),
@@ -111,5 +111,5 @@ TIMES = (
         "nothing is named here alone.",
     ),
 )
-RESPONSES = WHO + PAGE + ANSWER
-ASSIGNMENTS = WHO + TIMES
+RESPONSE_COLUMNS = IDENTITY_COLUMNS + PAGE_COLUMNS + ANSWER_COLUMNS
+ASSIGNMENT_COLUMNS = IDENTITY_COLUMNS + TIME_COLUMNS

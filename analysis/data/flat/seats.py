@@ -12,27 +12,27 @@ from django.db.models.functions import Cast
 from annotators.models import Assignment, Exclusion, PageVisit
 from studies.models import Study
 
-from .cells import moment, raw_rows, written
-from .selection import Selection, assignment_name, pseudonym
+from .cells import format_time, parse_time, raw_rows
+from .selection import Selection, annotator_pseudonym, assignment_pseudonym
 
 ASSIGNMENTS_AT_ONCE = 1000
 
 
 @dataclass(slots=True)
-class Seat:
+class AssignmentRow:
     """An assignment of the selection: its cells, and its pages in the order in which they were recorded."""
 
     pk: int
     who: tuple
     times: tuple
-    recorded: list[datetime]
+    recorded_times: list[datetime]
     pages: list[tuple]
 
-    def page_at(self, received: datetime | None) -> tuple:
+    def page_cells_at(self, received: datetime | None) -> tuple:
         """The page on which an answer was given: the last one recorded when the answer was stored."""
-        place = bisect_right(self.recorded, received) if received else 0
+        place = bisect_right(self.recorded_times, received) if received else 0
         page, layout, shown, active, unseen = self.pages[place - 1] if place else (None,) * 5
-        return (page, layout, shown, written(received), active, unseen)
+        return (page, layout, shown, format_time(received), active, unseen)
 
 
 _SEAT = (
@@ -47,7 +47,7 @@ def _as_text(*names: str) -> list[Cast]:
     return [Cast(name, TextField()) for name in names]
 
 
-def seats_of(study: Study, assignments: QuerySet) -> list[Seat]:
+def read_assignment_rows(study: Study, assignments: QuerySet) -> list[AssignmentRow]:
     """The assignments with their pages and exclusions: three queries. They must be few (``ASSIGNMENTS_AT_ONCE``)."""
     rows = raw_rows(assignments.order_by("pk").values_list(*_SEAT, *_as_text(*_SEAT_TIMES)))
     ids = [row[0] for row in rows]
@@ -58,9 +58,9 @@ def seats_of(study: Study, assignments: QuerySet) -> list[Seat]:
             "assignment_id", "key", "layout", *_as_text("shown_at", "recorded_at"), "active_seconds", "unseen"
         )
     ):
-        if time := moment(at):
+        if time := parse_time(at):
             seconds = active if isinstance(active, int) else None
-            visits[pk].append((time, (key, layout or None, written(moment(shown)), seconds, unseen or None)))
+            visits[pk].append((time, (key, layout or None, format_time(parse_time(shown)), seconds, unseen or None)))
     reasons: dict[int, list[str]] = {pk: [] for pk in ids}
     standing = Exclusion.objects.filter(assignment__in=ids, reverses=None).filter(
         ~Exists(Exclusion.objects.filter(reverses=OuterRef("pk")))
@@ -70,12 +70,12 @@ def seats_of(study: Study, assignments: QuerySet) -> list[Seat]:
     return [_seat(study, row, sorted(visits[row[0]], key=lambda visit: visit[0]), reasons[row[0]]) for row in rows]
 
 
-def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Seat:
+def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> AssignmentRow:
     pk, code, annotator, ordinal, channel, batch, arm, condition, origin, trust, version, is_late, reason, *rest = row
-    claimed, consented, started, submitted, released, withdrawn = map(moment, rest)
+    claimed, consented, started, submitted, released, withdrawn = map(parse_time, rest)
     who = (
-        assignment_name(code),
-        None if withdrawn else pseudonym(study, _dashed(annotator)),
+        assignment_pseudonym(code),
+        None if withdrawn else annotator_pseudonym(study, _dashed(annotator)),
         ordinal,
         channel,
         batch,
@@ -93,15 +93,15 @@ def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Seat:
     seconds = round((submitted - started).total_seconds(), 3) if is_timed else None
     active = sum(visit[1][3] for visit in visits if isinstance(visit[1][3], int))
     times = (
-        *(written(time) for time in (claimed, consented, started, submitted, released)),
+        *(format_time(time) for time in (claimed, consented, started, submitted, released)),
         reason or None,
-        written(withdrawn),
+        format_time(withdrawn),
         seconds,
         active,
         len(visits),
         _unseen(visits),
     )
-    return Seat(pk, who, times, [visit[0] for visit in visits], [visit[1] for visit in visits])
+    return AssignmentRow(pk, who, times, [visit[0] for visit in visits], [visit[1] for visit in visits])
 
 
 def _unseen(visits: list) -> str | None:
@@ -119,7 +119,7 @@ def _dashed(code: Any) -> str:
     )
 
 
-def seats(selection: Selection) -> Iterator[list[Seat]]:
+def assignment_row_chunks(selection: Selection) -> Iterator[list[AssignmentRow]]:
     """All assignments of the selection, some hundreds at a time, in stable order."""
     last = 0
     while True:
@@ -127,5 +127,5 @@ def seats(selection: Selection) -> Iterator[list[Seat]]:
         ids = list(following.values_list("pk", flat=True)[:ASSIGNMENTS_AT_ONCE])
         if not ids:
             return
-        yield seats_of(selection.study, Assignment.objects.filter(pk__in=ids))
+        yield read_assignment_rows(selection.study, Assignment.objects.filter(pk__in=ids))
         last = ids[-1]

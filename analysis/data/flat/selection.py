@@ -6,10 +6,10 @@ from typing import Any
 from django.db.models import QuerySet
 
 from annotators.models import Assignment, Response
-from annotators.models.crypto import keyed
+from annotators.models.crypto import keyed_hash
 from studies.models import Study
 
-COUNTED = ("live", "imported")
+COUNTED_ORIGINS = ("live", "imported")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Selection:
     """Whose rows are read. Rows of people who withdrew are left out unless asked for."""
 
     study: Study
-    origins: tuple[str, ...] = COUNTED
+    origins: tuple[str, ...] = COUNTED_ORIGINS
     withdrawn: bool = False
 
     @property
@@ -31,11 +31,11 @@ class Selection:
         return rows if self.withdrawn else rows.filter(assignment__withdrawn_at=None)
 
 
-def pseudonym(study: Study, code: Any) -> str:
+def annotator_pseudonym(study: Study, code: Any) -> str:
     """An annotator's name within one study. The shorter one in reports is its beginning."""
-    return keyed("frame", str(study.code), str(code))[:16]
+    return keyed_hash("frame", str(study.code), str(code))[:16]
 
 
-def assignment_name(code: str) -> str:
+def assignment_pseudonym(code: str) -> str:
     """A name for an assignment: its code is what annotators come in with, and never leaves."""
-    return keyed("assignment", code)[:16]
+    return keyed_hash("assignment", code)[:16]

@@ -9,7 +9,7 @@ from django import forms
 from studies.models.rules import register
 from studies.protocols import REGISTRY as PROTOCOLS
 
-from .. import FAIL, PASS, UNKNOWN, Flags, Material
+from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
 
 if TYPE_CHECKING:
     from studies.models import Section
@@ -19,7 +19,7 @@ def _quoted(key: str) -> str:
     return '"{}"'.format(key.replace('"', '""')) if "," in key or key.startswith('"') else key
 
 
-class Keys(forms.CharField):
+class OptionKeysField(forms.CharField):
     """Keys of answer options, separated by commas; kept as a list. A key that has a comma in it is written in quotes."""
 
     def prepare_value(self, value):
@@ -47,7 +47,7 @@ class Keys(forms.CharField):
 
 class AnswerSettings(forms.Form):
     question = forms.SlugField(max_length=50, help_text="Its name in the data.")
-    options = Keys(label="answers", help_text="Keys of its answers, separated by commas.")
+    options = OptionKeysField(label="answers", help_text="Keys of its answers, separated by commas.")
 
 
 def answer_problems(sections: Iterable["Section"], question: str, options: list[str]) -> Iterator[str]:
@@ -77,9 +77,9 @@ def answer_problems(sections: Iterable["Section"], question: str, options: list[
         yield f"the question “{question}” has no answer with the {keys} {', '.join(f'“{key}”' for key in unknown)}. Its answers have the keys: {', '.join(there)}."
 
 
-def _answered(material: Material, question: str, options: list[str], fails_if_chosen: bool) -> Flags:
-    flags = Flags(dict.fromkeys(material.submitted, UNKNOWN))
-    rows = material.responses
+def _flags_by_answer(rule_input: RuleInput, question: str, options: list[str], fails_if_chosen: bool) -> Flags:
+    flags = Flags(dict.fromkeys(rule_input.submitted, UNKNOWN))
+    rows = rule_input.responses
     rows = rows[(rows["question"] == question) & ~rows["is_erased"]]
     chosen: dict[int, set[str]] = {}
     for assignment, choice, value in zip(rows["assignment"], rows["choice"], rows["value"], strict=True):
@@ -101,9 +101,9 @@ def _answered(material: Material, question: str, options: list[str], fails_if_ch
     problems=answer_problems,
     source="Ethayarajh and Jurafsky 2022, appendix A.2",
 )
-def not_native(material: Material, question: str, options: list[str]) -> Flags:
+def not_native(rule_input: RuleInput, question: str, options: list[str]) -> Flags:
     """Finds whose answer to the named question is none of the options given. Who was not asked is unknown."""
-    return _answered(material, question, options, fails_if_chosen=False)
+    return _flags_by_answer(rule_input, question, options, fails_if_chosen=False)
 
 
 @register(
@@ -112,6 +112,6 @@ def not_native(material: Material, question: str, options: list[str]) -> Flags:
     settings_form=AnswerSettings,
     problems=answer_problems,
 )
-def answered(material: Material, question: str, options: list[str]) -> Flags:
+def answered(rule_input: RuleInput, question: str, options: list[str]) -> Flags:
     """Finds who gave one of the options to the named question (of a survey, say). Who was not asked is unknown."""
-    return _answered(material, question, options, fails_if_chosen=True)
+    return _flags_by_answer(rule_input, question, options, fails_if_chosen=True)

@@ -4,7 +4,7 @@ from django import forms
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, UNKNOWN, Flags, Material
+from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
 
 
 class TauSettings(forms.Form):
@@ -38,15 +38,15 @@ class TauSettings(forms.Form):
     is_outcome_blind=False,
     source="Ethayarajh and Jurafsky 2022, section 5.2",
 )
-def incoherent(material: Material, tau: float = 1.1, symmetric: bool = False) -> Flags:
+def incoherent(rule_input: RuleInput, tau: float = 1.1, symmetric: bool = False) -> Flags:
     """Finds who gave P[x > y] and P[y > x] that add up to more than tau, for any pair; one pair is enough.
 
     It selects on the answers themselves: one-order estimates after it are biased downwards, so the recommended estimates are
     made without it and show what it would do.
     """
     limit = round(100 * float(tau))
-    flags = Flags(dict.fromkeys(material.submitted, UNKNOWN))
-    rows = material.responses
+    flags = Flags(dict.fromkeys(rule_input.submitted, UNKNOWN))
+    rows = rule_input.responses
     rows = rows[rows["x"].notna() & rows["value"].notna() & (rows["purpose"] == "live")]
     answers: dict[tuple, int] = {}
     columns = ("assignment", "section", "criterion", "x", "y", "value")

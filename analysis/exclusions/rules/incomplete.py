@@ -6,7 +6,7 @@ from django import forms
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, UNKNOWN, Flags, Material
+from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -19,14 +19,14 @@ class IncompleteSettings(forms.Form):
 
 
 @register("incomplete", "incomplete: too few of the questions answered", settings_form=IncompleteSettings)
-def incomplete(material: Material, share: float = 1.0) -> Flags:
+def incomplete(rule_input: RuleInput, share: float = 1.0) -> Flags:
     """Finds who answered less than the given share of what others of their arm were asked in live sections.
 
     Skipped, erased and unreadable answers count as not given; voluntary words are not counted, and error marks in one text are one
     answer. Who was asked about fewer items (one was retired, or a third label was wanted) is compared with others of whom that is so.
     """
     flags = Flags()
-    rows = material.responses
+    rows = rule_input.responses
     rows = rows[rows["purpose"] == "live"]
     is_words = (rows["text"] != "") & rows["value"].isna() & (rows["choice"] == "") & rows["chosen_system"].isna()
     voluntary = set(rows.loc[is_words, "question"])
@@ -34,15 +34,15 @@ def incomplete(material: Material, share: float = 1.0) -> Flags:
     given = rows[
         (rows["value"].notna() | (rows["choice"] != "") | rows["chosen_system"].notna()) & (rows["skip_reason"] == "")
     ]
-    fewer = material.asked()
-    counts = _places(given)
-    submitted = material.assignments[material.assignments["is_submitted"]]
+    fewer = rule_input.asked()
+    counts = _question_counts(given)
+    submitted = rule_input.assignments[rule_input.assignments["is_submitted"]]
     like = {
         assignment: (arm, fewer.get(assignment))
-        for assignment, arm in zip(material.assignments["assignment"], material.assignments["arm"], strict=True)
+        for assignment, arm in zip(rule_input.assignments["assignment"], rule_input.assignments["arm"], strict=True)
     }
     asked: dict[Any, int] = {}
-    for assignment, n in _places(rows).items():
+    for assignment, n in _question_counts(rows).items():
         if assignment in like:
             asked[like[assignment]] = max(n, asked.get(like[assignment], 0))
     for assignment in submitted["assignment"]:
@@ -56,7 +56,7 @@ def incomplete(material: Material, share: float = 1.0) -> Flags:
     return flags
 
 
-def _places(rows: "DataFrame") -> dict[int, int]:
+def _question_counts(rows: "DataFrame") -> dict[int, int]:
     """What each assignment was asked about: a question about an item, or about one of its outputs, counts once."""
     keys = ["assignment", "section", "question", "item", "system", "sample"]
     return rows[keys].drop_duplicates().groupby("assignment").size().to_dict()

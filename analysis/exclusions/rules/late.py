@@ -2,13 +2,13 @@
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, Flags, Material
+from .. import FAIL, PASS, Flags, RuleInput
 
 
 @register("late", "late: submitted after the place had been given to somebody else, or after the study was closed")
-def late(material: Material) -> Flags:
+def late(rule_input: RuleInput) -> Flags:
     """Finds assignments that were submitted after they had been released. Applied to every study."""
-    rows = material.assignments
+    rows = rule_input.assignments
     rows = rows[rows["is_submitted"]]
     flags = Flags()
     for assignment, is_late, reason in zip(rows["assignment"], rows["is_late"], rows["released_reason"], strict=True):

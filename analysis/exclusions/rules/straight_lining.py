@@ -4,7 +4,7 @@ from itertools import groupby
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, UNKNOWN, Flags, Material
+from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
 
 MIN_CONSTANT = 8
 MIN_RUN, RUN_SHARE = 10, 0.8
@@ -13,13 +13,13 @@ MIN_RUN, RUN_SHARE = 10, 0.8
 @register(
     "straight_lining", "straight lining: the same answer throughout where that cannot be meant", is_outcome_blind=False
 )
-def straight_lining(material: Material) -> Flags:
+def straight_lining(rule_input: RuleInput) -> Flags:
     """Finds one answer given over and over where it contradicts itself: both directions of a pair, and not 50 %.
 
     A long run of equal ratings is listed as unknown, with its length: it may be what the person thinks, and excludes nobody.
     """
-    flags = Flags(dict.fromkeys(material.submitted, PASS))
-    rows = material.responses
+    flags = Flags(dict.fromkeys(rule_input.submitted, PASS))
+    rows = rule_input.responses
     rows = rows[rows["value"].notna() & (rows["purpose"] == "live") & (rows["choice"] == "")]
     rows = rows.sort_values(["assignment", "received_at", "section", "position", "id"], kind="stable")
     for assignment, mine in rows.groupby("assignment", sort=False):

@@ -6,7 +6,7 @@ from django import forms
 
 from studies.models.rules import register
 
-from .. import FAIL, PASS, UNKNOWN, Flags, Material
+from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
 
 
 class TooFastSettings(forms.Form):
@@ -32,14 +32,14 @@ class TooFastSettings(forms.Form):
     settings_form=TooFastSettings,
     source="Clark et al. 2021, section 3",
 )
-def too_fast(material: Material, words_per_minute: int = 700, z: float | None = -3) -> Flags:
+def too_fast(rule_input: RuleInput, words_per_minute: int = 700, z: float | None = -3) -> Flags:
     """Finds who submitted sooner than the words of their batch can be read, or far sooner than the others of their arm.
 
     Time is from start to submission by the server's clock. What the page's script counts is no evidence.
     """
     flags = Flags()
-    rows = material.assignments[material.assignments["is_submitted"]]
-    words = material.words()
+    rows = rule_input.assignments[rule_input.assignments["is_submitted"]]
+    words = rule_input.words()
     logs: dict[str, list[float]] = {}
     for arm, seconds in zip(rows["arm"], rows["seconds"], strict=True):
         if seconds == seconds and seconds > 0:

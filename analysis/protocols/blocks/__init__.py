@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .cells import contrast_of, sides_of
+from .cells import comparison_words, contrast_of
 from .figures import Figure
 from .tables import Table
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
+class ConclusionPhrases:
     """What may be said of one comparison, and how its number is named and printed.
 
     ``more`` and ``less`` claim that the estimate lies above or below its null, ``open`` that this is not known: sentences with a full
@@ -28,8 +28,8 @@ class Wording:
     ``ending``: what follows after the numbers.
     """
 
-    more: str
-    less: str
+    above_claim: str
+    below_claim: str
     same: str
     open: str
     before: str
@@ -39,7 +39,7 @@ class Wording:
     subject: str = ""
     expected: tuple[str, str, str] | None = None
     interval: str = "confidence interval"
-    ending: str = ""
+    closing_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class Conclusion:
     """
 
     estimate: "Estimate"
-    wording: Wording
+    wording: ConclusionPhrases
     null: float
     name: str = ""
-    yields_to: str = ""
+    superseded_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class Block:
 
     def as_dict(self) -> dict[str, Any]:
         """The block as plain JSON."""
-        from analysis.stats.results import plain
+        from analysis.stats.results import json_safe
 
-        return plain(
+        return json_safe(
             {
                 "name": self.name,
                 "title": self.title,
@@ -101,18 +101,18 @@ class Overview:
     summary: Sequence[str] = ()
 
 
-def estimates_of(blocks: Iterable[Block], name: str, mode: str = "recommended") -> list["Estimate"]:
+def select_estimates(blocks: Iterable[Block], name: str, mode: str = "recommended") -> list["Estimate"]:
     """All estimates of the blocks of that name and mode."""
     return [one for block in blocks if block.name == name and block.mode == mode for one in block.estimates]
 
 
-def concluded(
+def build_conclusions(
     estimates: Iterable["Estimate"],
-    wording: Callable[["Estimate"], Wording],
+    make_phrases: Callable[["Estimate"], ConclusionPhrases],
     null: float | Callable[["Estimate"], float],
     *,
-    is_named_by_estimand: bool = True,
-    yields_to: str = "",
+    include_estimand_in_name: bool = True,
+    superseded_by: str = "",
 ) -> tuple[Conclusion, ...]:
     """A sentence for each planned comparison among the estimates.
 
@@ -122,12 +122,12 @@ def concluded(
     for one in estimates:
         contrast = contrast_of(one)
         if contrast.get("is_planned"):
-            name = f"{contrast['key']}, {one.settings['key']}" if is_named_by_estimand else contrast["key"]
-            found.append(Conclusion(one, wording(one), null(one) if callable(null) else null, name, yields_to))
+            name = f"{contrast['key']}, {one.settings['key']}" if include_estimand_in_name else contrast["key"]
+            found.append(Conclusion(one, make_phrases(one), null(one) if callable(null) else null, name, superseded_by))
     return tuple(found)
 
 
-def with_every_conclusion(blocks: Sequence[Block]) -> list[Block]:
+def add_missing_conclusions(blocks: Sequence[Block]) -> list[Block]:
     """The blocks of one protocol, with a plain sentence for each planned comparison that was estimated and has none."""
     known = {contrast_of(one.estimate)["key"] for block in blocks for one in block.conclusions}
     made = []
@@ -137,21 +137,21 @@ def with_every_conclusion(blocks: Sequence[Block]) -> list[Block]:
             contrast = contrast_of(one)
             if contrast.get("is_planned") and contrast["key"] not in known:
                 known.add(contrast["key"])
-                more.append(_plain_conclusion(one))
+                more.append(_default_conclusion(one))
         made.append(replace(block, conclusions=(*block.conclusions, *more)) if more else block)
     return made
 
 
-def _plain_conclusion(one: "Estimate") -> Conclusion:
-    x, y, about = sides_of(one)
-    null = one.test.null if one.test and one.test.null is not None else 0.0
-    wording = Wording(
-        more=f"{x} and {y} differ{about}: {one.estimand} is above {null:g}.",
-        less=f"{x} and {y} differ{about}: {one.estimand} is below {null:g}.",
+def _default_conclusion(estimate: "Estimate") -> Conclusion:
+    x, y, about = comparison_words(estimate)
+    null = estimate.test.null if estimate.test and estimate.test.null is not None else 0.0
+    wording = ConclusionPhrases(
+        above_claim=f"{x} and {y} differ{about}: {estimate.estimand} is above {null:g}.",
+        below_claim=f"{x} and {y} differ{about}: {estimate.estimand} is below {null:g}.",
         same=f"{x} and {y} are equivalent{about}",
         open=f"It remains open whether {x} and {y} differ{about}.",
         subject=f"{x} and {y}{about}",
-        before=f"{one.estimand[:1].upper()}{one.estimand[1:]} is",
-        symbol=one.estimand,
+        before=f"{estimate.estimand[:1].upper()}{estimate.estimand[1:]} is",
+        symbol=estimate.estimand,
     )
-    return Conclusion(one, wording, null, contrast_of(one)["key"])
+    return Conclusion(estimate, wording, null, contrast_of(estimate)["key"])

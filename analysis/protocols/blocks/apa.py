@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING
 
-from .cells import ends
+from .cells import interval_bounds
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate, HypothesisTest
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 UNDEFINED = "–"
 MINUS = "−"
 # How p-values were adjusted: what such a value is called, and the method in words.
-ADJUSTED = {
+ADJUSTMENT_NAMES = {
     "holm": ("Holm-adjusted p", "Holm's method"),
     "bonferroni": ("Bonferroni-adjusted p", "Bonferroni's method"),
     "benjamini_hochberg": ("FDR-adjusted p", "Benjamini and Hochberg's method"),
@@ -25,8 +25,8 @@ ADJUSTED = {
     "max_t": ("max-t-adjusted p", "the largest of all t values"),
 }
 # Whoever sees both takes them to say the same, and they need not.
-BESIDE_INTERVALS = "Intervals are not adjusted for the number of comparisons, adjusted p is: the two may disagree."
-NAMES = {
+ADJUSTED_P_NOTE = "Intervals are not adjusted for the number of comparisons, adjusted p is: the two may disagree."
+STATISTIC_LETTERS = {
     "one_sample_t": "t",
     "paired_t": "t",
     "clustered_t": "t",
@@ -73,30 +73,32 @@ def percent(value: float | None, digits: int = 0) -> str:
     return UNDEFINED if value is None else f"{number(100 * value, digits)} %"
 
 
-def number_of_digits(values: Sequence[float | None], digits: int, most: int = 6) -> int:
+def digits_to_distinguish(values: Sequence[float | None], digits: int, max_digits: int = 6) -> int:
     """So many decimals, or as many more as are needed for different values to be printed differently.
 
-    >>> number_of_digits([55.1, 55.4], 0), number_of_digits([55.1, 60.4], 0), number_of_digits([1.5, 1.5], 2)
+    >>> digits_to_distinguish([55.1, 55.4], 0), digits_to_distinguish([55.1, 60.4], 0), digits_to_distinguish([1.5, 1.5], 2)
     (1, 0, 2)
     """
     different = {value for value in values if value is not None}
-    while digits < most and len({number(value, digits) for value in different}) < len(different):
+    while digits < max_digits and len({number(value, digits) for value in different}) < len(different):
         digits += 1
     return digits
 
 
-def in_words(estimate: float | None, between: Sequence[float] | None, kind: str = "percent") -> tuple[str, str, str]:
+def estimate_with_bounds(
+    estimate: float | None, bounds: Sequence[float] | None, kind: str = "percent"
+) -> tuple[str, str, str]:
     """An estimate and the ends of its interval as a sentence prints them: all with as many decimals as are needed to tell them apart.
 
-    >>> in_words(0.552, [0.551, 0.554]), in_words(0.62, [0.5, 0.7]), in_words(1.2, None, "number")
+    >>> estimate_with_bounds(0.552, [0.551, 0.554]), estimate_with_bounds(0.62, [0.5, 0.7]), estimate_with_bounds(1.2, None, "number")
     (('55.2 %', '55.1 %', '55.4 %'), ('62 %', '50 %', '70 %'), ('1.20', '–', '–'))
     """
-    values = [estimate, *(between or (None, None))]
+    values = [estimate, *(bounds or (None, None))]
     if kind == "percent":
-        digits = number_of_digits([None if value is None else 100 * value for value in values], 0)
+        digits = digits_to_distinguish([None if value is None else 100 * value for value in values], 0)
         printed = [percent(value, digits) for value in values]
     else:
-        digits = number_of_digits(values, 2)
+        digits = digits_to_distinguish(values, 2)
         printed = [number(value, digits) for value in values]
     return printed[0], printed[1], printed[2]
 
@@ -123,23 +125,23 @@ def equation(name: str, printed: str) -> str:
     return f"{name} {printed}" if printed[:1] in "<>" else f"{name} = {printed}"
 
 
-def interval(between: Sequence[float] | None, kind: str = "proportion", digits: int = 2) -> str:
+def interval(bounds: Sequence[float] | None, kind: str = "proportion", digits: int = 2) -> str:
     """[low, high] in brackets, with more decimals where the two ends would be printed alike.
 
     >>> interval([0.57, 0.69]), interval([-1, 0.5], "number"), interval(None), interval([0.551, 0.554])
     ('[.57, .69]', '[−1.00, 0.50]', '–', '[.551, .554]')
     """
-    if between is None:
+    if bounds is None:
         return UNDEFINED
     one = proportion if kind == "proportion" else number
-    digits = number_of_digits(between, digits)
-    return f"[{one(between[0], digits)}, {one(between[1], digits)}]"
+    digits = digits_to_distinguish(bounds, digits)
+    return f"[{one(bounds[0], digits)}, {one(bounds[1], digits)}]"
 
 
-def degrees(value: float | None) -> str:
+def degrees_of_freedom(value: float | None) -> str:
     """Degrees of freedom: whole where they are, else one decimal.
 
-    >>> degrees(89.0), degrees(27.62)
+    >>> degrees_of_freedom(89.0), degrees_of_freedom(27.62)
     ('89', '27.6')
     """
     if value is None:
@@ -147,50 +149,50 @@ def degrees(value: float | None) -> str:
     return f"{value:.0f}" if abs(value - round(value)) < 1e-9 else f"{value:.1f}"
 
 
-def level_of(estimate: "Estimate") -> str:
+def confidence_level(estimate: "Estimate") -> str:
     """The level at which an estimate's interval holds, as a reader sees it; '' where it has none."""
-    return f"{100 * estimate.interval.level:g} %" if estimate.interval and ends(estimate) else ""
+    return f"{100 * estimate.interval.level:g} %" if estimate.interval and interval_bounds(estimate) else ""
 
 
 def statistic(test: "HypothesisTest") -> str:
     """t(89) = 6.30, or nothing where the statistic has no letter."""
-    letter = NAMES.get(test.name)
+    letter = STATISTIC_LETTERS.get(test.name)
     if letter is None or test.statistic is None:
         return ""
-    df = degrees(test.df)
+    df = degrees_of_freedom(test.df)
     return f"{letter}({df}) = {number(test.statistic)}" if df else f"{letter} = {number(test.statistic)}"
 
 
-def tested(test: "HypothesisTest | None") -> str:
+def test_pvalue(test: "HypothesisTest | None") -> str:
     """The p-value of a test, adjusted where it was, and named so."""
     if test is None:
         return ""
     if test.pvalue_adjusted is not None and test.adjust is not None and test.adjust != "none":
-        return equation(ADJUSTED[test.adjust][0], pvalue(test.pvalue_adjusted))
+        return equation(ADJUSTMENT_NAMES[test.adjust][0], pvalue(test.pvalue_adjusted))
     return equation("p", pvalue(test.pvalue))
 
 
-def units(n: int, unit: str) -> str:
+def sample_size(n: int, unit: str) -> str:
     """n with the unit that it counts.
 
-    >>> units(1, "annotator"), units(29, "annotator"), units(2, "batch")
+    >>> sample_size(1, "annotator"), sample_size(29, "annotator"), sample_size(2, "batch")
     ('n = 1 annotator', 'n = 29 annotators', 'n = 2 batches')
     """
     plural = unit if n == 1 else unit + ("es" if unit.endswith(("ch", "s", "x")) else "s")
     return f"n = {n} {plural}"
 
 
-def result(estimate: "Estimate", symbol: str, kind: str = "proportion") -> str:
+def result_line(estimate: "Estimate", symbol: str, kind: str = "proportion") -> str:
     """An estimate in one line: "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"."""
     one = proportion if kind == "proportion" else number
-    between = ends(estimate)
-    digits = number_of_digits([estimate.estimate, *(between or ())], 2)
+    between = interval_bounds(estimate)
+    digits = digits_to_distinguish([estimate.estimate, *(between or ())], 2)
     parts = [equation(symbol, one(estimate.estimate, digits))]
     if estimate.interval and between:
         parts.append(f"{100 * estimate.interval.level:g}% CI {interval(between, kind, digits)}")
     if estimate.test:
-        parts += [part for part in (statistic(estimate.test), tested(estimate.test)) if part]
+        parts += [part for part in (statistic(estimate.test), test_pvalue(estimate.test)) if part]
     if estimate.effect:
         parts.append(equation("d", number(estimate.effect.value)))
-    parts.append(units(estimate.n, estimate.unit))
+    parts.append(sample_size(estimate.n, estimate.unit))
     return ", ".join(parts)

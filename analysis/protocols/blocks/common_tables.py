@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .cells import ends, pvalue
-from .tables import Table, table
+from .cells import interval_bounds, reported_pvalue
+from .tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 
-def ranking(
+def ranking_tables(
     strengths: Iterable["Estimate"],
-    verdict: Mapping[str, Any],
-    where: str,
+    fit: Mapping[str, Any],
+    title: str,
     note: str,
     framing: "Estimate | None" = None,
 ) -> list[Table]:
@@ -24,22 +24,22 @@ def ranking(
     named = [one for one in strengths if one.detail.get("system")]
     named.sort(key=lambda one: (one.estimate is None, -(one.estimate or 0.0), one.detail["system"]))
     rows = [
-        {"rank": None if one.estimate is None else n, "system": one.detail["system"], **_strength(one)}
+        {"rank": None if one.estimate is None else n, "system": one.detail["system"], **_strength_cells(one)}
         for n, one in enumerate(named, 1)
     ]
     if framing is not None:
-        rows.append({"system": "(bonus of being named first)", **_strength(framing)})
+        rows.append({"system": "(bonus of being named first)", **_strength_cells(framing)})
     made = [
-        table(
+        build_table(
             "ranking",
-            f"Ranking of the systems ({where})",
+            f"Ranking of the systems ({title})",
             "rank|Rank|integer; system|System|text; strength|Strength, log-odds|number; interval|95% CI|wide_interval; p|p|p; n|n annotators|integer; reason|Note|text",
             rows,
             "sure",
-            f"{note} p tests against the reference and is not adjusted. {verdict['reason']}".strip(),
+            f"{note} p tests against the reference and is not adjusted. {fit['reason']}".strip(),
         )
     ]
-    systems, observed, fitted = verdict["systems"], verdict["observed"], verdict["probabilities"]
+    systems, observed, fitted = fit["systems"], fit["observed"], fit["probabilities"]
     pairs = [
         {
             "x": x,
@@ -53,9 +53,9 @@ def ranking(
         if i < j and observed[i][j] is not None
     ]
     made.append(
-        table(
+        build_table(
             "ranking_fit",
-            f"Stated and fitted chances ({where})",
+            f"Stated and fitted chances ({title})",
             "x|System x|text; y|System y|text; observed|Stated P[x > y]|fine_probability; fitted|Fitted|fine_probability; residual|Stated less fitted|fine_probability",
             pairs,
             "more",
@@ -64,13 +64,19 @@ def ranking(
     return made
 
 
-def _strength(one: "Estimate") -> dict[str, Any]:
-    return {"strength": one.estimate, "interval": ends(one), "p": pvalue(one), "n": one.n, "reason": one.reason}
+def _strength_cells(estimate: "Estimate") -> dict[str, Any]:
+    return {
+        "strength": estimate.estimate,
+        "interval": interval_bounds(estimate),
+        "p": reported_pvalue(estimate),
+        "n": estimate.n,
+        "reason": estimate.reason,
+    }
 
 
-def reliability(rows: Sequence[Mapping[str, Any]]) -> Table:
+def reliability_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Split-half reliability, agreement, and how much of the spread lies between batches; see ``reliability_row``."""
-    return table(
+    return build_table(
         "reliability",
         "Reliability and agreement",
         "where|Where|text; what|Measure|text; estimate|Estimate|number; interval|95% CI|wide_interval; n|n|integer; unit|Unit|text; reason|Undefined because|text",
@@ -81,13 +87,13 @@ def reliability(rows: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def reliability_row(one: "Estimate", where: str) -> dict[str, Any]:
+def reliability_row(estimate: "Estimate", title: str) -> dict[str, Any]:
     return {
-        "where": where,
-        "what": one.estimand,
-        "estimate": one.estimate,
-        "interval": ends(one),
-        "n": one.n,
-        "unit": one.unit,
-        "reason": one.reason,
+        "where": title,
+        "what": estimate.estimand,
+        "estimate": estimate.estimate,
+        "interval": interval_bounds(estimate),
+        "n": estimate.n,
+        "unit": estimate.unit,
+        "reason": estimate.reason,
     }

@@ -41,24 +41,26 @@ class Comparison:
             "margin": self.margin, "level": self.level, "is_planned": self.is_planned,
         }  # fmt: skip
 
-    def named(self, estimate: "Estimate", key: str, **settings: Any) -> "Estimate":
+    def named(self, estimate: "Estimate", estimand: str, **settings: Any) -> "Estimate":
         """The estimate with the comparison and the estimand (``key``) that it is about among its settings."""
-        return replace(estimate, settings={**estimate.settings, "contrast": self.as_dict(), "key": key, **settings})
+        return replace(
+            estimate, settings={**estimate.settings, "contrast": self.as_dict(), "key": estimand, **settings}
+        )
 
-    def equivalence(self, estimate: "Estimate", *, null: float, **more: Any) -> "tuple[Estimate, ...]":
+    def equivalence_tests(self, estimate: "Estimate", *, null: float, **options: Any) -> "tuple[Estimate, ...]":
         """The TOST that stands beside its estimate: one where a margin is declared and the estimate has a standard error.
 
-        ``more``: see ``analysis.stats.equivalence.equivalence_of``.
+        ``more``: see ``analysis.stats.equivalence.equivalence_of_estimate``.
         """
-        from analysis.stats.equivalence import equivalence_of
+        from analysis.stats.equivalence import equivalence_of_estimate
 
         if not self.margin:
             return ()
-        found = equivalence_of(estimate, null=null, margin=self.margin, significance=self.level, **more)
+        found = equivalence_of_estimate(estimate, null=null, margin=self.margin, significance=self.level, **options)
         return () if found is None else (found,)
 
 
-def comparison(contrast: Any, section: Any, criterion: str, question: str = "") -> Comparison:
+def comparison_from_contrast(contrast: Any, section: Any, criterion: str, question: str = "") -> Comparison:
     """A contrast, met in a section. Its family is the declared one, or all of its role; an effect is tested once in it."""
     return Comparison(
         section=section.position,
@@ -75,7 +77,7 @@ def comparison(contrast: Any, section: Any, criterion: str, question: str = "") 
     )
 
 
-def not_side_by_side(wide: "DataFrame", compared: Comparison) -> dict[str, Any] | None:
+def unpaired_samples(wide: "DataFrame", comparison: Comparison) -> dict[str, Any] | None:
     """The judgements of both systems as two samples, for ``analysis.stats.unpaired``; None where annotators judged them side by side.
 
     ``wide``: a row for each annotator and prompt, which are its index, and a column for each system. Side by side means that one
@@ -84,7 +86,7 @@ def not_side_by_side(wide: "DataFrame", compared: Comparison) -> dict[str, Any] 
     """
     from analysis.stats.clusters import TOO_FEW_CLUSTERS
 
-    table = wide.reindex(columns=[compared.x, compared.y])
+    table = wide.reindex(columns=[comparison.x, comparison.y])
     who, is_judged = table.index.get_level_values("annotator"), table.notna()
     beside, anybody = set(who[is_judged.all(axis=1)]), set(who[is_judged.any(axis=1)])
     fewest = min(len(set(who[is_judged[system]])) for system in table.columns)
@@ -92,7 +94,7 @@ def not_side_by_side(wide: "DataFrame", compared: Comparison) -> dict[str, Any] 
         return None
     if not anybody:
         return None
-    samples: dict[str, Any] = {"systems": (compared.x, compared.y)}
+    samples: dict[str, Any] = {"systems": (comparison.x, comparison.y)}
     for name, system in zip("xy", table.columns, strict=True):
         given = table[system].dropna()
         samples[name] = given.to_numpy(float)
@@ -101,7 +103,7 @@ def not_side_by_side(wide: "DataFrame", compared: Comparison) -> dict[str, Any] 
     return samples
 
 
-def families(comparisons: Sequence[Comparison], protocol: str) -> Mapping[str, list[Comparison]]:
+def group_by_family(comparisons: Sequence[Comparison], protocol: str) -> Mapping[str, list[Comparison]]:
     """The families of a protocol's tests: name to all that were planned, in the order given."""
     found: dict[str, list[Comparison]] = {}
     for one in comparisons:
@@ -109,19 +111,25 @@ def families(comparisons: Sequence[Comparison], protocol: str) -> Mapping[str, l
     return found
 
 
-def judged(found: Sequence[tuple[Comparison, "Estimate"]], name: str, star_scheme: str) -> tuple["Estimate", ...]:
+def adjust_within_families(
+    compared_estimates: Sequence[tuple[Comparison, "Estimate"]], family_prefix: str, star_scheme: str
+) -> tuple["Estimate", ...]:
     """The estimates with p-values adjusted over each declared family, and what they allow one to say.
 
     The adjustment is the family's, the level each comparison's own.
     """
     from analysis.stats import equivalence, multiplicity
 
-    estimates = {compared.key: estimate for compared, estimate in found}
+    estimates = {compared.key: estimate for compared, estimate in compared_estimates}
     results = {}
-    for family_name, members in families([compared for compared, _ in found], name).items():
+    for family_name, members in group_by_family(
+        [compared for compared, _ in compared_estimates], family_prefix
+    ).items():
         family = multiplicity.Family(family_name, tuple(member.key for member in members))
         mine = {key: estimates[key] for key in family.planned}
         for member in members:
-            verdicts = equivalence.judged(mine, family, significance=member.level, star_scheme=star_scheme)
+            verdicts = equivalence.adjust_with_verdicts(
+                mine, family, significance=member.level, star_scheme=star_scheme
+            )
             results[member.key] = verdicts[member.key]
-    return tuple(results[compared.key] for compared, _ in found)
+    return tuple(results[compared.key] for compared, _ in compared_estimates)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from .cells import ends
+from .cells import interval_bounds
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 # Figures that stand open in front of a report, by name; where there are several, the first of these.
 FOREST, RATINGS = "forest", "ratings"
-IN_FRONT = (FOREST, RATINGS)
+LEAD_FIGURES = (FOREST, RATINGS)
 
 
 class Figure(TypedDict):
@@ -25,7 +25,7 @@ class Figure(TypedDict):
     rows: list[Mapping[str, Any]]
 
 
-def figure(
+def build_figure(
     name: str,
     title: str,
     rows: Iterable[Mapping[str, Any]],
@@ -49,9 +49,9 @@ def figure(
     }
 
 
-def point(estimate: "Estimate", label: str, series: str) -> dict[str, Any]:
+def figure_row(estimate: "Estimate", label: str, series: str) -> dict[str, Any]:
     """A row of a figure of intervals."""
-    low, high = ends(estimate) or (None, None)
+    low, high = interval_bounds(estimate) or (None, None)
     return {
         "label": label,
         "series": series,
@@ -63,7 +63,7 @@ def point(estimate: "Estimate", label: str, series: str) -> dict[str, Any]:
     }
 
 
-def in_front(figures: Collection[Figure]) -> Figure | None:
+def lead_figure(figures: Collection[Figure]) -> Figure | None:
     """The figure of a report that stands open in front of its tables."""
     by_name = {one["name"]: one for one in figures}
-    return next((by_name[name] for name in IN_FRONT if name in by_name), None)
+    return next((by_name[name] for name in LEAD_FIGURES if name in by_name), None)

@@ -9,7 +9,7 @@ from .comparisons import Comparison
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class PlantedReferences:
     """The systems that are planted ends of the scale, by name."""
 
     maximal: frozenset[str] = frozenset()
@@ -28,17 +28,19 @@ class Ends:
         return "maximal" if system in self.maximal else "minimal" if system in self.minimal else ""
 
 
-def ends_of(study: Any) -> Ends:
+def planted_references_of(study: Any) -> PlantedReferences:
     kinds = study.systems.model.Reference
     named: dict[str, set[str]] = {}
     for name, reference in study.systems.exclude(reference="").values_list("name", "reference"):
         named.setdefault(reference, set()).add(name)
-    return Ends(frozenset(named.get(kinds.MAXIMAL, ())), frozenset(named.get(kinds.MINIMAL, ())))
+    return PlantedReferences(frozenset(named.get(kinds.MAXIMAL, ())), frozenset(named.get(kinds.MINIMAL, ())))
 
 
-def unplanned_pairs(systems: Iterable[str], planned: Iterable[Comparison], ends: Ends) -> Iterator[tuple[str, str]]:
+def unplanned_pairs(
+    systems: Iterable[str], planned: Iterable[Comparison], references: PlantedReferences
+) -> Iterator[tuple[str, str]]:
     """Every pair of systems under evaluation that no planned comparison is about; an end is compared only where that is planned."""
     known = {frozenset((one.x, one.y)) for one in planned}
-    for x, y in combinations(sorted(set(systems) - ends.names), 2):
+    for x, y in combinations(sorted(set(systems) - references.names), 2):
         if frozenset((x, y)) not in known:
             yield x, y

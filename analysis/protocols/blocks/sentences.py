@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import Block, Conclusion, apa
-from .cells import contrast_of, ends, found_direction, recovered
+from .cells import contrast_of, expectation_outcome, interval_bounds, observed_direction
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -16,23 +16,27 @@ if TYPE_CHECKING:
 ROLES = ("primary", "secondary", "exploratory")
 
 
-def conclusions(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+def write_conclusions(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """A sentence for each planned comparison, primary ones first."""
     concluding = {block.name for block in blocks if block.conclusions}
-    said = [(block.name, one) for block in blocks for one in block.conclusions if one.yields_to not in concluding]
+    said = [(block.name, one) for block in blocks for one in block.conclusions if one.superseded_by not in concluding]
     sections = Counter(name for name, _ in {(name, contrast_of(one.estimate)["section"]) for name, one in said})
     found = []
     for name, one in sorted(said, key=lambda pair: ROLES.index(contrast_of(pair[1].estimate)["role"])):
         estimate, contrast = one.estimate, contrast_of(one.estimate)
-        claim, text = _said(one)
-        outcome = recovered(contrast["expected"], found_direction(estimate, one.null)) if _is_judged(estimate) else ""
+        claim, text = _claim_and_numbers(one)
+        outcome = (
+            expectation_outcome(contrast["expected"], observed_direction(estimate, one.null))
+            if _has_verdict(estimate)
+            else ""
+        )
         found.append(
             {
                 "contrast": one.name,
                 "role": contrast["role"],
                 "claim": claim + (f" (section {contrast['section']})" if sections[name] > 1 else ""),
-                "text": text + _expectation(one, outcome),
-                "apa": _line(one),
+                "text": text + _expectation_sentence(one, outcome),
+                "apa": _apa_line(one),
                 "verdict": estimate.detail.get("verdict"),
                 "status": estimate.status,
                 "recovered": outcome,
@@ -41,81 +45,84 @@ def conclusions(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     return found
 
 
-def _said(one: Conclusion) -> tuple[str, str]:
+def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
     """(what may be claimed, the numbers that it rests on)."""
-    estimate, wording, contrast = one.estimate, one.wording, contrast_of(one.estimate)
+    estimate, wording, contrast = conclusion.estimate, conclusion.wording, contrast_of(conclusion.estimate)
     if estimate.estimate is None:
         if wording.subject:
             return f"Nothing can be said of {wording.subject}.", f"{estimate.reason[:1].upper()}{estimate.reason[1:]}."
         return wording.open, f"Nothing can be estimated: {estimate.reason}."
-    numbers = _numbers(one)
+    numbers = _numbers_sentence(conclusion)
     if estimate.test is None:
         claim = f"No test was possible for {wording.subject}." if wording.subject else wording.open
-        return claim, f"{numbers} No test: {estimate.reason or f'{_too_few(estimate)} for a test'}."
-    if not _is_judged(estimate):
-        return f"{contrast['x']} and {contrast['y']} were compared; no verdict was formed.", numbers + wording.ending
+        return claim, f"{numbers} No test: {estimate.reason or f'{_shortage_text(estimate)} for a test'}."
+    if not _has_verdict(estimate):
+        return (
+            f"{contrast['x']} and {contrast['y']} were compared; no verdict was formed.",
+            numbers + wording.closing_text,
+        )
     verdict = estimate.detail["verdict"]
-    margin = _margin(contrast["margin"], wording.kind) if contrast["margin"] else ""
-    claim = wording.more if estimate.estimate > one.null else wording.less
+    margin = _format_margin(contrast["margin"], wording.kind) if contrast["margin"] else ""
+    claim = wording.above_claim if estimate.estimate > conclusion.null else wording.below_claim
     if verdict == "different":
-        return claim, numbers + wording.ending
+        return claim, numbers + wording.closing_text
     if verdict == "different_but_trivial":
-        return f"{claim[:-1]}, but by less than matters ({margin}).", numbers + wording.ending
+        return f"{claim[:-1]}, but by less than matters ({margin}).", numbers + wording.closing_text
     if verdict == "equivalent":
-        return f"{wording.same} within {margin}.", numbers + wording.ending
+        return f"{wording.same} within {margin}.", numbers + wording.closing_text
     if margin:
         numbers += f" The data show neither a difference nor equivalence within {margin}."
     else:
         numbers += " No difference was shown, which is no evidence that there is none."
-    return wording.open, numbers + _findable(estimate, wording.kind) + wording.ending
+    return wording.open, numbers + _detectable_effect_text(estimate, wording.kind) + wording.closing_text
 
 
-def _is_judged(estimate: "Estimate") -> bool:
-    """Whether its test was weighed in its family (``analysis.protocols.blocks.comparisons.judged``), or there is none to weigh."""
+def _has_verdict(estimate: "Estimate") -> bool:
+    """Whether its test was weighed in its family (``analysis.protocols.blocks.comparisons.adjust_within_families``), or there is none to weigh."""
     return estimate.test is None or "verdict" in estimate.detail
 
 
-def _margin(margin: float, kind: str) -> str:
+def _format_margin(margin: float, kind: str) -> str:
     if kind == "percent":
         return f"±{apa.percent(margin)}".replace(" %", " percentage points")
     return f"±{apa.number(margin)}"
 
 
-def _findable(estimate: "Estimate", kind: str) -> str:
+def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
     """What such studies would have found, where the statistic reckons it."""
     if (detectable := estimate.detail.get("detectable")) is not None:
         printed = apa.percent if kind == "percent" else apa.number
         return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
     if (apart := estimate.detail.get("detectable_difference")) is not None:
-        so_many = "annotators and prompts" if is_apart(estimate) else "annotators"
+        so_many = "annotators and prompts" if is_unpaired(estimate) else "annotators"
         return f" With so many {so_many} a preference {100 * apart:.0f} points from 50 % is found in 8 of 10 studies."
     return ""
 
 
-def _numbers(one: Conclusion) -> str:
-    estimate, wording = one.estimate, one.wording
-    between = ends(estimate)
-    middle, low, high = apa.in_words(estimate.estimate, between, wording.kind)
+def _numbers_sentence(conclusion: Conclusion) -> str:
+    estimate, wording = conclusion.estimate, conclusion.wording
+    between = interval_bounds(estimate)
+    middle, low, high = apa.estimate_with_bounds(estimate.estimate, between, wording.kind)
     text = f"{wording.before} {middle}{wording.after}"
-    text += f"; {apa.level_of(estimate)} {wording.interval} {low} to {high}" if between else ""
-    text += f"; {apa.tested(estimate.test)}" if estimate.test else ""
-    return f"{text}; {_units(estimate)}.{_apart(estimate)}"
+    text += f"; {apa.confidence_level(estimate)} {wording.interval} {low} to {high}" if between else ""
+    text += f"; {apa.test_pvalue(estimate.test)}" if estimate.test else ""
+    return f"{text}; {_sample_size_text(estimate)}.{_unpaired_sentence(estimate)}"
 
 
-def is_apart(estimate: "Estimate") -> bool:
+def is_unpaired(estimate: "Estimate") -> bool:
     """Whether two systems were compared that nobody judged side by side (``analysis.stats.unpaired``)."""
     return estimate.settings.get("comparison") == "not side by side"
 
 
-def _units(estimate: "Estimate") -> str:
+def _sample_size_text(estimate: "Estimate") -> str:
     """n and its unit; where the systems were not judged side by side, prompts are the second sample."""
-    said = apa.units(estimate.n, estimate.unit)
-    return f"{said}, {apa.units(estimate.detail['n_prompts'], 'prompt')}" if is_apart(estimate) else said
+    said = apa.sample_size(estimate.n, estimate.unit)
+    return f"{said}, {apa.sample_size(estimate.detail['n_prompts'], 'prompt')}" if is_unpaired(estimate) else said
 
 
-def _apart(estimate: "Estimate") -> str:
+def _unpaired_sentence(estimate: "Estimate") -> str:
     """Between whom the comparison is, where it is not side by side; '' where it is."""
-    if not is_apart(estimate):
+    if not is_unpaired(estimate):
         return ""
     detail, contrast = estimate.detail, contrast_of(estimate)
     both = detail["n_annotators_both"]
@@ -131,7 +138,7 @@ def _apart(estimate: "Estimate") -> str:
     return f" The comparison is not side by side: of {detail['n_annotators']} annotators {judged}; {who}."
 
 
-def _too_few(estimate: "Estimate") -> str:
+def _shortage_text(estimate: "Estimate") -> str:
     """Of what there are too few for a test."""
     few = {
         warning.detail.get("cluster")
@@ -141,30 +148,34 @@ def _too_few(estimate: "Estimate") -> str:
     return "too few prompts" if few == {"prompt"} else "too few annotators"
 
 
-def _expectation(one: Conclusion, outcome: str) -> str:
+def _expectation_sentence(conclusion: Conclusion, outcome: str) -> str:
     """What was expected, as a sentence, and what became of it; '' where nothing was expected or nothing is known."""
     if not outcome:
         return ""
-    wording, expected = one.wording, contrast_of(one.estimate)["expected"]
-    meant = wording.expected or (wording.more, wording.less, f"{wording.same}.")
+    wording, expected = conclusion.wording, contrast_of(conclusion.estimate)["expected"]
+    meant = wording.expected or (wording.above_claim, wording.below_claim, f"{wording.same}.")
     opposite = "A difference was found." if expected == "~" else "The opposite was found."
-    if one.estimate.detail.get("verdict") == "different_but_trivial":
+    if conclusion.estimate.detail.get("verdict") == "different_but_trivial":
         opposite = f"{opposite[:-1]}, by less than matters."
     ending = {"recovered": "That was found.", "not shown": "That was not shown.", "contradicted": opposite}
     return f" Expected: {meant['><~'.index(expected)]} {ending[outcome]}"
 
 
-def _line(one: Conclusion) -> str:
-    if one.estimate.estimate is None:
+def _apa_line(conclusion: Conclusion) -> str:
+    if conclusion.estimate.estimate is None:
         return ""
-    kind = "proportion" if one.wording.kind == "percent" else "number"
-    prompts = f", {apa.units(one.estimate.detail['n_prompts'], 'prompt')}" if is_apart(one.estimate) else ""
-    return f"{apa.result(one.estimate, one.wording.symbol, kind)}{prompts}"
+    kind = "proportion" if conclusion.wording.kind == "percent" else "number"
+    prompts = (
+        f", {apa.sample_size(conclusion.estimate.detail['n_prompts'], 'prompt')}"
+        if is_unpaired(conclusion.estimate)
+        else ""
+    )
+    return f"{apa.result_line(conclusion.estimate, conclusion.wording.symbol, kind)}{prompts}"
 
 
-def methods(facts: Mapping[str, Any]) -> list[str]:
+def write_methods_section(report: Mapping[str, Any]) -> list[str]:
     """The methods section, from the facts of the report alone."""
-    flow, design = facts["flow"], facts["design"]
+    flow, design = report["flow"], report["design"]
     lines = [
         f"Version {design['versions'][-1]['version']} of the design was frozen before answers came (SHA-256 {design['versions'][-1]['sha256']})."
         if design["versions"]
@@ -178,23 +189,23 @@ def methods(facts: Mapping[str, Any]) -> list[str]:
             + "; ".join(f"{step['label']} ({step['n_excluded']})" for step in applied)
             + "."
         )
-    for section in facts["sections"]:
+    for section in report["sections"]:
         lines.append(
             f"Section {section['position']} ({section['protocol']}, {section['purpose']}, m = {section['m']}) asked {section['questions']} question{'' if section['questions'] == 1 else 's'}."
         )
-    for family in facts["families"]:
+    for family in report["families"]:
         tests = "test" if family["size"] == 1 else "tests"
         lines.append(
-            f"p-values of the family {family['family']} ({family['size']} {tests}) are adjusted by {apa.ADJUSTED[family['adjust']][1]}."
+            f"p-values of the family {family['family']} ({family['size']} {tests}) are adjusted by {apa.ADJUSTMENT_NAMES[family['adjust']][1]}."
         )
-    level = facts["parameters"]["level"]
+    level = report["parameters"]["level"]
     lines += [
-        f"Intervals have a confidence level of {100 * level:g} %. Resampling draws annotators {facts['parameters']['resamples']} times; the seed "
-        f"{facts['seed']} follows from study, design, parameters and data.",
+        f"Intervals have a confidence level of {100 * level:g} %. Resampling draws annotators {report['parameters']['resamples']} times; the seed "
+        f"{report['seed']} follows from study, design, parameters and data.",
         "Computed by heval "
-        + facts["code_version"]
+        + report["code_version"]
         + " with "
-        + ", ".join(f"{k} {v}" for k, v in facts["libraries"].items())
+        + ", ".join(f"{k} {v}" for k, v in report["libraries"].items())
         + ".",
     ]
     return lines

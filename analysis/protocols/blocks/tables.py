@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from studies.stimuli.spreadsheet import csv_text as guarded_csv
 
 from . import apa
-from .cells import ends, pvalue, stars
+from .cells import interval_bounds, reported_pvalue, significance_stars
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-USUAL = "95% CI"
+DEFAULT_INTERVAL_LABEL = "95% CI"
 
 
 class Column(TypedDict):
@@ -35,7 +35,7 @@ class Table(TypedDict):
     note: str
 
 
-def columns(text: str) -> list[Column]:
+def parse_columns(text: str) -> list[Column]:
     """Columns in short: "key|label|kind", separated by semicolons. A label that a study gives needs ``Column`` itself."""
     made: list[Column] = []
     for one in text.split(";"):
@@ -44,14 +44,19 @@ def columns(text: str) -> list[Column]:
     return made
 
 
-def table(
-    name: str, title: str, heads: str | Sequence[Column], rows: Iterable[Mapping[str, Any]], place: str, note: str = ""
+def build_table(
+    name: str,
+    title: str,
+    column_spec: str | Sequence[Column],
+    rows: Iterable[Mapping[str, Any]],
+    place: str,
+    note: str = "",
 ) -> Table:
     """``heads``: see ``columns``. Every row gets every key."""
-    made = columns(heads) if isinstance(heads, str) else list(heads)
+    made = parse_columns(column_spec) if isinstance(column_spec, str) else list(column_spec)
     is_adjusted = any(column["label"].startswith("adj. p") for column in made)
     if is_adjusted and any(column["kind"].endswith("interval") for column in made):
-        note = f"{note} {apa.BESIDE_INTERVALS}".strip()
+        note = f"{note} {apa.ADJUSTED_P_NOTE}".strip()
     return {
         "name": name,
         "title": title,
@@ -62,28 +67,28 @@ def table(
     }
 
 
-def filled_cells(prefix: str, estimate: "Estimate | None") -> dict[str, Any]:
+def estimate_cells(prefix: str, estimate: "Estimate | None") -> dict[str, Any]:
     """An estimate, its interval, its p-value and its stars, as columns of these names hold them."""
     if estimate is None:
         return {}
     return {
         prefix: estimate.estimate,
-        f"{prefix}_interval": ends(estimate),
-        f"{prefix}_pvalue": pvalue(estimate),
-        f"{prefix}_stars": stars(estimate),
+        f"{prefix}_interval": interval_bounds(estimate),
+        f"{prefix}_pvalue": reported_pvalue(estimate),
+        f"{prefix}_stars": significance_stars(estimate),
     }
 
 
-Piece = TypeVar("Piece", bound=dict[str, Any])
+TableOrFigure = TypeVar("Piece", bound=dict[str, Any])
 
 
-def joined(made: Iterable[Piece]) -> list[Piece]:
+def merge_by_name(pieces: Iterable[TableOrFigure]) -> list[TableOrFigure]:
     """Tables or figures, each with the rows of all that have its name and title; those without rows are left out.
 
     A name that stands for several titles is numbered from the second on.
     """
-    found: dict[tuple[str, str], Piece] = {}
-    for one in made:
+    found: dict[tuple[str, str], TableOrFigure] = {}
+    for one in pieces:
         before = found.setdefault((one["name"], one["title"]), one)
         if before is not one:
             if before.get("columns") != one.get("columns"):
@@ -99,13 +104,18 @@ def joined(made: Iterable[Piece]) -> list[Piece]:
     return named
 
 
-def at_level(one: Table, level: float) -> Table:
+def set_interval_level(table: Table, level: float) -> Table:
     """The table with the report's own confidence level in its heads: they are laid out with the usual one."""
     said = f"{100 * level:g}% CI"
-    return {**one, "columns": [{**column, "label": column["label"].replace(USUAL, said)} for column in one["columns"]]}
+    return {
+        **table,
+        "columns": [
+            {**column, "label": column["label"].replace(DEFAULT_INTERVAL_LABEL, said)} for column in table["columns"]
+        ],
+    }
 
 
-def printed(value: Any, kind: str) -> str:
+def format_cell(value: Any, kind: str) -> str:
     """One cell, as a reader sees it."""
     if value is None:
         return apa.UNDEFINED
@@ -128,21 +138,21 @@ def printed(value: Any, kind: str) -> str:
     return str(value)
 
 
-def filled(one: Table) -> list[Column]:
+def nonempty_columns(table: Table) -> list[Column]:
     """The columns in which something stands: those that a reader is shown. CSV and JSON have them all."""
-    return [column for column in one["columns"] if any(row[column["key"]] not in (None, "") for row in one["rows"])]
+    return [column for column in table["columns"] if any(row[column["key"]] not in (None, "") for row in table["rows"])]
 
 
-def csv_text(one: Table) -> str:
+def csv_text(table: Table) -> str:
     """The table with full precision; an interval as two columns, what is undefined as nothing."""
     head: list[str] = []
-    for column in one["columns"]:
+    for column in table["columns"]:
         is_interval = column["kind"].endswith("interval")
         head += [f"{column['key']}_low", f"{column['key']}_high"] if is_interval else [column["key"]]
     lines: list[list[Any]] = [head]
-    for row in one["rows"]:
+    for row in table["rows"]:
         cells: list[Any] = []
-        for column in one["columns"]:
+        for column in table["columns"]:
             value = row[column["key"]]
             if column["kind"].endswith("interval"):
                 cells += ["", ""] if value is None else list(value)

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.context import Context
+from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 
 from .. import ProtocolAnalysis, register
 from . import layouts
-from .judgements import EVERYWHERE, Cell, Judgements, columns, judgements_of, named
-from .planned import planned_blocks
+from .judgements import ALL_DOMAINS, Cell, Judgements, column_arrays, read_judgements, tag_with_cell
+from .planned import planned_comparison_blocks
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -31,51 +31,55 @@ AGREEMENT_RESAMPLES = 999
 class HumanLikeAnalysis(ProtocolAnalysis):
     slug = "humanlike"
 
-    def analyse(self, context: Context) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> list[Block]:
         """Blocks for every section; families run within a section."""
         several = len(context.sections) > 1
         blocks = []
         for section in context.sections:
-            one = judgements_of(context.rows, section)
+            one = read_judgements(context.rows, section)
             if one is not None:
                 where = f" (section {section.position})" if several else ""
-                blocks += _of_section(one, context, where, f"_{section.position}" if several else "")
+                blocks += _section_blocks(one, context, where, f"_{section.position}" if several else "")
         return [block for block in blocks if block.estimates]
 
 
-def _of_section(one: Judgements, context: Context, where: str, suffix: str) -> list[Block]:
-    by_domain = tuple(cell for cell in one.cells if cell.domain != EVERYWHERE)
+def _section_blocks(
+    judgements: Judgements, context: AnalysisContext, title_suffix: str, family_suffix: str
+) -> list[Block]:
+    by_domain = tuple(cell for cell in judgements.cells if cell.domain != ALL_DOMAINS)
     # Of one domain alone, all domains together are that domain.
     several = by_domain if len({cell.domain for cell in by_domain}) > 1 else ()
-    found = {cell: _cell(one, cell, context) for cell in (*one.wholes, *several)}
-    papers = {cell: _paper_cell(one, cell, context) for cell in (*one.wholes, *by_domain)}
-    tests = _paper_tests(one, papers, context, suffix)
+    found = {cell: _human_likeness(judgements, cell, context) for cell in (*judgements.cells_over_domains, *several)}
+    papers = {
+        cell: _paper_cell_results(judgements, cell, context) for cell in (*judgements.cells_over_domains, *by_domain)
+    }
+    tests = _paper_tests(judgements, papers, context, family_suffix)
     return [
-        *planned_blocks(one, context, where, suffix),
-        _detection_block(one, found, context, where, suffix),
-        _table_block(one, papers, tests, where),
-        _paper_comparisons(one, context, where, suffix),
-        _recommended_comparisons(one, context, where, suffix),
-        _checks(one, context, where),
+        *planned_comparison_blocks(judgements, context, title_suffix, family_suffix),
+        _detection_block(judgements, found, context, title_suffix, family_suffix),
+        _paper_tables_block(judgements, papers, tests, title_suffix),
+        _paper_groups_block(judgements, context, title_suffix, family_suffix),
+        _recommended_groups_block(judgements, context, title_suffix, family_suffix),
+        _checks_block(judgements, context, title_suffix),
     ]
 
 
-def _cell(one: Judgements, cell: Cell, context: Context) -> "HumanLikeness":
+def _human_likeness(judgements: Judgements, cell: Cell, context: AnalysisContext) -> "HumanLikeness":
     from analysis.stats import detection
 
-    rows = one.rows(cell)
+    rows = judgements.rows(cell)
     return detection.human_likeness(
-        *columns(rows, "rating", "is_machine", "annotator", "text"),
-        threshold=one.threshold,
-        ends=(one.low, one.high),
+        *column_arrays(rows, "rating", "is_machine", "annotator", "text"),
+        threshold=judgements.threshold,
+        ends=(judgements.low, judgements.high),
         level=context.level,
         resamples=context.resamples,
-        rng=context.rng("cell", one.section.position, cell.key),
+        rng=context.rng("cell", judgements.section.position, cell.key),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class PaperCell:
+class PaperCellResults:
     """The paper's numbers of one cell."""
 
     measures: Any
@@ -85,11 +89,11 @@ class PaperCell:
     n: int
 
 
-def _paper_cell(one: Judgements, cell: Cell, context: Context) -> PaperCell:
+def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisContext) -> PaperCellResults:
     from analysis.stats import agreement, detection
 
-    rows = one.rows(cell, is_paper=True)
-    rating, truth, correct, who, text, says = columns(
+    rows = judgements.rows(cell, is_paper=True)
+    rating, truth, correct, who, text, says = column_arrays(
         rows, "rating", "is_machine", "correct", "annotator", "text", "says"
     )
     alphas = []
@@ -105,19 +109,21 @@ def _paper_cell(one: Judgements, cell: Cell, context: Context) -> PaperCell:
                 unit="text",
                 resamples=min(AGREEMENT_RESAMPLES, context.resamples),
                 analysis=f"humanlike.alpha_{kind}",
-                rng=context.rng("alpha", kind, one.section.position, cell.key),
+                rng=context.rng("alpha", kind, judgements.section.position, cell.key),
             )
         )
-    return PaperCell(
-        detection.detection_measures(rating, truth, threshold=one.threshold, ends=(one.low, one.high)),
+    return PaperCellResults(
+        detection.detection_measures(
+            rating, truth, threshold=judgements.threshold, ends=(judgements.low, judgements.high)
+        ),
         detection.accuracy_paper(correct, who, level=context.level),
-        *(named(alpha, cell) for alpha in alphas),
+        *(tag_with_cell(alpha, cell) for alpha in alphas),
         len(set(who)),
     )
 
 
 def _paper_tests(
-    one: Judgements, papers: Mapping[Cell, PaperCell], context: Context, suffix: str
+    judgements: Judgements, paper_results: Mapping[Cell, PaperCellResults], context: AnalysisContext, family_suffix: str
 ) -> dict[tuple[str, Cell], "Estimate"]:
     """The paper's tests, Bonferroni over all of them: cells without training against chance, trained ones against these.
 
@@ -126,15 +132,15 @@ def _paper_tests(
     from analysis.stats import basic, multiplicity
 
     planned, estimates = [], {}
-    for cell in papers:
-        is_reference = cell.condition == one.reference(cell.model)
+    for cell in paper_results:
+        is_reference = cell.condition == judgements.reference(cell.model)
         kind = "chance" if is_reference else "training"
         planned.append((kind, cell))
         if is_reference:
-            estimates[kind, cell] = papers[cell].accuracy
+            estimates[kind, cell] = paper_results[cell].accuracy
         else:
-            untrained = Cell(cell.model, one.reference(cell.model), cell.domain)
-            groups = [_accuracies(one.rows(which, is_paper=True)) for which in (cell, untrained)]
+            untrained = Cell(cell.model, judgements.reference(cell.model), cell.domain)
+            groups = [_annotator_accuracies(judgements.rows(which, is_paper=True)) for which in (cell, untrained)]
             estimates[kind, cell] = basic.welch(
                 *groups,
                 level=context.level,
@@ -142,165 +148,179 @@ def _paper_tests(
                 analysis="humanlike.training",
                 estimand=f"accuracy: {cell.condition} - {untrained.condition}",
             )
-    in_domains = [key for key in planned if key[1].domain != EVERYWHERE] or planned
+    in_domains = [key for key in planned if key[1].domain != ALL_DOMAINS] or planned
     results = {}
     for keys in (in_domains, [key for key in planned if key not in in_domains]):
         names = {" of ".join((kind, cell.key)): (kind, cell) for kind, cell in keys}
         # Means over domains are adjusted as if they were as many as the cells.
         missing = tuple(f"(cell {n})" for n in range(len(names), len(in_domains)))
-        family = multiplicity.Family(f"humanlike.paper{suffix}", (*names, *missing), "bonferroni")
-        judged = multiplicity.adjusted(
+        family = multiplicity.Family(f"humanlike.paper{family_suffix}", (*names, *missing), "bonferroni")
+        judged = multiplicity.adjust_family(
             {name: estimates[key] for name, key in names.items()}, family, star_scheme=context.star_scheme
         )
-        results |= {names[name]: named(estimate, names[name][1]) for name, estimate in judged.items()}
+        results |= {names[name]: tag_with_cell(estimate, names[name][1]) for name, estimate in judged.items()}
     return results
 
 
-def _accuracies(rows: "DataFrame"):
+def _annotator_accuracies(rows: "DataFrame"):
     from analysis.stats import detection
 
-    return detection.annotator_scores(*columns(rows, "correct", "annotator")).accuracies
+    return detection.annotator_scores(*column_arrays(rows, "correct", "annotator")).accuracies
 
 
-def _detection_block(one, found, context, where, suffix) -> Block:
+def _detection_block(judgements, likeness_by_cell, context, title_suffix, family_suffix) -> Block:
     from analysis.stats import multiplicity
 
     parts = ("sensitivity", "criterion", "auc", "accuracy", "bias", "share_human")
     estimates = {
-        (cell, part): named(getattr(likeness, part), cell) for cell, likeness in found.items() for part in parts
+        (cell, part): tag_with_cell(getattr(likeness, part), cell)
+        for cell, likeness in likeness_by_cell.items()
+        for part in parts
     }
     for part in ("sensitivity", "auc", "accuracy"):
-        for keys in ([c for c in found if c.domain == EVERYWHERE], [c for c in found if c.domain != EVERYWHERE]):
-            name = f"humanlike.{part}{suffix}" + ("" if keys and keys[0].domain == EVERYWHERE else ".by_domain")
+        for keys in (
+            [c for c in likeness_by_cell if c.domain == ALL_DOMAINS],
+            [c for c in likeness_by_cell if c.domain != ALL_DOMAINS],
+        ):
+            name = f"humanlike.{part}{family_suffix}" + ("" if keys and keys[0].domain == ALL_DOMAINS else ".by_domain")
             family = multiplicity.Family(name, tuple(cell.key for cell in keys))
             mine = {cell.key: estimates[cell, part] for cell in keys}
-            judged = multiplicity.adjusted(mine, family, star_scheme=context.star_scheme)
+            judged = multiplicity.adjust_family(mine, family, star_scheme=context.star_scheme)
             estimates |= {
-                (cell, part): multiplicity.findable(judged[cell.key], family, significance=1 - context.level)
+                (cell, part): multiplicity.adjust_detectable(judged[cell.key], family, significance=1 - context.level)
                 for cell in keys
             }
     return Block(
         "humanlike.detection",
-        f"Telling human from machine{where}",
+        f"Telling human from machine{title_suffix}",
         "recommended",
         estimates=tuple(estimates.values()),
-        tables=[layouts.detection(estimates, found, where)],
-        figures=[layouts.sensitivities(estimates, found, where)],
+        tables=[layouts.detection_table(estimates, likeness_by_cell, title_suffix)],
+        figures=[layouts.sensitivity_figure(estimates, likeness_by_cell, title_suffix)],
         note="d' and c are pooled over annotators; texts and annotators are both taken as samples.",
     )
 
 
-def _table_block(one, papers, tests, where) -> Block:
-    accuracies = [named(paper.accuracy, cell) for cell, paper in papers.items() if ("chance", cell) not in tests]
+def _paper_tables_block(judgements, paper_results, tests, title_suffix) -> Block:
+    accuracies = [
+        tag_with_cell(paper.accuracy, cell) for cell, paper in paper_results.items() if ("chance", cell) not in tests
+    ]
     figures = []
-    is_one_domain = len({cell.domain for cell in papers} - {EVERYWHERE}) == 1
-    drawn = [cell for cell in papers if not (is_one_domain and cell.domain != EVERYWHERE)]
-    for number, cell in enumerate((cell for cell in drawn if len(one.rows(cell, is_paper=True))), 1):
-        rows = one.rows(cell, is_paper=True)
-        figures += layouts.histograms(cell, rows, number, where)
+    is_one_domain = len({cell.domain for cell in paper_results} - {ALL_DOMAINS}) == 1
+    drawn = [cell for cell in paper_results if not (is_one_domain and cell.domain != ALL_DOMAINS)]
+    for number, cell in enumerate((cell for cell in drawn if len(judgements.rows(cell, is_paper=True))), 1):
+        rows = judgements.rows(cell, is_paper=True)
+        figures += layouts.histogram_figures(cell, rows, number, title_suffix)
     return Block(
         "humanlike.paper",
-        f"The paper's tables{where}",
+        f"The paper's tables{title_suffix}",
         "paper",
         estimates=(
             *tests.values(),
             *accuracies,
-            *(p.alpha for p in papers.values()),
-            *(p.alpha_points for p in papers.values()),
+            *(p.alpha for p in paper_results.values()),
+            *(p.alpha_points for p in paper_results.values()),
         ),
-        tables=[layouts.models(one, papers, tests, where), layouts.training(one, papers, tests, where)],
+        tables=[
+            layouts.models_table(judgements, paper_results, tests, title_suffix),
+            layouts.training_table(judgements, paper_results, tests, title_suffix),
+        ],
         figures=figures,
     )
 
 
-def _paper_comparisons(one, context, where, suffix) -> Block:
+def _paper_groups_block(judgements, context, title_suffix, family_suffix) -> Block:
     """Analysis of variance over domains, and every pair of conditions, of annotators' accuracies."""
     from analysis.stats import groups
 
     level, estimates = context.level, []
-    for model in one.models:
-        scores = _scores(one.of_model(model, is_paper=True))
-        untrained = scores[scores["condition"] == one.reference(model)]
-        if len({cell.domain for cell in one.cells if cell.model == model}) > 1:
+    for model in judgements.models:
+        scores = _annotator_scores(judgements.model_rows(model, is_paper=True))
+        untrained = scores[scores["condition"] == judgements.reference(model)]
+        if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
             anova = groups.one_way_anova(
-                *columns(untrained, "accuracy", "domain"), level=level, analysis="humanlike.anova"
+                *column_arrays(untrained, "accuracy", "domain"), level=level, analysis="humanlike.anova"
             )
-            estimates.append(named(anova, Cell(model, one.reference(model))))
-        if len(one.conditions(model)) > 1:
-            pairs = groups.pairwise(
-                *columns(scores, "accuracy", "condition"),
+            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference(model))))
+        if len(judgements.conditions(model)) > 1:
+            pairs = groups.pairwise_comparisons(
+                *column_arrays(scores, "accuracy", "condition"),
                 method="tukey_hsd",
                 level=level,
                 analysis="humanlike.tukey",
                 mode="paper",
             )
-            estimates += [_of_model(pair, one, model, suffix) for pair in pairs]
+            estimates += [_tag_with_model(pair, judgements, model, family_suffix) for pair in pairs]
     return Block(
         "humanlike.groups",
-        f"Groups compared, as in the paper{where}",
+        f"Groups compared, as in the paper{title_suffix}",
         "paper",
         estimates=tuple(estimates),
-        tables=[layouts.groups(estimates, "groups_paper", f"Groups compared, as in the paper{where}")],
+        tables=[layouts.groups_table(estimates, "groups_paper", f"Groups compared, as in the paper{title_suffix}")],
     )
 
 
-def _recommended_comparisons(one, context, where, suffix) -> Block:
+def _recommended_groups_block(judgements, context, title_suffix, family_suffix) -> Block:
     from analysis.stats import groups
 
     level, estimates = context.level, []
-    for model in one.models:
-        scores = _scores(one.of_model(model))
-        untrained = scores[scores["condition"] == one.reference(model)]
-        if len({cell.domain for cell in one.cells if cell.model == model}) > 1:
+    for model in judgements.models:
+        scores = _annotator_scores(judgements.model_rows(model))
+        untrained = scores[scores["condition"] == judgements.reference(model)]
+        if len({cell.domain for cell in judgements.cells if cell.model == model}) > 1:
             anova = groups.welch_anova(
-                *columns(untrained, "accuracy", "domain"), level=level, analysis="humanlike.welch_anova"
+                *column_arrays(untrained, "accuracy", "domain"), level=level, analysis="humanlike.welch_anova"
             )
-            estimates.append(named(anova, Cell(model, one.reference(model))))
-        if len(one.conditions(model)) > 1:
-            pairs = groups.pairwise(
-                *columns(scores, "accuracy", "condition"),
+            estimates.append(tag_with_cell(anova, Cell(model, judgements.reference(model))))
+        if len(judgements.conditions(model)) > 1:
+            pairs = groups.pairwise_comparisons(
+                *column_arrays(scores, "accuracy", "condition"),
                 method="games_howell",
                 level=level,
                 analysis="humanlike.games_howell",
             )
-            estimates += [_of_model(pair, one, model, suffix) for pair in pairs]
+            estimates += [_tag_with_model(pair, judgements, model, family_suffix) for pair in pairs]
     return Block(
         "humanlike.groups",
-        f"Groups compared{where}",
+        f"Groups compared{title_suffix}",
         "recommended",
         estimates=tuple(estimates),
-        tables=[layouts.groups(estimates, "groups", f"Groups compared, whatever their variances{where}")],
+        tables=[layouts.groups_table(estimates, "groups", f"Groups compared, whatever their variances{title_suffix}")],
     )
 
 
-def _of_model(pair: "Estimate", one: Judgements, model: str, suffix: str) -> "Estimate":
+def _tag_with_model(estimate: "Estimate", judgements: Judgements, model: str, family_suffix: str) -> "Estimate":
     """A pair of conditions with the model in whose arms they were; each model's pairs are a family."""
-    test = pair.test
+    test = estimate.test
     if test is not None:
-        test = replace(test, family=f"{test.family}{suffix}" + (f" ({model})" if len(one.models) > 1 else ""))
-    return replace(pair, settings={**pair.settings, "model": model}, test=test)
+        test = replace(
+            test, family=f"{test.family}{family_suffix}" + (f" ({model})" if len(judgements.models) > 1 else "")
+        )
+    return replace(estimate, settings={**estimate.settings, "model": model}, test=test)
 
 
-def _scores(rows: "DataFrame") -> "DataFrame":
+def _annotator_scores(rows: "DataFrame") -> "DataFrame":
     """One row an annotator: accuracy, condition, domain."""
     grouped = rows.groupby("annotator", sort=True)
     scores = grouped.agg(accuracy=("correct", "mean"), condition=("condition", "first"), domain=("domain", "first"))
     return scores.reset_index()
 
 
-def _checks(one, context, where) -> Block:
+def _checks_block(judgements, context, title_suffix) -> Block:
     """Whether confident answers are righter, and whether accuracy moves within a session."""
     from analysis.stats import detection
 
-    rows, level = one.kept, context.level
+    rows, level = judgements.kept, context.level
     gain = detection.confidence_gain(
-        *columns(rows, "correct", "rating", "annotator", "text"), ends=(one.low, one.high), level=level
+        *column_arrays(rows, "correct", "rating", "annotator", "text"),
+        ends=(judgements.low, judgements.high),
+        level=level,
     )
-    drift = detection.session_drift(*columns(rows, "correct", "position", "annotator"), level=level)
+    drift = detection.session_drift(*column_arrays(rows, "correct", "position", "annotator"), level=level)
     return Block(
         "humanlike.checks",
-        f"Confidence, and the session{where}",
+        f"Confidence, and the session{title_suffix}",
         "recommended",
         estimates=(gain, drift),
-        tables=[layouts.checks((gain, drift), where)],
+        tables=[layouts.checks_table((gain, drift), title_suffix)],
     )

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 CONDITIONS = tuple(Arm.Condition.values)
-EVERYWHERE = "all"
-PAPER_LEVEL = 0.05
+ALL_DOMAINS = "all"
+PAPER_ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class Cell:
 
     model: str
     condition: str
-    domain: str = EVERYWHERE
+    domain: str = ALL_DOMAINS
 
     @property
     def key(self) -> str:
-        return f"{self.model}, {self.condition}" + ("" if self.domain == EVERYWHERE else f", {self.domain}")
+        return f"{self.model}, {self.condition}" + ("" if self.domain == ALL_DOMAINS else f", {self.domain}")
 
     def as_dict(self) -> dict[str, str]:
         return {"model": self.model, "condition": self.condition, "domain": self.domain}
@@ -47,7 +47,7 @@ class Judgements:
     kept: "DataFrame"
     paper: "DataFrame"
     cells: tuple[Cell, ...]
-    wholes: tuple[Cell, ...]
+    cells_over_domains: tuple[Cell, ...]
 
     @property
     def threshold(self) -> float:
@@ -55,10 +55,10 @@ class Judgements:
 
     @property
     def models(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(cell.model for cell in self.wholes))
+        return tuple(dict.fromkeys(cell.model for cell in self.cells_over_domains))
 
     def conditions(self, model: str) -> tuple[str, ...]:
-        return tuple(cell.condition for cell in self.wholes if cell.model == model)
+        return tuple(cell.condition for cell in self.cells_over_domains if cell.model == model)
 
     def reference(self, model: str) -> str:
         """The condition that others are compared with: no training, or the first there is."""
@@ -67,14 +67,14 @@ class Judgements:
     def rows(self, cell: Cell, is_paper: bool = False) -> "DataFrame":
         rows = self.paper if is_paper else self.kept
         rows = rows[(rows["model"] == cell.model) & (rows["condition"] == cell.condition)]
-        return rows if cell.domain == EVERYWHERE else rows[rows["domain"] == cell.domain]
+        return rows if cell.domain == ALL_DOMAINS else rows[rows["domain"] == cell.domain]
 
-    def of_model(self, model: str, is_paper: bool = False) -> "DataFrame":
+    def model_rows(self, model: str, is_paper: bool = False) -> "DataFrame":
         rows = self.paper if is_paper else self.kept
         return rows[rows["model"] == model]
 
 
-def judgements_of(frame: "DataFrame", section: Any) -> Judgements | None:
+def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     """The section's judgements with their truths; None where its question cannot be read."""
     from analysis.stats import detection
 
@@ -87,34 +87,34 @@ def judgements_of(frame: "DataFrame", section: Any) -> Judgements | None:
     human = {system.name for system in section.study.systems.all() if system.is_human}
     arms = list(section.study.arms.prefetch_related("systems"))
     everybody = [system.name for system in section.study.systems.all()]
-    model_of = {arm.name: _model(arm, everybody, human) for arm in arms}
+    model_of = {arm.name: _machine_systems_label(arm, everybody, human) for arm in arms}
     mine = (frame["section"] == section.position) & (frame["question"] == SOURCE) & frame["system"].notna()
     rows = frame[mine & frame["value"].notna()].copy()
     rows["rating"] = (low + rows["value"] * (high - low)).round(6)
     rows["is_machine"] = (~rows["system"].isin(human)).astype(float)
     rows["model"] = rows["arm"].map(model_of).fillna("")
-    rows["domain"] = rows["domain"].fillna("").replace("", EVERYWHERE)
+    rows["domain"] = rows["domain"].fillna("").replace("", ALL_DOMAINS)
     rows["text"] = (
         rows["prompt"].astype(str) + "\x1f" + rows["system"].astype(str) + "\x1f" + rows["sample"].astype(str)
     )
     rows["says"] = detection.says_machine(rows["rating"].to_numpy(float), threshold=(low + high) / 2)
     rows["correct"] = (rows["says"] == rows["is_machine"]).astype(float)
     shown = {row.arm_id for row in section.section_arms.all()}
-    cells = _cells([arm for arm in arms if not shown or arm.pk in shown], model_of, rows)
+    cells = _planned_cells([arm for arm in arms if not shown or arm.pk in shown], model_of, rows)
     wholes = tuple(dict.fromkeys(Cell(cell.model, cell.condition) for cell in cells))
     kept, paper = rows[rows["is_kept"].astype(bool)], rows[rows["is_kept_paper"].astype(bool)]
     return Judgements(section, low, high, kept, paper, cells, wholes)
 
 
-def _model(arm: Any, everybody: Sequence[str], human: set[str]) -> str:
+def _machine_systems_label(arm: Any, everybody: Sequence[str], human: set[str]) -> str:
     """What people of an arm compare human texts with: its machine systems."""
     mine = [system.name for system in arm.systems.all()] or everybody
     return ", ".join(sorted(name for name in mine if name not in human))
 
 
-def _cells(arms: Iterable[Any], model_of: Mapping[str, str], rows: "DataFrame") -> tuple[Cell, ...]:
+def _planned_cells(arms: Iterable[Any], model_of: Mapping[str, str], rows: "DataFrame") -> tuple[Cell, ...]:
     """Every cell that the design plans, answered or not: a family of tests does not shrink where nobody came."""
-    domains = sorted(set(rows["domain"])) or [EVERYWHERE]
+    domains = sorted(set(rows["domain"])) or [ALL_DOMAINS]
     planned = {
         Cell(model_of[arm.name], arm.condition, domain)
         for arm in arms
@@ -123,10 +123,10 @@ def _cells(arms: Iterable[Any], model_of: Mapping[str, str], rows: "DataFrame") 
     return tuple(sorted(planned, key=lambda cell: (cell.model, CONDITIONS.index(cell.condition), cell.domain)))
 
 
-def columns(rows: "DataFrame", *names: str) -> list[Any]:
+def column_arrays(rows: "DataFrame", *names: str) -> list[Any]:
     numbers = {"rating", "is_machine", "says", "correct", "position", "accuracy"}
     return [rows[name].to_numpy(float if name in numbers else object) for name in names]
 
 
-def named(estimate: "Estimate", cell: Cell) -> "Estimate":
+def tag_with_cell(estimate: "Estimate", cell: Cell) -> "Estimate":
     return replace(estimate, settings={**estimate.settings, **cell.as_dict()})

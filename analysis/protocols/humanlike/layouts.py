@@ -6,11 +6,11 @@ Nothing is computed here but what is put beside what.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import contrast_of, ends, pvalue
-from analysis.protocols.blocks.figures import Figure, figure, point
-from analysis.protocols.blocks.tables import Table, table
+from analysis.protocols.blocks.cells import contrast_of, interval_bounds, reported_pvalue
+from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
+from analysis.protocols.blocks.tables import Table, build_table
 
-from .judgements import EVERYWHERE, PAPER_LEVEL, columns
+from .judgements import ALL_DOMAINS, PAPER_ALPHA, column_arrays
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -23,7 +23,7 @@ PAPER_COLUMNS = (
 )
 
 
-def detection(estimates: Mapping, cells: Sequence[Any], where: str) -> Table:
+def detection_table(estimates: Mapping, cells: Sequence[Any], title_suffix: str) -> Table:
     """d', c and AUC of every cell, with the accuracy that mixes them, and the smallest departure from chance that was findable."""
     rows = []
     for cell in sorted(cells, key=lambda one: (one.model, list(cells).index(one))):
@@ -35,26 +35,26 @@ def detection(estimates: Mapping, cells: Sequence[Any], where: str) -> Table:
                 "condition": cell.condition,
                 "domain": cell.domain,
                 "d": d.estimate,
-                "d_interval": ends(d),
-                "d_p": pvalue(d),
+                "d_interval": interval_bounds(d),
+                "d_p": reported_pvalue(d),
                 "within": within.estimate if within else None,
                 "c": c.estimate,
-                "c_interval": ends(c),
+                "c_interval": interval_bounds(c),
                 "auc": auc.estimate,
-                "auc_interval": ends(auc),
+                "auc_interval": interval_bounds(auc),
                 "accuracy": right.estimate,
-                "accuracy_interval": ends(right),
-                "accuracy_p": pvalue(right),
+                "accuracy_interval": interval_bounds(right),
+                "accuracy_p": reported_pvalue(right),
                 "detectable": right.detail.get("detectable"),
                 "bias": estimates[cell, "bias"].estimate,
-                "bias_interval": ends(estimates[cell, "bias"]),
+                "bias_interval": interval_bounds(estimates[cell, "bias"]),
                 "n": right.n,
                 "reason": "; ".join(sorted({one.reason for one in (d, c, auc, right) if one.reason})),
             }
         )
-    return table(
+    return build_table(
         "detection",
-        f"Telling human from machine: sensitivity and leaning{where}",
+        f"Telling human from machine: sensitivity and leaning{title_suffix}",
         "model|Machine|text; condition|Training|text; domain|Domain|text; d|d'|number; d_interval|95% CI, d'|wide_interval; "
         "d_p|adj. p, d'|p; within|d' within annotators|number; c|c|number; c_interval|95% CI, c|wide_interval; auc|AUC|probability; "
         "auc_interval|95% CI, AUC|interval; accuracy|Correct|percent; accuracy_interval|95% CI, correct|interval; "
@@ -69,16 +69,16 @@ def detection(estimates: Mapping, cells: Sequence[Any], where: str) -> Table:
     )
 
 
-def sensitivities(estimates: Mapping, cells: Sequence[Any], where: str) -> Figure:
+def sensitivity_figure(estimates: Mapping, cells: Sequence[Any], title_suffix: str) -> Figure:
     """A figure: d' and c of every cell."""
     rows = [
-        point(estimates[cell, part], cell.key, name)
+        figure_row(estimates[cell, part], cell.key, name)
         for cell in cells
         for name, part in (("sensitivity d'", "sensitivity"), ("criterion c", "criterion"))
     ]
-    return figure(
+    return build_figure(
         "sensitivity",
-        f"Sensitivity and leaning{where}",
+        f"Sensitivity and leaning{title_suffix}",
         rows,
         description="d' above 0: machine texts are told from human ones. c above 0: a leaning to “human”. Lines are confidence intervals.",
         axis="d' and c, in standard deviations",
@@ -86,50 +86,50 @@ def sensitivities(estimates: Mapping, cells: Sequence[Any], where: str) -> Figur
     )
 
 
-def _paper_row(one, cell, papers, tests, kind: str) -> dict[str, Any]:
-    paper = papers[cell]
+def _paper_row(judgements, cell, paper_results, tests, kind: str) -> dict[str, Any]:
+    paper = paper_results[cell]
     measures = paper.measures
     test = tests.get((kind, cell))
     return {
         "model": cell.model, "condition": cell.condition, "domain": cell.domain, "accuracy": paper.accuracy.estimate,
         "f1": measures.f1, "precision": measures.precision, "recall": measures.recall, "alpha": paper.alpha.estimate,
         "alpha_points": paper.alpha_points.estimate, "human": measures.share_human, "confident": measures.share_confident,
-        "p": pvalue(test), "sign": _sign(test), "n": paper.n, "n_rows": measures.n,
+        "p": reported_pvalue(test), "sign": _significance_mark(test), "n": paper.n, "n_rows": measures.n,
         "reason": "; ".join(
             sorted({found.reason for found in (paper.accuracy, paper.alpha, test) if found is not None and found.reason})
         ),
     }  # fmt: skip
 
 
-def _sign(test: Any) -> str:
-    after = pvalue(test)
-    return "*" if after is not None and after < PAPER_LEVEL else ""
+def _significance_mark(test: Any) -> str:
+    after = reported_pvalue(test)
+    return "*" if after is not None and after < PAPER_ALPHA else ""
 
 
-def _with_overall(one, cells, papers, tests, kind: str) -> list[dict[str, Any]]:
+def _rows_with_overall(judgements, cells, paper_results, tests, kind: str) -> list[dict[str, Any]]:
     """Rows of cells in domains, the mean over domains beside the first of them; alone where there are no domains."""
     rows = []
     for whole in cells:
         inside = [
             cell
-            for cell in papers
-            if (cell.model, cell.condition) == (whole.model, whole.condition) and cell.domain != EVERYWHERE
+            for cell in paper_results
+            if (cell.model, cell.condition) == (whole.model, whole.condition) and cell.domain != ALL_DOMAINS
         ]
         test = tests.get((kind, whole))
-        overall = {"overall": papers[whole].accuracy.estimate, "overall_sign": _sign(test)}
+        overall = {"overall": paper_results[whole].accuracy.estimate, "overall_sign": _significance_mark(test)}
         for number, cell in enumerate(inside or [whole]):
-            rows.append(_paper_row(one, cell, papers, tests, kind) | (overall if number == 0 else {}))
+            rows.append(_paper_row(judgements, cell, paper_results, tests, kind) | (overall if number == 0 else {}))
     return rows
 
 
-def models(one, papers, tests, where: str) -> Table:
+def models_table(judgements, paper_results, tests, title_suffix: str) -> Table:
     """The paper's Table 1: untrained annotators, by machine system and domain."""
-    cells = [whole for whole in one.wholes if whole.condition == one.reference(whole.model)]
-    return table(
+    cells = [whole for whole in judgements.cells_over_domains if whole.condition == judgements.reference(whole.model)]
+    return build_table(
         "paper_table_1",
-        f"As in the paper's Table 1: annotators without training{where}",
+        f"As in the paper's Table 1: annotators without training{title_suffix}",
         f"model|Model|text; {PAPER_COLUMNS}",
-        _with_overall(one, cells, papers, tests, "chance"),
+        _rows_with_overall(judgements, cells, paper_results, tests, "chance"),
         "sure",
         "Machine is the positive class of F1, precision and recall. * accuracy differs from 50 %: two-sided one-sample t test of "
         "annotators' accuracies, Bonferroni-corrected p < .05 over all cells of this table and the tests of the next. Texts are taken as "
@@ -137,22 +137,22 @@ def models(one, papers, tests, where: str) -> Table:
     )
 
 
-def training(one, papers, tests, where: str) -> Table:
+def training_table(judgements, paper_results, tests, title_suffix: str) -> Table:
     """The paper's Table 2: the conditions of each machine system that has several."""
-    cells = [whole for whole in one.wholes if len(one.conditions(whole.model)) > 1]
+    cells = [whole for whole in judgements.cells_over_domains if len(judgements.conditions(whole.model)) > 1]
     head = "model|Model|text; " if len({cell.model for cell in cells}) > 1 else ""
-    return table(
+    return build_table(
         "paper_table_2",
-        f"As in the paper's Table 2: by training{where}",
+        f"As in the paper's Table 2: by training{title_suffix}",
         f"{head}condition|Training|text; {PAPER_COLUMNS}",
-        _with_overall(one, cells, papers, tests, "training"),
+        _rows_with_overall(judgements, cells, paper_results, tests, "training"),
         "sure",
         "* accuracy differs from that of the first condition: two-sided t test of annotators' accuracies, Bonferroni-corrected "
         "p < .05. Accuracy cannot tell a better eye from a readier “machine”: see d' and c above.",
     )
 
 
-def changes(estimates: Sequence["Estimate"], where: str) -> Table:
+def changes_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
     """What each comparison found, on each estimand, with what it could have found."""
     rows = []
     for estimate in estimates:
@@ -165,17 +165,17 @@ def changes(estimates: Sequence["Estimate"], where: str) -> Table:
                 "what": estimate.settings["key"],
                 "planned": "planned" if contrast["is_planned"] else "",
                 "estimate": estimate.estimate,
-                "interval": ends(estimate),
-                "p": pvalue(estimate),
+                "interval": interval_bounds(estimate),
+                "p": reported_pvalue(estimate),
                 "verdict": str(estimate.detail.get("verdict") or "").replace("_", " "),
                 "detectable": estimate.detail.get("detectable"),
                 "n": estimate.n,
                 "reason": estimate.reason,
             }
         )
-    return table(
+    return build_table(
         "changes",
-        f"What is compared: sensitivity, leaning, accuracy{where}",
+        f"What is compared: sensitivity, leaning, accuracy{title_suffix}",
         "x|x|text; y|y|text; model|Machine|text; what|Of|text; planned|Planned|text; estimate|Estimate|fine_number; "
         "interval|95% CI|fine_wide_interval; p|adj. p|p; verdict|Verdict|text; detectable|Findable difference|fine_number; n|n annotators|integer; "
         "reason|Undefined because|text",
@@ -186,7 +186,7 @@ def changes(estimates: Sequence["Estimate"], where: str) -> Table:
     )
 
 
-def by_domain(estimates: Sequence["Estimate"], where: str) -> Table:
+def domains_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
     """What a condition adds in each domain and on average, and whether that depends on the domain."""
     words = {
         "effect": "mean over domains",
@@ -204,16 +204,16 @@ def by_domain(estimates: Sequence["Estimate"], where: str) -> Table:
                     "domain": estimate.settings.get("domain", ""),
                     "what": words[kind],
                     "estimate": None if kind == "interaction" else estimate.estimate,
-                    "interval": None if kind == "interaction" else ends(estimate),
-                    "p": pvalue(estimate),
+                    "interval": None if kind == "interaction" else interval_bounds(estimate),
+                    "p": reported_pvalue(estimate),
                     "detectable": estimate.detail.get("detectable"),
                     "n": estimate.n,
                     "reason": estimate.reason,
                 }
             )
-    return table(
+    return build_table(
         "domains",
-        f"What training adds to accuracy, by domain{where}",
+        f"What training adds to accuracy, by domain{title_suffix}",
         "model|Machine|text; condition|Training|text; domain|Domain|text; what|What|text; estimate|Added|fine_percent; "
         "interval|95% CI|fine_interval; p|p|p; detectable|Findable|fine_percent; n|n annotators|integer; reason|Undefined because|text",
         rows,
@@ -223,7 +223,7 @@ def by_domain(estimates: Sequence["Estimate"], where: str) -> Table:
     )
 
 
-def groups(estimates: Sequence["Estimate"], name: str, title: str) -> Table:
+def groups_table(estimates: Sequence["Estimate"], name: str, title: str) -> Table:
     rows = []
     for estimate in estimates:
         is_pair = "x" in estimate.settings
@@ -235,19 +235,19 @@ def groups(estimates: Sequence["Estimate"], name: str, title: str) -> Table:
                 "what": f"{estimate.settings['x']} less {estimate.settings['y']}" if is_pair else "all domains alike",
                 "method": estimate.analysis.rpartition(".")[2].replace("_", " "),
                 "estimate": estimate.estimate,
-                "interval": ends(estimate),
+                "interval": interval_bounds(estimate),
                 "statistic": test.statistic if test else None,
                 "df": f"{detail['df_between']}, {detail['df_within']:.6g}"
                 if "df_between" in detail
                 else (f"{test.df:.6g}" if test and test.df else ""),
-                "p": pvalue(estimate),
+                "p": reported_pvalue(estimate),
                 "d": estimate.effect.value if estimate.effect else None,
                 "detectable": detail.get("detectable"),
                 "n": estimate.n,
                 "reason": estimate.reason,
             }
         )
-    return table(
+    return build_table(
         name,
         title,
         "model|Machine|text; what|What|text; method|Method|text; estimate|Difference, or η²|fine_number; interval|95% CI|fine_wide_interval; "
@@ -259,17 +259,17 @@ def groups(estimates: Sequence["Estimate"], name: str, title: str) -> Table:
     )
 
 
-def checks(estimates: Sequence["Estimate"], where: str) -> Table:
-    return table(
+def checks_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
+    return build_table(
         "session",
-        f"Confidence, and the session{where}",
+        f"Confidence, and the session{title_suffix}",
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n annotators|integer; reason|Undefined because|text",
         [
             {
                 "what": one.estimand,
                 "estimate": one.estimate,
-                "interval": ends(one),
-                "p": pvalue(one),
+                "interval": interval_bounds(one),
+                "p": reported_pvalue(one),
                 "n": one.n,
                 "reason": one.reason,
             }
@@ -280,12 +280,12 @@ def checks(estimates: Sequence["Estimate"], where: str) -> Table:
     )
 
 
-def histograms(cell, rows, number: int, where: str) -> list[Figure]:
+def histogram_figures(cell, rows, number: int, title_suffix: str) -> list[Figure]:
     """The paper's Figures 3 and 4: how many annotators had so many texts right, beside guessing."""
     from analysis.stats import detection
 
     figures = []
-    for found in detection.score_histogram(*columns(rows, "correct", "annotator")):
+    for found in detection.score_histogram(*column_arrays(rows, "correct", "annotator")):
         n = found["n_items"]
         bars = [
             {
@@ -301,9 +301,9 @@ def histograms(cell, rows, number: int, where: str) -> list[Figure]:
             for series, values in (("annotators", found["counts"]), ("by guessing", found["expected_by_chance"]))
         ]
         figures.append(
-            figure(
+            build_figure(
                 f"scores_{number}_{n}",
-                f"Texts right: {cell.key}{where}",
+                f"Texts right: {cell.key}{title_suffix}",
                 bars,
                 description=f"How many of {found['n_annotators']} annotators had how many of {n} texts right, beside what guessing would give.",
                 axis="annotators",

@@ -7,13 +7,13 @@ last two and not the first.
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.context import Context
-from analysis.protocols.blocks import Block, Wording, concluded
+from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
 from analysis.protocols.blocks.cells import contrast_of
-from analysis.protocols.blocks.comparisons import Comparison, judged
+from analysis.protocols.blocks.comparisons import Comparison, adjust_within_families
 
 from . import layouts
-from .judgements import EVERYWHERE, columns
+from .judgements import ALL_DOMAINS, column_arrays
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,41 +21,43 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 ESTIMANDS = ("sensitivity", "criterion", "accuracy")
-WHAT = {"sensitivity": "d'", "criterion": "the criterion c", "accuracy": "accuracy"}
+ESTIMAND_LABELS = {"sensitivity": "d'", "criterion": "the criterion c", "accuracy": "accuracy"}
 CHANCE = "chance"
 
 
-def planned_blocks(one: Any, context: Context, where: str, suffix: str) -> list[Block]:
+def planned_comparison_blocks(
+    judgements: Any, context: AnalysisContext, title_suffix: str, family_suffix: str
+) -> list[Block]:
     """What each condition changes against the reference, planned or not, and every other planned comparison."""
     found: dict[str, list[tuple[Comparison, Estimate]]] = {estimand: [] for estimand in ESTIMANDS}
-    for estimand, compared, rows in _wanted(one):
+    for estimand, compared, rows in _comparisons_with_rows(judgements):
         estimate = _estimate(estimand, compared, rows, context)
-        found[estimand].append((compared, _named(estimate, estimand, compared)))
+        found[estimand].append((compared, _tag_with_equivalence(estimate, estimand, compared)))
     every = {
-        estimand: judged(pairs, f"humanlike.{estimand}{suffix}", context.star_scheme)
+        estimand: adjust_within_families(pairs, f"humanlike.{estimand}{family_suffix}", context.star_scheme)
         for estimand, pairs in found.items()
     }
     blocks = [
         Block(
             f"humanlike.{estimand}",
-            f"Compared by {WHAT[estimand]}{where}",
+            f"Compared by {ESTIMAND_LABELS[estimand]}{title_suffix}",
             "recommended",
             estimates=estimates,
-            conclusions=concluded(estimates, _wording, lambda one: one.settings["null"]),
+            conclusions=build_conclusions(estimates, _phrases, lambda one: one.settings["null"]),
             note="Annotators and texts are both taken as samples; each pair of conditions within one machine system.",
         )
         for estimand, estimates in every.items()
     ]
-    model = _condition_models(one, context)
+    model = _condition_model_estimates(judgements, context)
     tables = [
-        layouts.changes([estimate for estimates in every.values() for estimate in estimates], where),
-        layouts.by_domain(model, where),
+        layouts.changes_table([estimate for estimates in every.values() for estimate in estimates], title_suffix),
+        layouts.domains_table(model, title_suffix),
     ]
     return [
         *(replace(block, tables=tables) if n == 0 else block for n, block in enumerate(blocks)),
         Block(
             "humanlike.condition_model",
-            f"Conditions in each domain{where}",
+            f"Conditions in each domain{title_suffix}",
             "recommended",
             estimates=tuple(model),
             note="Each domain weighs the same; the interaction tests whether what a condition changes depends on the domain.",
@@ -63,9 +65,9 @@ def planned_blocks(one: Any, context: Context, where: str, suffix: str) -> list[
     ]
 
 
-def _wanted(one: Any) -> list[tuple[str, Comparison, "DataFrame"]]:
+def _comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataFrame"]]:
     """(estimand, comparison, the rows it is about, with a column ``group``), each once; what is planned comes first."""
-    section, several = one.section, len(one.models) > 1
+    section, several = judgements.section, len(judgements.models) > 1
     found: dict[tuple[str, str], tuple[str, Comparison, DataFrame]] = {}
 
     def add(estimand: str, compared: Comparison, rows: "DataFrame", column: str) -> None:
@@ -92,42 +94,44 @@ def _wanted(one: Any) -> list[tuple[str, Comparison, "DataFrame"]]:
         if contrast.section_id not in (None, section.pk) or estimand not in ESTIMANDS:
             continue
         if contrast.x_condition:
-            for model in one.models:
+            for model in judgements.models:
                 words = model if several else ""
                 add(
                     estimand,
                     of(contrast.x_condition, contrast.y_condition, words, contrast),
-                    one.of_model(model),
+                    judgements.model_rows(model),
                     "condition",
                 )
         elif contrast.x_id:
-            if {contrast.x.name, contrast.y.name} <= set(one.models):
-                rows = one.kept[one.kept["condition"].isin([one.reference(model) for model in one.models])]
+            if {contrast.x.name, contrast.y.name} <= set(judgements.models):
+                rows = judgements.kept[
+                    judgements.kept["condition"].isin([judgements.reference(model) for model in judgements.models])
+                ]
                 add(estimand, of(contrast.x.name, contrast.y.name, "", contrast), rows, "model")
         else:
-            for cell in one.wholes:
-                rows = one.rows(cell).assign(everybody=cell.key)
+            for cell in judgements.cells_over_domains:
+                rows = judgements.rows(cell).assign(everybody=cell.key)
                 add(estimand, of(cell.key, CHANCE, "", contrast), rows, "everybody")
-    for model in one.models:
-        for condition in one.conditions(model)[1:]:
+    for model in judgements.models:
+        for condition in judgements.conditions(model)[1:]:
             for estimand in ESTIMANDS:
-                compared = of(condition, one.reference(model), model if several else "")
-                add(estimand, compared, one.of_model(model), "condition")
+                compared = of(condition, judgements.reference(model), model if several else "")
+                add(estimand, compared, judgements.model_rows(model), "condition")
     return list(found.values())
 
 
-def _estimate(estimand: str, compared: Comparison, rows: "DataFrame", context: Context) -> "Estimate":
+def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context: AnalysisContext) -> "Estimate":
     from analysis.stats import detection, groups
 
     level = context.level
-    is_chance = compared.y == CHANCE
-    rows = rows[rows["group"].isin([compared.x, compared.y])]
-    says, truth, correct, who, text = columns(rows, "says", "is_machine", "correct", "annotator", "text")
+    is_chance = comparison.y == CHANCE
+    rows = rows[rows["group"].isin([comparison.x, comparison.y])]
+    says, truth, correct, who, text = column_arrays(rows, "says", "is_machine", "correct", "annotator", "text")
     if is_chance:
         if estimand == "accuracy":
             return detection.accuracy(correct, who, text, level=level, analysis="humanlike.planned_accuracy")
         make = detection.sensitivity if estimand == "sensitivity" else detection.criterion
-        rng = context.rng("planned", estimand, compared.key)
+        rng = context.rng("planned", estimand, comparison.key)
         return make(
             says,
             truth,
@@ -139,60 +143,60 @@ def _estimate(estimand: str, compared: Comparison, rows: "DataFrame", context: C
             analysis=f"humanlike.planned_{estimand}",
         )
     group = rows["group"].to_numpy(object)
-    missing = [name for name in (compared.x, compared.y) if name not in set(group)]
+    missing = [name for name in (comparison.x, comparison.y) if name not in set(group)]
     if estimand == "accuracy" or missing:
         # A group that nobody is in has no cell: the same contrast says so, with its status.
         return groups.cell_contrast(
             correct,
             group,
-            {compared.x: 1.0, compared.y: -1.0},
+            {comparison.x: 1.0, comparison.y: -1.0},
             who,
             text,
             level=level,
             bounds=(0.0, 1.0) if not missing else None,
             analysis=f"humanlike.{estimand}_difference",
-            estimand=f"difference of {WHAT[estimand]} x - y",
+            estimand=f"difference of {ESTIMAND_LABELS[estimand]} x - y",
         )
     both = detection.sensitivity_by_condition(
-        says, truth, who, group, text, reference=compared.y, level=level, analysis="humanlike.condition"
+        says, truth, who, group, text, reference=comparison.y, level=level, analysis="humanlike.condition"
     )
     differences = both.sensitivity_differences if estimand == "sensitivity" else both.criterion_differences
-    return next(one for one in differences if one.settings["condition"] == compared.x)
+    return next(one for one in differences if one.settings["condition"] == comparison.x)
 
 
-def _named(estimate: "Estimate", estimand: str, compared: Comparison) -> "Estimate":
+def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Comparison) -> "Estimate":
     """The estimate with its comparison, and with a TOST where a margin was set."""
-    null = 0.5 if estimand == "accuracy" and compared.y == CHANCE else 0.0
-    tost = compared.equivalence(estimate, null=null, analysis=f"humanlike.{estimand}.equivalence")
+    null = 0.5 if estimand == "accuracy" and comparison.y == CHANCE else 0.0
+    tost = comparison.equivalence_tests(estimate, null=null, analysis=f"humanlike.{estimand}.equivalence")
     estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))
-    return compared.named(estimate, estimand, null=null)
+    return comparison.named(estimate, estimand, null=null)
 
 
-def _wording(one: "Estimate") -> Wording:
-    contrast, estimand = contrast_of(one), one.settings["key"]
+def _phrases(estimate: "Estimate") -> ConclusionPhrases:
+    contrast, estimand = contrast_of(estimate), estimate.settings["key"]
     x, y = contrast["x"], contrast["y"]
     about = f" ({contrast['question']})" if contrast["question"] else ""
     if y == CHANCE:
         return {
-            "sensitivity": Wording(
-                more=f"Annotators told machine from human texts ({x}).",
-                less=f"Annotators took machine texts for human ones more than chance would have it ({x}).",
+            "sensitivity": ConclusionPhrases(
+                above_claim=f"Annotators told machine from human texts ({x}).",
+                below_claim=f"Annotators took machine texts for human ones more than chance would have it ({x}).",
                 same=f"Annotators did not tell machine from human texts ({x})",
                 open=f"It remains open whether annotators tell machine from human texts ({x}).",
                 before="d' is",
                 symbol="d'",
             ),
-            "criterion": Wording(
-                more=f"Annotators leaned to “human” ({x}).",
-                less=f"Annotators leaned to “machine” ({x}).",
+            "criterion": ConclusionPhrases(
+                above_claim=f"Annotators leaned to “human” ({x}).",
+                below_claim=f"Annotators leaned to “machine” ({x}).",
                 same=f"Annotators leaned to neither answer ({x})",
                 open=f"It remains open whether annotators lean to either answer ({x}).",
                 before="The criterion c is",
                 symbol="c",
             ),
-            "accuracy": Wording(
-                more=f"Annotators were right more often than by guessing ({x}).",
-                less=f"Annotators were right less often than by guessing ({x}).",
+            "accuracy": ConclusionPhrases(
+                above_claim=f"Annotators were right more often than by guessing ({x}).",
+                below_claim=f"Annotators were right less often than by guessing ({x}).",
                 same=f"Annotators were right as often as by guessing ({x})",
                 open=f"It remains open whether annotators are right more often than by guessing ({x}).",
                 before="The share of correct answers is",
@@ -201,25 +205,25 @@ def _wording(one: "Estimate") -> Wording:
             ),
         }[estimand]
     return {
-        "sensitivity": Wording(
-            more=f"Annotators told machine from human texts better under {x} than under {y}{about}.",
-            less=f"Annotators told machine from human texts worse under {x} than under {y}{about}.",
+        "sensitivity": ConclusionPhrases(
+            above_claim=f"Annotators told machine from human texts better under {x} than under {y}{about}.",
+            below_claim=f"Annotators told machine from human texts worse under {x} than under {y}{about}.",
             same=f"Annotators told machine from human texts equally well under {x} and {y}{about}",
             open=f"It remains open whether {x} or {y} lets annotators tell machine from human texts better{about}.",
             before="The difference of d' is",
             symbol="Δd'",
         ),
-        "criterion": Wording(
-            more=f"Annotators leaned to “human” more under {x} than under {y}{about}.",
-            less=f"Annotators leaned to “human” less under {x} than under {y}{about}.",
+        "criterion": ConclusionPhrases(
+            above_claim=f"Annotators leaned to “human” more under {x} than under {y}{about}.",
+            below_claim=f"Annotators leaned to “human” less under {x} than under {y}{about}.",
             same=f"Annotators leaned to “human” alike under {x} and {y}{about}",
             open=f"It remains open whether {x} or {y} makes annotators lean to “human” more{about}.",
             before="The difference of the criterion c is",
             symbol="Δc",
         ),
-        "accuracy": Wording(
-            more=f"Annotators were right more often under {x} than under {y}{about}.",
-            less=f"Annotators were right less often under {x} than under {y}{about}.",
+        "accuracy": ConclusionPhrases(
+            above_claim=f"Annotators were right more often under {x} than under {y}{about}.",
+            below_claim=f"Annotators were right less often under {x} than under {y}{about}.",
             same=f"Annotators were right equally often under {x} and {y}{about}",
             open=f"It remains open whether annotators are right more often under {x} or {y}{about}.",
             before="The difference of the shares of correct answers is",
@@ -229,20 +233,22 @@ def _wording(one: "Estimate") -> Wording:
     }[estimand]
 
 
-def _condition_models(one: Any, context: Context) -> list["Estimate"]:
+def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> list["Estimate"]:
     """The condition x domain model of accuracy, where a machine system has several of both."""
     from analysis.stats import groups
 
     found = []
-    for model in one.models:
-        rows = one.of_model(model)
-        domains = {cell.domain for cell in one.cells if cell.model == model} - {EVERYWHERE}
+    for model in judgements.models:
+        rows = judgements.model_rows(model)
+        domains = {cell.domain for cell in judgements.cells if cell.model == model} - {ALL_DOMAINS}
         if len(domains) < 2 or rows["domain"].nunique() < 2 or rows["condition"].nunique() < 2:
             continue
-        reference = one.reference(model)
+        reference = judgements.reference(model)
         if reference not in set(rows["condition"]):
             continue
-        correct, condition, domain, who, text = columns(rows, "correct", "condition", "domain", "annotator", "text")
+        correct, condition, domain, who, text = column_arrays(
+            rows, "correct", "condition", "domain", "annotator", "text"
+        )
         fitted = groups.condition_model(
             correct,
             condition,

@@ -9,41 +9,41 @@ Source: Freitag et al. 2021 (weighted marks); Kocmi et al. 2024 (marks, then a s
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.context import Context
-from analysis.protocols.blocks import Block, Wording, concluded
-from analysis.protocols.blocks.cells import sides_of
-from analysis.protocols.blocks.comparisons import Comparison, comparison, not_side_by_side
-from analysis.protocols.blocks.comparisons import judged as judged_by_family
+from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
+from analysis.protocols.blocks.cells import comparison_words
+from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast, unpaired_samples
+from analysis.protocols.blocks.comparisons import adjust_within_families as judged_by_family
 from analysis.protocols.blocks.references import unplanned_pairs
-from studies.protocols.base.contrasts import of_systems
+from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.marks import PENALTY, SCORE
 
 from .. import ProtocolAnalysis, register
 from . import layouts
-from .outputs import Judged, judged
+from .outputs import JudgedOutputs, read_judged_outputs
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from analysis.stats.results import Estimate
 
-ESTIMANDS = {SCORE: "mean difference of scores x - y", PENALTY: "mean difference of penalties y - x"}
+ESTIMAND_TEXTS = {SCORE: "mean difference of scores x - y", PENALTY: "mean difference of penalties y - x"}
 # Under this many outputs an annotator's own rank correlation says nothing.
-FEWEST_OUTPUTS = 4
+MIN_OUTPUTS = 4
 
 
 @register
 class MarksAnalysis(ProtocolAnalysis):
     slug = "marks"
 
-    def analyse(self, context: Context) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> list[Block]:
         """Blocks for all sections of error marks; families run over all of them."""
-        found = [judged(context.rows, section) for section in context.sections]
+        found = [read_judged_outputs(context.rows, section) for section in context.sections]
         several = len(found) > 1
         blocks = []
         for estimand in (SCORE, PENALTY):
             pairs = [
-                (compared, _difference(one, estimand, compared, context.level))
+                (compared, _difference_estimate(one, estimand, compared, context.level))
                 for one in found
                 if estimand == PENALTY or one.has_score
                 for compared in _comparisons(one, estimand)
@@ -52,42 +52,45 @@ class MarksAnalysis(ProtocolAnalysis):
             blocks.append(
                 Block(
                     f"marks.{estimand}",
-                    f"Compared by {layouts.WHAT[estimand]}",
+                    f"Compared by {layouts.ESTIMAND_LABELS[estimand]}",
                     "recommended",
                     estimates=estimates,
-                    conclusions=concluded(estimates, _wording, 0.0),
-                    tables=[layouts.pairs(estimates, estimand, several)],
-                    figures=[layouts.differences(estimates, estimand, several)],
+                    conclusions=build_conclusions(estimates, _phrases, 0.0),
+                    tables=[layouts.pairs_table(estimates, estimand, several)],
+                    figures=[layouts.differences_figure(estimates, estimand, several)],
                     note="Within each annotator and prompt, where annotators judged both side by side; above 0, x is better.",
                 )
             )
         for one in found:
-            blocks += _about(one, context)
+            blocks += _section_blocks(one, context)
         return [block for block in blocks if block.estimates]
 
 
-def _comparisons(one: Judged, estimand: str) -> list[Comparison]:
+def _comparisons(judged_outputs: JudgedOutputs, estimand: str) -> list[Comparison]:
     """What was planned on this estimand, then every other pair of systems under evaluation."""
-    contrasts = one.section.study.contrasts.select_related("x", "y", "section")
-    default = SCORE if one.has_score else PENALTY
+    contrasts = judged_outputs.section.study.contrasts.select_related("x", "y", "section")
+    default = SCORE if judged_outputs.has_score else PENALTY
     planned = [
-        comparison(each, one.section, each.criterion) for each in of_systems(contrasts, one.section, estimand, default)
+        comparison_from_contrast(each, judged_outputs.section, each.criterion)
+        for each in system_contrasts_for_section(contrasts, judged_outputs.section, estimand, default)
     ]
     others = [
-        Comparison(one.section.position, x, y)
-        for x, y in unplanned_pairs(one.outputs["system"], planned, one.references)
+        Comparison(judged_outputs.section.position, x, y)
+        for x, y in unplanned_pairs(judged_outputs.outputs["system"], planned, judged_outputs.references)
     ]
     return list({each.key: each for each in [*planned, *others]}.values())
 
 
-def _difference(one: Judged, estimand: str, compared: Comparison, level: float) -> "Estimate":
+def _difference_estimate(
+    judged_outputs: JudgedOutputs, estimand: str, comparison: Comparison, level: float
+) -> "Estimate":
     from analysis.stats import clusters, unpaired
 
-    rows = one.outputs[one.outputs["is_kept"].astype(bool)]
+    rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
     wide = rows.pivot_table(
         index=["annotator", "item", "prompt"], columns="system", values=estimand, aggfunc="mean", sort=True
     )
-    if (samples := not_side_by_side(wide, compared)) is not None:
+    if (samples := unpaired_samples(wide, comparison)) is not None:
         if estimand == PENALTY:
             # Fewer errors are better: above 0, x is better.
             samples |= {"x": -samples["x"], "y": -samples["y"]}
@@ -95,43 +98,43 @@ def _difference(one: Judged, estimand: str, compared: Comparison, level: float) 
             **samples,
             level=level,
             analysis=f"marks.{estimand}_unpaired",
-            estimand=f"{ESTIMANDS[estimand]} (not side by side)",
+            estimand=f"{ESTIMAND_TEXTS[estimand]} (not side by side)",
         )
-        return _named(estimate, estimand, compared)
-    table = wide.reindex(columns=[compared.x, compared.y]).dropna().reset_index()
+        return _tag_with_equivalence(estimate, estimand, comparison)
+    table = wide.reindex(columns=[comparison.x, comparison.y]).dropna().reset_index()
     sign = 1.0 if estimand == SCORE else -1.0
-    apart = sign * (table[compared.x] - table[compared.y]).to_numpy(float)
+    apart = sign * (table[comparison.x] - table[comparison.y]).to_numpy(float)
     who, item = table["annotator"].to_numpy(object), table["item"].to_numpy(object)
-    common: dict[str, Any] = {"null": 0.0, "level": level, "estimand": ESTIMANDS[estimand]}
+    common: dict[str, Any] = {"null": 0.0, "level": level, "estimand": ESTIMAND_TEXTS[estimand]}
     estimate = clusters.clustered_mean(apart, who, analysis=f"marks.{estimand}", **common)
     others = list(estimate.sensitivity)
     if table["item"].nunique() > 1 and table["item"].duplicated().any():
         by_annotator = replace(estimate, sensitivity=(), analysis=f"marks.{estimand}.by_annotator")
         estimate = clusters.two_way_mean(apart, who, item, analysis=f"marks.{estimand}", **common)
         others.append(by_annotator)
-    return _named(replace(estimate, sensitivity=tuple(others)), estimand, compared)
+    return _tag_with_equivalence(replace(estimate, sensitivity=tuple(others)), estimand, comparison)
 
 
-def _named(estimate: "Estimate", estimand: str, compared: Comparison) -> "Estimate":
+def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Comparison) -> "Estimate":
     """The estimate with its comparison, and with a TOST where a margin was set."""
-    sensitivity = (*estimate.sensitivity, *compared.equivalence(estimate, null=0.0))
-    return compared.named(replace(estimate, sensitivity=sensitivity), estimand, null=0.0)
+    sensitivity = (*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.0))
+    return comparison.named(replace(estimate, sensitivity=sensitivity), estimand, null=0.0)
 
 
-def _wording(one: "Estimate") -> Wording:
-    x, y, _ = sides_of(one)
-    if one.settings["key"] == SCORE:
-        return Wording(
-            more=f"{x} was scored higher than {y}.",
-            less=f"{y} was scored higher than {x}.",
+def _phrases(estimate: "Estimate") -> ConclusionPhrases:
+    x, y, _ = comparison_words(estimate)
+    if estimate.settings["key"] == SCORE:
+        return ConclusionPhrases(
+            above_claim=f"{x} was scored higher than {y}.",
+            below_claim=f"{y} was scored higher than {x}.",
             same=f"{x} and {y} were scored alike",
             open=f"It remains open whether {x} or {y} is scored higher.",
             before="The mean difference of scores is",
             symbol="Δscore",
         )
-    return Wording(
-        more=f"{x} has fewer or milder errors than {y}.",
-        less=f"{y} has fewer or milder errors than {x}.",
+    return ConclusionPhrases(
+        above_claim=f"{x} has fewer or milder errors than {y}.",
+        below_claim=f"{y} has fewer or milder errors than {x}.",
         same=f"{x} and {y} have equally many and grave errors",
         open=f"It remains open whether {x} or {y} has fewer or milder errors.",
         before="The mean difference of penalties is",
@@ -139,72 +142,74 @@ def _wording(one: "Estimate") -> Wording:
     )
 
 
-def _about(one: Judged, context: Context) -> list[Block]:
-    rows = one.outputs[one.outputs["is_kept"].astype(bool)]
+def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> list[Block]:
+    rows = judged_outputs.outputs[judged_outputs.outputs["is_kept"].astype(bool)]
     if not len(rows):
         return []
-    systems = _systems(one, rows, context.level)
+    systems = _system_means(judged_outputs, rows, context.level)
     # Whether people find what was planted, the table of systems says; how they agree and what errors are like, the others tell.
-    evaluated = rows[~rows["system"].isin(one.references.names)]
-    kinds = _kinds(one, evaluated, context.level)
-    checks = _checks(one, evaluated, context)
-    paper = _standard(one)
+    evaluated = rows[~rows["system"].isin(judged_outputs.references.names)]
+    kinds = _error_rates(judged_outputs, evaluated, context.level)
+    checks = _agreement_checks(judged_outputs, evaluated, context)
+    paper = _campaign_estimates(judged_outputs)
     return [
         Block(
             "marks.systems",
-            f"Each system by itself ({one.title})",
+            f"Each system by itself ({judged_outputs.title})",
             "recommended",
             estimates=systems,
-            tables=[layouts.systems(systems, one)],
-            figures=[layouts.penalties(systems, one)],
+            tables=[layouts.systems_table(systems, judged_outputs)],
+            figures=[layouts.penalties_figure(systems, judged_outputs)],
             note="Means over judged outputs, annotators as clusters. The penalty sums the weights of the marks.",
         ),
         Block(
             "marks.kinds",
-            f"Errors by kind and grade ({one.title})",
+            f"Errors by kind and grade ({judged_outputs.title})",
             "recommended",
             estimates=kinds,
-            tables=[layouts.kinds(kinds, one)],
+            tables=[layouts.kinds_table(kinds, judged_outputs)],
             note="Errors per judged output.",
         ),
         Block(
             "marks.checks",
-            f"Whether people mark the same ({one.title})",
+            f"Whether people mark the same ({judged_outputs.title})",
             "recommended",
             estimates=checks,
-            tables=[layouts.checks(checks, one)],
+            tables=[layouts.checks_table(checks, judged_outputs)],
             note="Sentences of outputs that several annotators read; marks of no sentence are left out.",
         ),
         Block(
             "marks.standard",
-            f"As campaigns print it ({one.title})",
+            f"As campaigns print it ({judged_outputs.title})",
             "paper",
             estimates=paper,
-            tables=[layouts.standard(paper, one)],
+            tables=[layouts.standard_table(paper, judged_outputs)],
             note="Outputs taken as independent, after all primary rules; no interval is given, because outputs of one annotator are not.",
         ),
     ]
 
 
-def _systems(one: Judged, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
+def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
     """Score, penalty and the share without an error, of each system."""
     measures = [
-        ("score", "mean score", one.score_ends),
+        ("score", "mean score", judged_outputs.score_range),
         ("penalty", "mean penalty of an output", None),
         ("clean", "share of outputs without an error", (0.0, 1.0)),
     ]
     return tuple(
-        _mean(mine[measure], mine, level, f"marks.system.{measure}", words, bounds, system=system, measure=measure)
+        _clustered_mean(
+            mine[measure], mine, level, f"marks.system.{measure}", words, bounds, system=system, measure=measure
+        )
         for system, mine in rows.assign(clean=(rows["errors"] == 0).astype(float)).groupby("system", sort=True)
-        for measure, words, bounds in (measures if one.has_score else measures[1:])
+        for measure, words, bounds in (measures if judged_outputs.has_score else measures[1:])
     )
 
 
-def _kinds(one: Judged, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
-    of = [(f"is:{each.key}", each.label, "kind") for each in one.book.categories]
-    of += [(f"at:{each.key}", each.label, "grade") for each in one.book.severities]
+def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
+    of = [(f"is:{each.key}", each.label, "kind") for each in judged_outputs.codebook.categories]
+    of += [(f"at:{each.key}", each.label, "grade") for each in judged_outputs.codebook.severities]
     return tuple(
-        _mean(
+        _clustered_mean(
             mine[column],
             mine,
             level,
@@ -220,7 +225,7 @@ def _kinds(one: Judged, rows: "DataFrame", level: float) -> tuple["Estimate", ..
     )
 
 
-def _mean(values, rows, level, analysis, words, bounds, **settings) -> "Estimate":
+def _clustered_mean(values, rows, level, analysis, estimand, bounds, **settings) -> "Estimate":
     from analysis.stats import clusters
 
     found = clusters.clustered_mean(
@@ -229,32 +234,41 @@ def _mean(values, rows, level, analysis, words, bounds, **settings) -> "Estimate
         level=level,
         bounds=bounds,
         analysis=analysis,
-        estimand=words,
+        estimand=estimand,
     )
     return replace(found, settings={**found.settings, **settings})
 
 
-def _checks(one: Judged, rows: "DataFrame", context: Context) -> tuple["Estimate", ...]:
+def _agreement_checks(
+    judged_outputs: JudgedOutputs, rows: "DataFrame", context: AnalysisContext
+) -> tuple["Estimate", ...]:
     """Agreement on which sentences hold an error and how grave, agreement of scores, and whether score and penalty go together."""
     from analysis.stats import basic
 
     level = context.level
     kept = set(rows["assignment"])
-    parts = one.parts[one.parts["assignment"].isin(kept) & ~one.parts["system"].isin(one.references.names)]
-    parts = parts.assign(sentence=_joined(parts, "item", "system", "sample", "part"))
+    parts = judged_outputs.parts[
+        judged_outputs.parts["assignment"].isin(kept)
+        & ~judged_outputs.parts["system"].isin(judged_outputs.references.names)
+    ]
+    parts = parts.assign(sentence=_join_columns(parts, "item", "system", "sample", "part"))
     checks = []
     for column, measured, words in (
         ("is_marked", "nominal", "which sentences hold an error"),
         ("worst", "ordinal", "how grave the worst error of a sentence is"),
     ):
-        checks.append(_alpha(parts["sentence"], parts[column], measured, "sentence", words, context, cluster="output"))
-    if one.has_score:
         checks.append(
-            _alpha(_joined(rows, "item", "system", "sample"), rows["score"], "interval", "output", "scores", context)
+            _agreement_alpha(parts["sentence"], parts[column], measured, "sentence", words, context, cluster="output")
+        )
+    if judged_outputs.has_score:
+        checks.append(
+            _agreement_alpha(
+                _join_columns(rows, "item", "system", "sample"), rows["score"], "interval", "output", "scores", context
+            )
         )
         own = []
         for _, mine in rows.groupby("annotator", sort=True):
-            if len(mine) >= FEWEST_OUTPUTS and mine["score"].nunique() > 1 and mine["penalty"].nunique() > 1:
+            if len(mine) >= MIN_OUTPUTS and mine["score"].nunique() > 1 and mine["penalty"].nunique() > 1:
                 own.append(mine["score"].corr(-mine["penalty"], method="spearman"))
         checks.append(
             basic.one_sample(
@@ -269,7 +283,7 @@ def _checks(one: Judged, rows: "DataFrame", context: Context) -> tuple["Estimate
     return tuple(checks)
 
 
-def _alpha(units, values, measured, unit, words, context, cluster="") -> "Estimate":
+def _agreement_alpha(units, values, level_of_measurement, unit, words, context, cluster="") -> "Estimate":
     """``cluster``: what is resampled, where a unit's name begins with its name."""
     from analysis.stats import agreement
 
@@ -279,7 +293,7 @@ def _alpha(units, values, measured, unit, words, context, cluster="") -> "Estima
     found = agreement.krippendorff_alpha(
         counts,
         points,
-        level_of_measurement=measured,
+        level_of_measurement=level_of_measurement,
         level=context.level,
         rng=context.rng(words),
         unit=unit,
@@ -290,18 +304,18 @@ def _alpha(units, values, measured, unit, words, context, cluster="") -> "Estima
     return replace(found, estimand=f"Krippendorff's alpha: {words}")
 
 
-def _joined(rows: "DataFrame", *names: str):
+def _join_columns(rows: "DataFrame", *names: str):
     joined = rows[names[0]].astype(str)
     for name in names[1:]:
         joined = joined + "\x1f" + rows[name].astype(str)
     return joined
 
 
-def _standard(one: Judged) -> tuple["Estimate", ...]:
+def _campaign_estimates(judged_outputs: JudgedOutputs) -> tuple["Estimate", ...]:
     """Penalty per output and per 100 words, and the mean score, as published tables have them."""
     from analysis.stats.results import Estimate
 
-    rows = one.outputs[one.outputs["is_kept_paper"].astype(bool)]
+    rows = judged_outputs.outputs[judged_outputs.outputs["is_kept_paper"].astype(bool)]
     found = []
     for system, mine in rows.groupby("system", sort=True):
         words = float(mine["words"].sum())
@@ -313,7 +327,7 @@ def _standard(one: Judged) -> tuple["Estimate", ...]:
             ),
             "score": (
                 "mean score",
-                float(mine["score"].mean()) if one.has_score and mine["score"].notna().any() else None,
+                float(mine["score"].mean()) if judged_outputs.has_score and mine["score"].notna().any() else None,
             ),
         }
         for measure, (estimand, value) in measures.items():

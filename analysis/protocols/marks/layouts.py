@@ -3,34 +3,34 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import contrast_of, ends, pvalue, role, verdict
-from analysis.protocols.blocks.figures import Figure, figure, point
-from analysis.protocols.blocks.tables import Column, Table, columns, table
+from analysis.protocols.blocks.cells import contrast_of, interval_bounds, reported_pvalue, role_label, verdict_text
+from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
+from analysis.protocols.blocks.tables import Column, Table, build_table, parse_columns
 from studies.protocols.marks import PENALTY, SCORE
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-WHAT = {SCORE: "score", PENALTY: "penalty"}
+ESTIMAND_LABELS = {SCORE: "score", PENALTY: "penalty"}
 
 
-def _pair(contrast: Mapping[str, Any], several: bool) -> str:
-    return f"{contrast['x']} > {contrast['y']}" + (f" (section {contrast['section']})" if several else "")
+def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
+    return f"{contrast['x']} > {contrast['y']}" + (f" (section {contrast['section']})" if with_section else "")
 
 
-def pairs(estimates: Sequence["Estimate"], estimand: str, several: bool) -> Table:
+def pairs_table(estimates: Sequence["Estimate"], estimand: str, with_section: bool) -> Table:
     """Every pair of systems on one estimand."""
     rows = []
     for one in estimates:
         contrast = contrast_of(one)
         rows.append(
             {
-                "pair": _pair(contrast, several),
-                "role": role(contrast),
+                "pair": _pair_label(contrast, with_section),
+                "role": role_label(contrast),
                 "difference": one.estimate,
-                "interval": ends(one),
-                "p": pvalue(one),
-                "verdict": verdict(one),
+                "interval": interval_bounds(one),
+                "p": reported_pvalue(one),
+                "verdict": verdict_text(one),
                 "n": one.n,
                 "n_rows": one.n_rows,
                 "reason": one.reason,
@@ -38,9 +38,9 @@ def pairs(estimates: Sequence["Estimate"], estimand: str, several: bool) -> Tabl
         )
     words = {SCORE: "score of x less that of y", PENALTY: "penalty of y less that of x"}[estimand]
     unit = {SCORE: "points", PENALTY: "weight of errors"}[estimand]
-    return table(
+    return build_table(
         f"marks_{estimand}_pairs",
-        f"Which is better, by {WHAT[estimand]}",
+        f"Which is better, by {ESTIMAND_LABELS[estimand]}",
         f"pair|Pair|text; role|Role|text; difference|Difference, {unit}|number; interval|95% CI|wide_interval; p|adj. p|p; "
         "verdict|Verdict|text; n|n annotators|integer; n_rows|Pairs of outputs|integer; reason|Undefined because|text",
         rows,
@@ -50,19 +50,21 @@ def pairs(estimates: Sequence["Estimate"], estimand: str, several: bool) -> Tabl
     )
 
 
-def differences(estimates: Sequence["Estimate"], estimand: str, several: bool) -> Figure:
-    rows = [point(one, _pair(contrast_of(one), several), WHAT[estimand]) for one in estimates]
-    return figure(
+def differences_figure(estimates: Sequence["Estimate"], estimand: str, with_section: bool) -> Figure:
+    rows = [
+        figure_row(one, _pair_label(contrast_of(one), with_section), ESTIMAND_LABELS[estimand]) for one in estimates
+    ]
+    return build_figure(
         f"marks_{estimand}_pairs",
-        f"Differences of {WHAT[estimand]}",
+        f"Differences of {ESTIMAND_LABELS[estimand]}",
         rows,
         description="Above 0, the first named of a pair is better. Lines are confidence intervals, annotators as clusters.",
-        axis=f"difference of {WHAT[estimand]}",
+        axis=f"difference of {ESTIMAND_LABELS[estimand]}",
         reference=0.0,
     )
 
 
-def systems(estimates: Sequence["Estimate"], judged: Any) -> Table:
+def systems_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     by = {(one.settings["system"], one.settings["measure"]): one for one in estimates}
     rows = []
     for system in dict.fromkeys(system for system, _ in by):
@@ -70,24 +72,24 @@ def systems(estimates: Sequence["Estimate"], judged: Any) -> Table:
         rows.append(
             {
                 "system": system,
-                "reference": judged.references.kind_of(system),
+                "reference": judged_outputs.references.kind_of(system),
                 "score": score and score.estimate,
-                "score_interval": ends(score),
+                "score_interval": interval_bounds(score),
                 "penalty": penalty.estimate,
-                "penalty_interval": ends(penalty),
+                "penalty_interval": interval_bounds(penalty),
                 "clean": clean.estimate,
-                "clean_interval": ends(clean),
+                "clean_interval": interval_bounds(clean),
                 "n": penalty.n,
                 "outputs": penalty.n_rows,
                 "reason": penalty.reason,
             }
         )
     rows.sort(key=lambda row: (bool(row["reference"]), row["penalty"] is None, row["penalty"], row["system"]))
-    weights = ", ".join(f"{one.label} {one.weight:f}" for one in judged.book.severities)
-    return table(
+    weights = ", ".join(f"{one.label} {one.weight:f}" for one in judged_outputs.codebook.severities)
+    return build_table(
         "marks_systems",
-        f"Score, penalty and outputs without error, by system ({judged.title})",
-        f"system|System|text; {_planted(rows)}score|Score|number; score_interval|95% CI, score|wide_interval; penalty|Penalty|number; "
+        f"Score, penalty and outputs without error, by system ({judged_outputs.title})",
+        f"system|System|text; {_reference_column(rows)}score|Score|number; score_interval|95% CI, score|wide_interval; penalty|Penalty|number; "
         "penalty_interval|95% CI, penalty|wide_interval; clean|Without error|percent; clean_interval|95% CI, without|interval; "
         "n|n annotators|integer; outputs|Outputs judged|integer; reason|Undefined because|text",
         rows,
@@ -97,27 +99,27 @@ def systems(estimates: Sequence["Estimate"], judged: Any) -> Table:
     )
 
 
-def _planted(rows: Sequence[dict[str, Any]]) -> str:
+def _reference_column(rows: Sequence[dict[str, Any]]) -> str:
     """The column that says which rows are planted references, where there are some."""
     return "reference|Planted as|text; " if any(row["reference"] for row in rows) else ""
 
 
-def penalties(estimates: Sequence["Estimate"], judged: Any) -> Figure:
+def penalties_figure(estimates: Sequence["Estimate"], judged_outputs: Any) -> Figure:
     rows = [
-        point(one, one.settings["system"], "penalty")
+        figure_row(one, one.settings["system"], "penalty")
         for one in estimates
-        if one.settings["measure"] == "penalty" and not judged.references.kind_of(one.settings["system"])
+        if one.settings["measure"] == "penalty" and not judged_outputs.references.kind_of(one.settings["system"])
     ]
-    return figure(
+    return build_figure(
         "marks_penalties",
-        f"Mean penalty of each system ({judged.title})",
+        f"Mean penalty of each system ({judged_outputs.title})",
         rows,
         description="The lower the better. Lines are confidence intervals over annotators.",
         axis="penalty per output",
     )
 
 
-def kinds(estimates: Sequence["Estimate"], judged: Any) -> Table:
+def kinds_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     """A row an error, a column a system: a codebook of many kinds stays a table that can be read."""
     systems = sorted({one.settings["system"] for one in estimates})
     by: dict[tuple[str, str], dict[str, Any]] = {}
@@ -127,22 +129,26 @@ def kinds(estimates: Sequence["Estimate"], judged: Any) -> Table:
         {
             "sort": sort,
             "what": what,
-            "n": _span(one.n for one in mine.values()),
-            "outputs": _span(one.n_rows for one in mine.values()),
+            "n": _count_range(one.n for one in mine.values()),
+            "outputs": _count_range(one.n_rows for one in mine.values()),
             **{f"rate{place}": mine[system].estimate for place, system in enumerate(systems) if system in mine},
-            **{f"interval{place}": ends(mine[system]) for place, system in enumerate(systems) if system in mine},
+            **{
+                f"interval{place}": interval_bounds(mine[system])
+                for place, system in enumerate(systems)
+                if system in mine
+            },
             "reason": "; ".join(sorted({one.reason for one in mine.values() if one.reason})),
         }
         for (sort, what), mine in by.items()
     ]
-    heads = columns("what|Error|text; sort|Kind or grade|text")
+    heads = parse_columns("what|Error|text; sort|Kind or grade|text")
     for place, name in enumerate(systems):
         heads.append(Column(key=f"rate{place}", label=name, kind="number"))
         heads.append(Column(key=f"interval{place}", label=f"95% CI, {name}", kind="wide_interval"))
-    heads += columns("n|n annotators|text; outputs|Outputs judged of each|text; reason|Undefined because|text")
-    return table(
+    heads += parse_columns("n|n annotators|text; outputs|Outputs judged of each|text; reason|Undefined because|text")
+    return build_table(
         "marks_kinds",
-        f"Errors per output, by kind and by grade ({judged.title})",
+        f"Errors per output, by kind and by grade ({judged_outputs.title})",
         heads,
         rows,
         "sure",
@@ -151,29 +157,29 @@ def kinds(estimates: Sequence["Estimate"], judged: Any) -> Table:
     )
 
 
-def _span(counts: Iterable[int]) -> str:
+def _count_range(counts: Iterable[int]) -> str:
     """One number where systems have it in common, else the least and the most."""
     known = sorted(set(counts))
     return f"{known[0]}" if len(known) == 1 else f"{known[0]} to {known[-1]}"
 
 
-def checks(estimates: Sequence["Estimate"], judged: Any) -> Table:
+def checks_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     rows = [
         {
             "what": one.estimand,
             "estimate": one.estimate,
-            "interval": ends(one),
+            "interval": interval_bounds(one),
             "agreement": one.detail.get("percent_agreement"),
-            "p": pvalue(one),
+            "p": reported_pvalue(one),
             "n": one.n,
             "unit": one.unit,
             "reason": one.reason,
         }
         for one in estimates
     ]
-    return table(
+    return build_table(
         "marks_checks",
-        f"Whether people mark the same, and score as they mark ({judged.title})",
+        f"Whether people mark the same, and score as they mark ({judged_outputs.title})",
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; agreement|Same answer|percent; p|p|p; n|n|integer; "
         "unit|Unit|text; reason|Undefined because|text",
         rows,
@@ -183,18 +189,18 @@ def checks(estimates: Sequence["Estimate"], judged: Any) -> Table:
     )
 
 
-def standard(estimates: Sequence["Estimate"], judged: Any) -> Table:
+def standard_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     by: dict[str, dict[str, Any]] = {}
     for one in estimates:
         system = one.settings["system"]
-        about = {"system": system, "reference": judged.references.kind_of(system), "n": one.n, **one.detail}
+        about = {"system": system, "reference": judged_outputs.references.kind_of(system), "n": one.n, **one.detail}
         row = by.setdefault(system, about)
         row[one.settings["measure"]] = one.estimate
     rows = sorted(by.values(), key=lambda row: (bool(row["reference"]), row["penalty"], row["system"]))
-    return table(
+    return build_table(
         "marks_standard",
-        f"As campaigns print it ({judged.title})",
-        f"system|System|text; {_planted(rows)}penalty|Penalty per output|number; per_100_words|Penalty per 100 words|number; score|Mean score|number; "
+        f"As campaigns print it ({judged_outputs.title})",
+        f"system|System|text; {_reference_column(rows)}penalty|Penalty per output|number; per_100_words|Penalty per 100 words|number; score|Mean score|number; "
         "errors|Errors|integer; words|Words|integer; n|Outputs judged|integer; annotators|Annotators|integer",
         rows,
         "sure",

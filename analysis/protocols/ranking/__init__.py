@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.context import Context
-from analysis.protocols.blocks import Block, Wording, concluded
-from analysis.protocols.blocks.cells import sides_of
-from analysis.protocols.blocks.comparisons import Comparison, comparison, judged
-from analysis.protocols.blocks.references import Ends, ends_of, unplanned_pairs
-from studies.protocols.base.contrasts import of_systems
+from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
+from analysis.protocols.blocks.cells import comparison_words
+from analysis.protocols.blocks.comparisons import Comparison, adjust_within_families, comparison_from_contrast
+from analysis.protocols.blocks.references import PlantedReferences, planted_references_of, unplanned_pairs
+from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.base.scales import read_scale
 from studies.protocols.ranking import SHARE
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class QuestionRankings:
     """The rankings of one question. ``all_ranked``, ``wide`` and ``wide_paper``: a row an annotator and item, a column a system, NaN
     not shown. Planted ends stand in ``all_ranked`` alone; ``rows`` and the others have the ranks among the rest."""
 
     section: Any
     question: Any
     comparisons: tuple[Comparison, ...]
-    references: Ends
+    references: PlantedReferences
     rows: "DataFrame"
-    all_ranked: "DataFrame"
+    wide_with_references: "DataFrame"
     wide: "DataFrame"
-    wide_paper: "DataFrame"
+    paper_wide: "DataFrame"
 
     @property
     def title(self) -> str:
@@ -50,11 +50,11 @@ class Ranked:
 class RankingAnalysis(ProtocolAnalysis):
     slug = "ranking"
 
-    def analyse(self, context: Context) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> list[Block]:
         """Blocks for all ranking sections of a study; the families of tests run over all of them."""
-        asked = [one for section in context.sections for one in _ranked(context.rows, section)]
-        shares = [(compared, _share(one, compared, context)) for one in asked for compared in one.comparisons]
-        estimates = judged(shares, "ranking.share", context.star_scheme)
+        asked = [one for section in context.sections for one in _read_rankings(context.rows, section)]
+        shares = [(compared, _share_estimate(one, compared, context)) for one in asked for compared in one.comparisons]
+        estimates = adjust_within_families(shares, "ranking.share", context.star_scheme)
         several = len(asked) > 1
         blocks = [
             Block(
@@ -62,22 +62,22 @@ class RankingAnalysis(ProtocolAnalysis):
                 "Share of rankings with x above y",
                 "recommended",
                 estimates=estimates,
-                conclusions=concluded(estimates, _wording, 0.5),
-                tables=[layouts.pairs(estimates, several)],
-                figures=[layouts.shares(estimates, several)],
+                conclusions=build_conclusions(estimates, _phrases, 0.5),
+                tables=[layouts.pairs_table(estimates, several)],
+                figures=[layouts.shares_figure(estimates, several)],
                 note="Within each annotator's ranking of a prompt x stands above y, below it, or in the same place, which counts half. "
                 "Annotators are clusters.",
             ),
         ]
         for one in asked:
-            blocks += _about(one, context)
+            blocks += _question_blocks(one, context)
         return [block for block in blocks if block.estimates]
 
 
-def _ranked(frame: "DataFrame", section: Any) -> list[Ranked]:
+def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     rows = frame[(frame["section"] == section.position) & frame["system"].notna() & frame["value"].notna()]
-    references = ends_of(section.study)
+    references = planted_references_of(section.study)
     found = []
     for question in section.questions.all():
         try:
@@ -90,13 +90,24 @@ def _ranked(frame: "DataFrame", section: Any) -> list[Ranked]:
         mine = mine.assign(rank=ranks.round() / 2)
         kept = mine[mine["is_kept"].astype(bool)]
         comparisons = _comparisons(section, question, contrasts, set(mine["system"]), references)
-        rest = _among(kept, references)
-        paper = _among(mine[mine["is_kept_paper"].astype(bool)], references)
-        found.append(Ranked(section, question, comparisons, references, rest, _wide(kept), _wide(rest), _wide(paper)))
+        rest = _rank_without_references(kept, references)
+        paper = _rank_without_references(mine[mine["is_kept_paper"].astype(bool)], references)
+        found.append(
+            QuestionRankings(
+                section,
+                question,
+                comparisons,
+                references,
+                rest,
+                _pivot_ranks(kept),
+                _pivot_ranks(rest),
+                _pivot_ranks(paper),
+            )
+        )
     return found
 
 
-def _among(rows: "DataFrame", references: Ends) -> "DataFrame":
+def _rank_without_references(rows: "DataFrame", references: PlantedReferences) -> "DataFrame":
     """The systems under evaluation with their ranks among themselves: a planted end that is ranked between them moves nobody."""
     if not references.names:
         return rows
@@ -105,12 +116,12 @@ def _among(rows: "DataFrame", references: Ends) -> "DataFrame":
 
 
 def _comparisons(
-    section: Any, question: Any, contrasts: Sequence[Any], systems: Iterable[str], references: Ends
+    section: Any, question: Any, contrasts: Sequence[Any], systems: Iterable[str], references: PlantedReferences
 ) -> tuple[Comparison, ...]:
     """What was planned, then every other pair of systems under evaluation that was ranked."""
     planned = [
-        comparison(contrast, section, question.criterion, question.key)
-        for contrast in of_systems(contrasts, section, SHARE, SHARE)
+        comparison_from_contrast(contrast, section, question.criterion, question.key)
+        for contrast in system_contrasts_for_section(contrasts, section, SHARE, SHARE)
         if contrast.criterion in ("", question.criterion)
     ]
     others = [
@@ -120,23 +131,23 @@ def _comparisons(
     return tuple({one.key: one for one in [*planned, *others]}.values())
 
 
-def _wide(rows: "DataFrame") -> "DataFrame":
+def _pivot_ranks(rows: "DataFrame") -> "DataFrame":
     return rows.pivot_table(index=["annotator", "item"], columns="system", values="rank", aggfunc="mean", sort=True)
 
 
-def _pair(one: Ranked, compared: Comparison) -> "DataFrame":
+def _pair_scores(rankings: QuestionRankings, comparison: Comparison) -> "DataFrame":
     """A row a ranking that holds both: the annotator, the item, and 1, 1/2 or 0 for x above y."""
     import numpy as np
 
-    table = one.all_ranked.reindex(columns=[compared.x, compared.y]).dropna()
-    score = (np.sign(table[compared.y] - table[compared.x]) + 1) / 2
+    table = rankings.wide_with_references.reindex(columns=[comparison.x, comparison.y]).dropna()
+    score = (np.sign(table[comparison.y] - table[comparison.x]) + 1) / 2
     return score.rename("score").reset_index()
 
 
-def _share(one: Ranked, compared: Comparison, context: Context) -> "Estimate":
+def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context: AnalysisContext) -> "Estimate":
     from analysis.stats import clusters
 
-    pairs, level = _pair(one, compared), context.level
+    pairs, level = _pair_scores(rankings, comparison), context.level
     score, who = pairs["score"].to_numpy(float), pairs["annotator"].to_numpy(object)
     words = "share of rankings with x above y, ties half"
     common: dict[str, Any] = {"null": 0.5, "level": level, "bounds": (0.0, 1.0), "estimand": words}
@@ -145,7 +156,7 @@ def _share(one: Ranked, compared: Comparison, context: Context) -> "Estimate":
     if pairs["item"].nunique() > 1 and pairs["item"].duplicated().any():
         items = pairs["item"].to_numpy(object)
         others.append(clusters.two_way_mean(score, who, items, analysis="ranking.share.two_way", **common))
-    others += compared.equivalence(estimate, null=0.5, bounds=(0.0, 1.0))
+    others += comparison.equivalence_tests(estimate, null=0.5, bounds=(0.0, 1.0))
     detail = {
         **estimate.detail,
         "n_above": int((score == 1).sum()),
@@ -153,14 +164,14 @@ def _share(one: Ranked, compared: Comparison, context: Context) -> "Estimate":
         "n_below": int((score == 0).sum()),
     }
     estimate = replace(estimate, sensitivity=tuple(others), detail=detail)
-    return compared.named(estimate, SHARE, null=0.5)
+    return comparison.named(estimate, SHARE, null=0.5)
 
 
-def _wording(one: "Estimate") -> Wording:
-    x, y, about = sides_of(one)
-    return Wording(
-        more=f"{x} was ranked above {y}{about}.",
-        less=f"{y} was ranked above {x}{about}.",
+def _phrases(estimate: "Estimate") -> ConclusionPhrases:
+    x, y, about = comparison_words(estimate)
+    return ConclusionPhrases(
+        above_claim=f"{x} was ranked above {y}{about}.",
+        below_claim=f"{y} was ranked above {x}{about}.",
         same=f"{x} and {y} were ranked alike{about}",
         open=f"It remains open whether {x} or {y} is ranked higher{about}.",
         before=f"The share of rankings with {x} above {y}, ties counting half, is",
@@ -169,16 +180,16 @@ def _wording(one: "Estimate") -> Wording:
     )
 
 
-def _about(one: Ranked, context: Context) -> list[Block]:
+def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> list[Block]:
     """The systems by themselves, how far people agree, and the textbook's test."""
     from analysis.stats import agreement, clusters, ranks, ratings
 
-    rows, level = one.rows, context.level
-    planted = _planted(one, level)
+    rows, level = rankings.rows, context.level
+    planted = _reference_estimates(rankings, level)
     if not len(rows):
         return []
-    where = {"section": one.section.position, "question": one.question.key}
-    most = max(2.0, float(one.wide.shape[1]))
+    where = {"section": rankings.section.position, "question": rankings.question.key}
+    most = max(2.0, float(rankings.wide.shape[1]))
     means = tuple(
         replace(
             clusters.clustered_mean(
@@ -199,9 +210,9 @@ def _about(one: Ranked, context: Context) -> list[Block]:
         rows["system"].to_numpy(object),
         level=level,
         resamples=context.resamples,
-        rng=context.rng("sets", one.title),
+        rng=context.rng("sets", rankings.title),
     )
-    strengths, fit = _strengths(one, level)
+    strengths, fit = _davidson_strengths(rankings, level)
     checks = []
     shared = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
     if len(shared):
@@ -217,7 +228,7 @@ def _about(one: Ranked, context: Context) -> list[Block]:
                 clusters=prompts,
                 cluster="prompt",
                 level=level,
-                rng=context.rng("alpha", one.title),
+                rng=context.rng("alpha", rankings.title),
                 unit="output",
             )
         )
@@ -236,22 +247,22 @@ def _about(one: Ranked, context: Context) -> list[Block]:
         )
     )
     textbook = agreement.concordance(
-        one.wide_paper.groupby("annotator").mean().to_numpy(float), analysis="ranking.friedman", mode="paper"
+        rankings.paper_wide.groupby("annotator").mean().to_numpy(float), analysis="ranking.friedman", mode="paper"
     )
     return [
         Block(
             "ranking.means",
-            f"Mean rank of each system ({one.title})",
+            f"Mean rank of each system ({rankings.title})",
             "recommended",
             estimates=means,
             verdict={"ranks": sets.as_dict()},
-            tables=[layouts.systems(means, sets, strengths, one.title)],
-            figures=[layouts.means(means, one.title)],
+            tables=[layouts.systems_table(means, sets, strengths, rankings.title)],
+            figures=[layouts.means_figure(means, rankings.title)],
             note="1 is the best; those who share a place have the mean of the places that they take.",
         ),
         Block(
             "ranking.strengths",
-            f"Strengths ({one.title})",
+            f"Strengths ({rankings.title})",
             "recommended",
             estimates=strengths,
             verdict=fit,
@@ -259,39 +270,39 @@ def _about(one: Ranked, context: Context) -> list[Block]:
         ),
         Block(
             "ranking.checks",
-            f"Agreement and place on the page ({one.title})",
+            f"Agreement and place on the page ({rankings.title})",
             "recommended",
             estimates=tuple(checks),
-            tables=[layouts.checks([*checks, textbook], one.title)],
+            tables=[layouts.checks_table([*checks, textbook], rankings.title)],
             note="Agreement is over outputs that several ranked among the same others.",
         ),
         Block(
             "ranking.friedman",
-            f"Friedman's test and Kendall's W ({one.title})",
+            f"Friedman's test and Kendall's W ({rankings.title})",
             "paper",
             estimates=(textbook,),
             note="One ranking an annotator, of their mean ranks, after all primary rules.",
         ),
         Block(
             "ranking.references",
-            f"Where the planted references stood ({one.title})",
+            f"Where the planted references stood ({rankings.title})",
             "recommended",
             estimates=planted,
-            tables=[layouts.references(planted, one.title)],
+            tables=[layouts.references_table(planted, rankings.title)],
         ),
     ]
 
 
-def _planted(one: Ranked, level: float) -> tuple["Estimate", ...]:
+def _reference_estimates(rankings: QuestionRankings, level: float) -> tuple["Estimate", ...]:
     """How many of the systems under evaluation each planted end stands above: near all for a maximal one, near none for a minimal."""
     import numpy as np
 
     from analysis.stats import clusters
 
-    systems = [name for name in one.all_ranked.columns if name not in one.references.names]
+    systems = [name for name in rankings.wide_with_references.columns if name not in rankings.references.names]
     found = []
-    for name in [name for name in one.all_ranked.columns if name in one.references.names]:
-        table = one.all_ranked[one.all_ranked[name].notna()]
+    for name in [name for name in rankings.wide_with_references.columns if name in rankings.references.names]:
+        table = rankings.wide_with_references[rankings.wide_with_references[name].notna()]
         above = (np.sign(table[systems].sub(table[name], axis=0)) + 1) / 2
         shares = above.mean(axis=1).dropna()
         mean = clusters.clustered_mean(
@@ -303,20 +314,20 @@ def _planted(one: Ranked, level: float) -> tuple["Estimate", ...]:
             estimand="share of the systems of its ranking that it stands above, ties half",
         )
         found.append(
-            replace(mean, settings={**mean.settings, "system": name, "reference": one.references.kind_of(name)})
+            replace(mean, settings={**mean.settings, "system": name, "reference": rankings.references.kind_of(name)})
         )
     return tuple(found)
 
 
-def _strengths(one: Ranked, level: float) -> tuple[tuple["Estimate", ...], dict[str, Any]]:
+def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple["Estimate", ...], dict[str, Any]]:
     """Davidson's model over the pairs of all rankings."""
     import numpy as np
 
     from analysis.stats.davidson import davidson
 
-    systems = list(one.wide.columns)
-    who = one.wide.index.get_level_values("annotator").to_numpy(object)
-    table = one.wide.to_numpy(float)
+    systems = list(rankings.wide.columns)
+    who = rankings.wide.index.get_level_values("annotator").to_numpy(object)
+    table = rankings.wide.to_numpy(float)
     first, second, outcomes, people = [], [], [], []
     for x, y in combinations(range(len(systems)), 2):
         both = ~np.isnan(table[:, x] - table[:, y])

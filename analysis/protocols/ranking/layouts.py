@@ -3,32 +3,32 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import contrast_of, ends, pvalue, role, verdict
-from analysis.protocols.blocks.figures import Figure, figure, point
-from analysis.protocols.blocks.tables import Table, table
+from analysis.protocols.blocks.cells import contrast_of, interval_bounds, reported_pvalue, role_label, verdict_text
+from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
+from analysis.protocols.blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 
-def _pair(contrast: Mapping[str, Any], several: bool) -> str:
-    where = f" ({contrast['criterion'] or contrast['question']}, section {contrast['section']})" if several else ""
+def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
+    where = f" ({contrast['criterion'] or contrast['question']}, section {contrast['section']})" if with_section else ""
     return f"{contrast['x']} > {contrast['y']}{where}"
 
 
-def pairs(estimates: Sequence["Estimate"], several: bool) -> Table:
+def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
     """Every pair of systems: which was ranked higher, how often."""
     rows = []
     for one in estimates:
         contrast, detail = contrast_of(one), one.detail
         rows.append(
             {
-                "pair": _pair(contrast, several),
-                "role": role(contrast),
+                "pair": _pair_label(contrast, with_section),
+                "role": role_label(contrast),
                 "share": one.estimate,
-                "interval": ends(one),
-                "p": pvalue(one),
-                "verdict": verdict(one),
+                "interval": interval_bounds(one),
+                "p": reported_pvalue(one),
+                "verdict": verdict_text(one),
                 "above": detail["n_above"],
                 "ties": detail["n_ties"],
                 "below": detail["n_below"],
@@ -36,7 +36,7 @@ def pairs(estimates: Sequence["Estimate"], several: bool) -> Table:
                 "reason": one.reason,
             }
         )
-    return table(
+    return build_table(
         "ranking_pairs",
         "Which was ranked higher",
         "pair|Pair|text; role|Role|text; share|Share above|percent; interval|95% CI|interval; p|adj. p|p; verdict|Verdict|text; "
@@ -48,9 +48,9 @@ def pairs(estimates: Sequence["Estimate"], several: bool) -> Table:
     )
 
 
-def shares(estimates: Sequence["Estimate"], several: bool) -> Figure:
-    rows = [point(one, _pair(contrast_of(one), several), "share of rankings") for one in estimates]
-    return figure(
+def shares_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure:
+    rows = [figure_row(one, _pair_label(contrast_of(one), with_section), "share of rankings") for one in estimates]
+    return build_figure(
         "ranking_pairs",
         "Share of rankings with x above y",
         rows,
@@ -61,9 +61,9 @@ def shares(estimates: Sequence["Estimate"], several: bool) -> Figure:
     )
 
 
-def systems(means: Sequence[Any], sets: Any, strengths: Sequence[Any], title: str) -> Table:
+def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any], title: str) -> Table:
     """The systems, best first: mean rank, the ranks that each may have among the systems, strength."""
-    may = dict(zip(sets.systems, zip(sets.low or (), sets.high or (), strict=True), strict=False))
+    may = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
     by_system = {one.detail.get("system"): one for one in strengths}
     rows = []
     for one in sorted(means, key=lambda one: (one.estimate is None, one.estimate, one.settings["system"])):
@@ -74,17 +74,17 @@ def systems(means: Sequence[Any], sets: Any, strengths: Sequence[Any], title: st
             {
                 "system": system,
                 "mean": one.estimate,
-                "interval": ends(one),
+                "interval": interval_bounds(one),
                 "highest": low,
                 "lowest": high,
                 "strength": strength.estimate if strength else None,
-                "strength_interval": ends(strength) if strength else None,
+                "strength_interval": interval_bounds(strength) if strength else None,
                 "n": one.n,
                 "rankings": one.n_rows,
-                "reason": "; ".join(filter(None, [one.reason, sets.reason, strength.reason if strength else ""])),
+                "reason": "; ".join(filter(None, [one.reason, rank_sets.reason, strength.reason if strength else ""])),
             }
         )
-    return table(
+    return build_table(
         "ranking_systems",
         f"Systems by mean rank ({title})",
         "system|System|text; mean|Mean rank|number; interval|95% CI|wide_interval; highest|May be as high as|integer; "
@@ -96,9 +96,9 @@ def systems(means: Sequence[Any], sets: Any, strengths: Sequence[Any], title: st
     )
 
 
-def means(estimates: Sequence["Estimate"], title: str) -> Figure:
-    rows = [point(one, one.settings["system"], "mean rank") for one in estimates]
-    return figure(
+def means_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
+    rows = [figure_row(one, one.settings["system"], "mean rank") for one in estimates]
+    return build_figure(
         "ranking_means",
         f"Mean rank of each system ({title})",
         rows,
@@ -107,20 +107,20 @@ def means(estimates: Sequence["Estimate"], title: str) -> Figure:
     )
 
 
-def checks(estimates: Sequence["Estimate"], title: str) -> Table:
+def checks_table(estimates: Sequence["Estimate"], title: str) -> Table:
     rows = [
         {
             "what": one.estimand,
             "estimate": one.estimate,
-            "interval": ends(one),
-            "p": pvalue(one),
+            "interval": interval_bounds(one),
+            "p": reported_pvalue(one),
             "n": one.n,
             "unit": one.unit,
             "reason": one.reason,
         }
         for one in estimates
     ]
-    return table(
+    return build_table(
         "ranking_checks",
         f"Agreement of the rankings ({title})",
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; unit|Unit|text; "
@@ -132,20 +132,20 @@ def checks(estimates: Sequence["Estimate"], title: str) -> Table:
     )
 
 
-def references(estimates: Sequence["Estimate"], title: str) -> Table:
+def references_table(estimates: Sequence["Estimate"], title: str) -> Table:
     rows = [
         {
             "system": one.settings["system"],
             "reference": one.settings["reference"],
             "share": one.estimate,
-            "interval": ends(one),
+            "interval": interval_bounds(one),
             "n": one.n,
             "rankings": one.n_rows,
             "reason": one.reason,
         }
         for one in estimates
     ]
-    return table(
+    return build_table(
         "ranking_references",
         f"Where the planted references stood ({title})",
         "system|System|text; reference|Planted as|text; share|Systems that it stands above|percent; interval|95% CI|interval; "

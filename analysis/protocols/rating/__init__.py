@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.data.context import Context
-from analysis.protocols.blocks import Block, Wording, concluded
-from analysis.protocols.blocks.cells import contrast_of, sides_of
-from analysis.protocols.blocks.common_tables import reliability, reliability_row
-from analysis.protocols.blocks.comparisons import judged
-from analysis.protocols.blocks.sentences import is_apart
+from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
+from analysis.protocols.blocks.cells import comparison_words, contrast_of
+from analysis.protocols.blocks.common_tables import reliability_row, reliability_table
+from analysis.protocols.blocks.comparisons import adjust_within_families
+from analysis.protocols.blocks.sentences import is_unpaired
 
 from .. import ProtocolAnalysis, register
-from ..stated_and_rated import overview
+from ..stated_and_rated import build_overview
 from . import layouts
-from .estimates import by_points, paper_difference, recommended
-from .questions import DIFFERENCE, SUPERIORITY, Ratings, questions_of
+from .estimates import apply_points_margin, paper_mean_difference, superiority_and_difference
+from .questions import DIFFERENCE, SUPERIORITY, QuestionRatings, read_question_ratings
 from .utilities import utility_blocks
 
 if TYPE_CHECKING:
@@ -32,33 +32,33 @@ if TYPE_CHECKING:
 @register
 class RatingAnalysis(ProtocolAnalysis):
     slug = "rating"
-    overview = staticmethod(overview)
+    build_overview = staticmethod(build_overview)
 
-    def analyse(self, context: Context) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> list[Block]:
         """Blocks for all rating sections of a study; families run over all of them."""
-        asked = [one for section in context.sections for one in questions_of(context.rows, section)]
-        blocks = _comparisons(asked, context)
+        asked = [one for section in context.sections for one in read_question_ratings(context.rows, section)]
+        blocks = _comparison_blocks(asked, context)
         if found := [one.utilities for one in asked if one.utilities is not None]:
             named = [(compared, one.utilities) for one in asked if one.utilities is not None for compared in one.named]
             blocks += utility_blocks(found, named, asked[0].references, context)
         for one in asked:
-            blocks += _about_question(one, context)
+            blocks += _question_blocks(one, context)
         return [block for block in blocks if block.estimates]
 
 
-def _comparisons(asked: Sequence[Ratings], context: Context) -> list[Block]:
+def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: AnalysisContext) -> list[Block]:
     pairs = {"superiority": [], "difference": [], "paper": []}
-    for one in asked:
+    for one in question_ratings:
         for compared in one.comparisons:
-            paper = paper_difference(one, compared, context)
-            pairs["paper"].append((compared, compared.named(paper, DIFFERENCE, scored=one.scored)))
-            above, apart = recommended(one, compared, context)
+            paper = paper_mean_difference(one, compared, context)
+            pairs["paper"].append((compared, compared.named(paper, DIFFERENCE, scored=one.score_unit)))
+            above, apart = superiority_and_difference(one, compared, context)
             pairs["superiority"].append((compared, compared.named(above, SUPERIORITY)))
-            apart, compared = by_points(one, compared, apart)
-            pairs["difference"].append((compared, compared.named(apart, DIFFERENCE, scored=one.scored)))
-    found = {name: judged(mine, f"rating.{name}", context.star_scheme) for name, mine in pairs.items()}
+            apart, compared = apply_points_margin(one, compared, apart)
+            pairs["difference"].append((compared, compared.named(apart, DIFFERENCE, scored=one.score_unit)))
+    found = {name: adjust_within_families(mine, f"rating.{name}", context.star_scheme) for name, mine in pairs.items()}
     above, apart, paper = (found[name] for name in ("superiority", "difference", "paper"))
-    named = {key for one in asked for key in one.by_points}
+    named = {key for one in question_ratings for key in one.points_comparisons}
     by_name = [one for one in apart if contrast_of(one)["key"] in named]
     return [
         # Where chances are stated too, they are what the sentences are about.
@@ -67,9 +67,11 @@ def _comparisons(asked: Sequence[Ratings], context: Context) -> list[Block]:
             "Probability of being rated higher",
             "recommended",
             estimates=above,
-            conclusions=concluded(above, _rated_higher, 0.5, is_named_by_estimand=False, yields_to="spa.pairs"),
-            tables=[layouts.ratings(above, apart, paper)],
-            figures=[layouts.superiority(above, context.level)],
+            conclusions=build_conclusions(
+                above, _superiority_phrases, 0.5, include_estimand_in_name=False, superseded_by="spa.pairs"
+            ),
+            tables=[layouts.ratings_table(above, apart, paper)],
+            figures=[layouts.superiority_figure(above, context.level)],
             note="The chance that an annotator rates x above y for the same prompt, a tie counting half: only the order of points counts. "
             "Where nobody judged both side by side: the chance that a rating of x is above a rating of y.",
         ),
@@ -78,7 +80,7 @@ def _comparisons(asked: Sequence[Ratings], context: Context) -> list[Block]:
             "Difference of mean ratings",
             "recommended",
             estimates=apart,
-            conclusions=concluded(by_name, _higher_mean, 0.0),
+            conclusions=build_conclusions(by_name, _difference_phrases, 0.0),
             note="On the scale on which its answers are scored; takes the points to be equally far apart.",
         ),
         Block(
@@ -91,12 +93,16 @@ def _comparisons(asked: Sequence[Ratings], context: Context) -> list[Block]:
     ]
 
 
-def _rated_higher(one: "Estimate") -> Wording:
-    x, y, about = sides_of(one)
-    before = f"a rating of {x} is above a rating of {y} is" if is_apart(one) else f"an annotator rates {x} above {y} is"
-    return Wording(
-        more=f"{x} was rated higher than {y}{about}.",
-        less=f"{y} was rated higher than {x}{about}.",
+def _superiority_phrases(estimate: "Estimate") -> ConclusionPhrases:
+    x, y, about = comparison_words(estimate)
+    before = (
+        f"a rating of {x} is above a rating of {y} is"
+        if is_unpaired(estimate)
+        else f"an annotator rates {x} above {y} is"
+    )
+    return ConclusionPhrases(
+        above_claim=f"{x} was rated higher than {y}{about}.",
+        below_claim=f"{y} was rated higher than {x}{about}.",
         same=f"{x} and {y} are indistinguishable{about}",
         open=f"It remains open whether {x} or {y} is rated higher{about}.",
         before=f"The chance that {before}",
@@ -108,28 +114,30 @@ def _rated_higher(one: "Estimate") -> Wording:
     )
 
 
-def _higher_mean(one: "Estimate") -> Wording:
-    x, y, about = sides_of(one)
-    return Wording(
-        more=f"{x} has a higher mean rating than {y}{about}.",
-        less=f"{x} has a lower mean rating than {y}{about}.",
+def _difference_phrases(estimate: "Estimate") -> ConclusionPhrases:
+    x, y, about = comparison_words(estimate)
+    return ConclusionPhrases(
+        above_claim=f"{x} has a higher mean rating than {y}{about}.",
+        below_claim=f"{x} has a lower mean rating than {y}{about}.",
         same=f"{x} and {y} have equivalent mean ratings{about}",
         open=f"It remains open whether {x} or {y} has the higher mean rating{about}.",
-        before=f"The mean rating of {x} less that of {y} ({one.settings['scored']}) is",
+        before=f"The mean rating of {x} less that of {y} ({estimate.settings['scored']}) is",
         symbol="Δ",
     )
 
 
-def _about_question(one: Ratings, context: Context) -> list[Block]:
+def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext) -> list[Block]:
     """Means of the systems, agreement where several rated the same output, and whether the place on the page mattered."""
     from analysis.stats import agreement, ranks, ratings
 
-    rows = one.kept[one.kept["rating"].notna()]
+    rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
     level = context.level
-    means = tuple(_mean(one, system, mine, level) for system, mine in rows.groupby("system", sort=True))
+    means = tuple(
+        _system_mean(question_ratings, system, mine, level) for system, mine in rows.groupby("system", sort=True)
+    )
     checks = []
     # Planted ends are told apart by everybody: they say nothing of how far people agree, and take no rank.
-    judged_rows = rows[~rows["system"].isin(one.references.names)]
+    judged_rows = rows[~rows["system"].isin(question_ratings.references.names)]
     shared = judged_rows.assign(
         output=judged_rows["prompt"].astype(str)
         + "\x1f"
@@ -138,7 +146,7 @@ def _about_question(one: Ratings, context: Context) -> list[Block]:
         + judged_rows["sample"].astype(str)
     )
     shared = shared[shared.groupby("output")["annotator"].transform("nunique") > 1]
-    what = (one.section.position, one.question.key)
+    what = (question_ratings.section.position, question_ratings.question.key)
     if len(shared):
         outputs = shared["output"].to_numpy(object)
         counts, points = agreement.count_table(outputs, shared["rating"].to_numpy(float))
@@ -148,7 +156,7 @@ def _about_question(one: Ratings, context: Context) -> list[Block]:
                 points,
                 level=level,
                 rng=context.rng("alpha", *what),
-                level_of_measurement="ordinal" if one.scale.kind == "likert" else "interval",
+                level_of_measurement="ordinal" if question_ratings.scale.kind == "likert" else "interval",
                 unit="output",
             )
         )
@@ -186,31 +194,31 @@ def _about_question(one: Ratings, context: Context) -> list[Block]:
     return [
         Block(
             "rating.means",
-            f"Mean rating of each system ({one.title})",
+            f"Mean rating of each system ({question_ratings.title})",
             "recommended",
             estimates=means,
             verdict={"ranks": ranked.as_dict()},
-            tables=[layouts.means(means, ranked)],
+            tables=[layouts.means_table(means, ranked)],
             figures=[layouts.means_figure(means, len(context.sections) > 1, level)],
             note="Every annotator weighs the same. These are no expected utilities: those lie between references. All sets of ranks "
             "together hold the true ranks at the stated level.",
         ),
         Block(
             "rating.checks",
-            f"Agreement and place on the page ({one.title})",
+            f"Agreement and place on the page ({question_ratings.title})",
             "recommended",
             estimates=tuple(checks),
-            tables=[reliability([reliability_row(check, one.title) for check in checks])],
+            tables=[reliability_table([reliability_row(check, question_ratings.title) for check in checks])],
         ),
     ]
 
 
-def _mean(one: Ratings, system: str, mine: "DataFrame", level: float) -> "Estimate":
+def _system_mean(question_ratings: QuestionRatings, system: str, rows: "DataFrame", level: float) -> "Estimate":
     from analysis.stats import ratings
 
     mean = ratings.expected_utility(
-        mine["rating"].to_numpy(float),
-        mine["annotator"].to_numpy(object),
+        rows["rating"].to_numpy(float),
+        rows["annotator"].to_numpy(object),
         has_references=False,
         level=level,
         analysis="rating.mean",
@@ -218,10 +226,12 @@ def _mean(one: Ratings, system: str, mine: "DataFrame", level: float) -> "Estima
     settings = {
         "level": level,
         "system": system,
-        "section": one.section.position,
-        "question": one.words,
-        "scored": one.scored,
+        "section": question_ratings.section.position,
+        "question": question_ratings.words,
+        "scored": question_ratings.score_unit,
     }
     # Where references are planted, utilities stand beside the means: nothing to warn of.
-    kept = [warning for warning in mean.warnings if one.utilities is None or warning.code != "no_references"]
+    kept = [
+        warning for warning in mean.warnings if question_ratings.utilities is None or warning.code != "no_references"
+    ]
     return replace(mean, settings=settings, warnings=tuple(kept))

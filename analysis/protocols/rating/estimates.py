@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.context import Context
-from analysis.protocols.blocks.comparisons import Comparison, not_side_by_side
+from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks.comparisons import Comparison, unpaired_samples
 
-from .questions import Ratings, paired, wide
+from .questions import QuestionRatings, paired_ratings, pivot_ratings
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 MAX_MIXED_ROWS = 4000
 
 
-def paper_difference(one: Ratings, compared: Comparison, context: Context) -> "Estimate":
+def paper_mean_difference(
+    question_ratings: QuestionRatings, comparison: Comparison, context: AnalysisContext
+) -> "Estimate":
     from analysis.stats import ratings
 
-    pairs = paired(one.wide_paper, compared)
-    if not len(pairs) and not_side_by_side(one.wide_paper, compared) is not None:
+    pairs = paired_ratings(question_ratings.paper_wide, comparison)
+    if not len(pairs) and unpaired_samples(question_ratings.paper_wide, comparison) is not None:
         found = ratings.paired_delta_paper([], [], level=context.level)
         return replace(
             found, status="not_applicable", reason="the paper's test is paired, and nobody judged both side by side"
@@ -29,29 +31,31 @@ def paper_difference(one: Ratings, compared: Comparison, context: Context) -> "E
     return ratings.paired_delta_paper(means["x"].to_numpy(), means["y"].to_numpy(), level=context.level)
 
 
-def recommended(one: Ratings, compared: Comparison, context: Context) -> tuple["Estimate", "Estimate"]:
+def superiority_and_difference(
+    question_ratings: QuestionRatings, comparison: Comparison, context: AnalysisContext
+) -> tuple["Estimate", "Estimate"]:
     """The probability of superiority and the difference of means, each with the others beside it."""
     from analysis.stats import ratings
 
-    samples = not_side_by_side(one.wide, compared)
+    samples = unpaired_samples(question_ratings.wide, comparison)
     if samples is not None:
-        return _unpaired(one, compared, context, samples)
-    pairs = paired(one.wide, compared)
+        return _unpaired_estimates(question_ratings, comparison, context, samples)
+    pairs = paired_ratings(question_ratings.wide, comparison)
     level, resamples = context.level, context.resamples
     x, y, people = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object)
-    apart = ratings.mean_difference(x, y, people, scale=one.ends, level=level)
+    apart = ratings.mean_difference(x, y, people, scale=question_ratings.ends, level=level)
     if pairs["prompt"].nunique() > 1 and pairs["prompt"].duplicated().any():
         two_way = ratings.mean_difference(
             x,
             y,
             people,
             prompts=pairs["prompt"].to_numpy(object),
-            scale=one.ends,
+            scale=question_ratings.ends,
             level=level,
             analysis="rating.mean_difference.two_way",
         )
         apart = replace(apart, sensitivity=(*apart.sensitivity, two_way))
-    standardised = _standardised(one, compared, level)
+    standardised = _standardised_difference(question_ratings, comparison, level)
     if standardised.estimate is not None:
         apart = replace(apart, sensitivity=(*apart.sensitivity, standardised))
     above = ratings.superiority(
@@ -60,74 +64,81 @@ def recommended(one: Ratings, compared: Comparison, context: Context) -> tuple["
         people,
         level=level,
         resamples=resamples,
-        rng=context.rng("superiority", compared.key),
+        rng=context.rng("superiority", comparison.key),
     )
-    others = [*ratings.rank_tests(x, y, people), *_models(one, compared, level)]
-    others += compared.equivalence(above, null=0.5, bounds=(0.0, 1.0))
+    others = [*ratings.rank_tests(x, y, people), *_model_estimates(question_ratings, comparison, level)]
+    others += comparison.equivalence_tests(above, null=0.5, bounds=(0.0, 1.0))
     above = replace(above, sensitivity=(*above.sensitivity, *others))
-    return above, _guarded(one, apart)
+    return above, _add_reversal_guard(question_ratings, apart)
 
 
-def _unpaired(
-    one: Ratings, compared: Comparison, context: Context, samples: Mapping[str, Any]
+def _unpaired_estimates(
+    question_ratings: QuestionRatings, comparison: Comparison, context: AnalysisContext, samples: Mapping[str, Any]
 ) -> tuple["Estimate", "Estimate"]:
     """Both estimates where nobody judged the two side by side: annotators and prompts are samples, and nothing is within them."""
     from analysis.stats import unpaired
 
     level = context.level
-    apart = unpaired.mean_difference(**samples, scale=one.ends, level=level)
+    apart = unpaired.mean_difference(**samples, scale=question_ratings.ends, level=level)
     above = unpaired.superiority(**samples, level=level)
-    others = [*_models(one, compared, level), *compared.equivalence(above, null=0.5, bounds=(0.0, 1.0))]
-    return replace(above, sensitivity=(*above.sensitivity, *others)), _guarded(one, apart)
+    others = [
+        *_model_estimates(question_ratings, comparison, level),
+        *comparison.equivalence_tests(above, null=0.5, bounds=(0.0, 1.0)),
+    ]
+    return replace(above, sensitivity=(*above.sensitivity, *others)), _add_reversal_guard(question_ratings, apart)
 
 
-def _guarded(one: Ratings, apart: "Estimate") -> "Estimate":
+def _add_reversal_guard(question_ratings: QuestionRatings, difference: "Estimate") -> "Estimate":
     """A difference of means with the warning how far rounding to points can have moved it."""
     from analysis.stats import ratings
 
-    if apart.estimate is None:
-        return apart
-    guard = ratings.reversal_guard(apart.estimate, step=one.step)
-    return replace(apart, detail={**apart.detail, "reversal_guard": guard.as_dict()})
+    if difference.estimate is None:
+        return difference
+    guard = ratings.reversal_guard(difference.estimate, step=question_ratings.step)
+    return replace(difference, detail={**difference.detail, "reversal_guard": guard.as_dict()})
 
 
-def _models(one: Ratings, compared: Comparison, level: float) -> list["Estimate"]:
+def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, level: float) -> list["Estimate"]:
     """The same comparison by models of all ratings of the two systems, paired or not."""
     from analysis.stats import ratings
 
     others = []
-    mine = one.kept[one.kept["system"].isin([compared.x, compared.y]) & one.kept["rating"].notna()]
+    mine = question_ratings.kept[
+        question_ratings.kept["system"].isin([comparison.x, comparison.y]) & question_ratings.kept["rating"].notna()
+    ]
     columns = [
         mine[name].to_numpy(kind) for name, kind in (("rating", float), ("system", object), ("annotator", object))
     ]
-    if one.scale.kind == "likert":
-        others.append(ratings.cumulative_logit(*columns, system=compared.x, reference=compared.y, level=level))
+    if question_ratings.scale.kind == "likert":
+        others.append(ratings.cumulative_logit(*columns, system=comparison.x, reference=comparison.y, level=level))
     is_crossed = len(mine) > 2 * mine["annotator"].nunique() and mine["prompt"].nunique() > 1
     if is_crossed and len(mine) <= MAX_MIXED_ROWS:
         others.append(
-            ratings.crossed_mixed(
-                *columns, mine["prompt"].to_numpy(object), system=compared.x, reference=compared.y, level=level
+            ratings.crossed_mixed_model(
+                *columns, mine["prompt"].to_numpy(object), system=comparison.x, reference=comparison.y, level=level
             )
         )
     return others
 
 
-def by_points(one: Ratings, compared: Comparison, apart: "Estimate") -> tuple["Estimate", Comparison]:
+def apply_points_margin(
+    question_ratings: QuestionRatings, comparison: Comparison, difference: "Estimate"
+) -> tuple["Estimate", Comparison]:
     """The difference of means as the comparison that names it, if one does: with a TOST in points."""
-    if compared.key not in one.by_points:
-        return apart, compared
-    compared = one.by_points[compared.key]
-    beside = (*apart.sensitivity, *compared.equivalence(apart, null=0.0))
-    return replace(apart, sensitivity=beside, settings={**apart.settings, "null": 0.0}), compared
+    if comparison.key not in question_ratings.points_comparisons:
+        return difference, comparison
+    comparison = question_ratings.points_comparisons[comparison.key]
+    beside = (*difference.sensitivity, *comparison.equivalence_tests(difference, null=0.0))
+    return replace(difference, sensitivity=beside, settings={**difference.settings, "null": 0.0}), comparison
 
 
-def _standardised(one: Ratings, compared: Comparison, level: float) -> "Estimate":
+def _standardised_difference(question_ratings: QuestionRatings, comparison: Comparison, level: float) -> "Estimate":
     """The difference in standard deviations of each annotator's own ratings, of all systems, from those with enough of them."""
     from analysis.stats import clusters, ratings
 
-    rows = one.kept[one.kept["rating"].notna()]
+    rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
     scores = ratings.z_scores(rows["rating"].to_numpy(float), rows["annotator"].to_numpy(object)).scores
-    pairs = paired(wide(rows.assign(rating=scores)), compared)
+    pairs = paired_ratings(pivot_ratings(rows.assign(rating=scores)), comparison)
     return clusters.clustered_mean(
         pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float),
         pairs["annotator"].to_numpy(object),

@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import contrast_of, ends, label, pvalue
-from analysis.protocols.blocks.figures import RATINGS, Figure, figure, point
-from analysis.protocols.blocks.tables import Table, filled_cells, table
+from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds, reported_pvalue
+from analysis.protocols.blocks.figures import RATINGS, Figure, build_figure, figure_row
+from analysis.protocols.blocks.tables import Table, build_table, estimate_cells
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 
-def ratings(above: Sequence["Estimate"], apart: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
+def ratings_table(
+    superiority: Sequence["Estimate"], differences: Sequence["Estimate"], paper: Sequence["Estimate"]
+) -> Table:
     """Differences of ratings with their ordinal-safe companions and the reversal guard."""
-    return table(
+    return build_table(
         "ratings",
         "Ratings, and what rests on their order alone",
         "contrast|Comparison|text; question|Question|text; scored|Δ in|text; paper|Δ, paper|points; paper_pvalue|adj. p, paper|p; paper_stars|Stars, paper|text; "
@@ -22,45 +24,45 @@ def ratings(above: Sequence["Estimate"], apart: Sequence["Estimate"], paper: Seq
         "ties|Ties|integer; sign|Sign test, share|probability; sign_pvalue|p, sign test|p; wilcoxon_pvalue|p, Wilcoxon (symmetry)|p; "
         "logit|Cumulative logit|number; logit_interval|95% CI, logit|wide_interval; logit_pvalue|p, logit|p; logit_reason|No logit because|text; "
         "guard|True Δ lies in|wide_interval; reversal|Reversed preference|text; n|n annotators|integer; reason|Undefined because|text",
-        [_rating(*found) for found in zip(above, apart, paper, strict=True)],
+        [_rating_row(*found) for found in zip(superiority, differences, paper, strict=True)],
         "sure",
         "Reversed preference: rounding to whole points could at worst have turned the sign; that it cannot be excluded does not say "
         "that it occurred.",
     )
 
 
-def _rating(above: "Estimate", apart: "Estimate", paper: "Estimate") -> dict[str, Any]:
-    contrast = contrast_of(above)
-    guard = apart.detail.get("reversal_guard") or {}
-    others = {other.analysis: other for other in above.sensitivity}
+def _rating_row(superiority: "Estimate", difference: "Estimate", paper: "Estimate") -> dict[str, Any]:
+    contrast = contrast_of(superiority)
+    guard = difference.detail.get("reversal_guard") or {}
+    others = {other.analysis: other for other in superiority.sensitivity}
     logit, sign = others.get("rating.cumulative_logit"), others.get("rating.sign_test")
     return {
-        "contrast": label(above, True),
+        "contrast": comparison_label(superiority, True),
         "question": contrast["question"],
-        "scored": apart.settings["scored"],
-        **filled_cells("paper", paper),
-        **filled_cells("delta", apart),
-        **filled_cells("above", above),
-        "cliff": above.detail.get("cliff_delta"),
-        "ties": above.detail.get("n_ties"),
+        "scored": difference.settings["scored"],
+        **estimate_cells("paper", paper),
+        **estimate_cells("delta", difference),
+        **estimate_cells("above", superiority),
+        "cliff": superiority.detail.get("cliff_delta"),
+        "ties": superiority.detail.get("n_ties"),
         "sign": sign.estimate if sign else None,
-        "sign_pvalue": pvalue(sign),
-        "wilcoxon_pvalue": pvalue(others.get("rating.wilcoxon")),
-        **filled_cells("logit", logit),
+        "sign_pvalue": reported_pvalue(sign),
+        "wilcoxon_pvalue": reported_pvalue(others.get("rating.wilcoxon")),
+        **estimate_cells("logit", logit),
         "logit_reason": logit.reason if logit else "",
         "guard": [guard["low"], guard["high"]] if guard else None,
         "reversal": "" if not guard else "cannot be excluded" if guard["is_reversal_possible"] else "excluded",
-        "n": above.n,
-        "reason": above.reason,
+        "n": superiority.n,
+        "reason": superiority.reason,
     }
 
 
-def superiority(above: Sequence["Estimate"], level: float) -> Figure:
-    several = len({contrast_of(one)["key"].partition(", section")[2] for one in above}) > 1
-    return figure(
+def superiority_figure(estimates: Sequence["Estimate"], level: float) -> Figure:
+    several = len({contrast_of(one)["key"].partition(", section")[2] for one in estimates}) > 1
+    return build_figure(
         RATINGS,
         "Chance of being rated higher",
-        [point(one, label(one, several), "probability of superiority") for one in above],
+        [figure_row(one, comparison_label(one, several), "probability of superiority") for one in estimates],
         description=f"Probability that an annotator rates x above y, ties half, with {100 * level:g} % bootstrap intervals.",
         axis="P(x rated above y)",
         reference=0.5,
@@ -68,12 +70,12 @@ def superiority(above: Sequence["Estimate"], level: float) -> Figure:
     )
 
 
-def means(estimates: Sequence["Estimate"], ranked: Any) -> Table:
+def means_table(estimates: Sequence["Estimate"], rank_sets: Any) -> Table:
     """Mean rating of each system, best first within a question, with the ranks that it may have. ``ranked``: sets of ranks."""
     may = {
         system: (rank, low, high)
         for system, rank, low, high in zip(
-            ranked.systems, ranked.ranks, ranked.low or (), ranked.high or (), strict=False
+            rank_sets.systems, rank_sets.ranks, rank_sets.low or (), rank_sets.high or (), strict=False
         )
     }
     rows = []
@@ -88,15 +90,15 @@ def means(estimates: Sequence["Estimate"], ranked: Any) -> Table:
                 "system": about["system"],
                 "mean": one.estimate,
                 "scored": about["scored"],
-                "interval": ends(one),
+                "interval": interval_bounds(one),
                 "rank": rank,
                 "highest": low,
                 "lowest": high,
                 "n": one.n,
-                "reason": one.reason or ranked.reason,
+                "reason": one.reason or rank_sets.reason,
             }
         )
-    return table(
+    return build_table(
         "means",
         "Mean rating of each system",
         "where|Question|text; system|System|text; mean|Mean|number; scored|In|text; interval|95% CI|wide_interval; rank|Rank|integer; "
@@ -107,15 +109,15 @@ def means(estimates: Sequence["Estimate"], ranked: Any) -> Table:
     )
 
 
-def means_figure(estimates: Sequence["Estimate"], several: bool, level: float) -> Figure:
+def means_figure(estimates: Sequence["Estimate"], with_section: bool, level: float) -> Figure:
     def who(one: "Estimate") -> str:
-        where = f", section {one.settings['section']}" if several else ""
+        where = f", section {one.settings['section']}" if with_section else ""
         return f"{one.settings['system']} ({one.settings['question']}{where})"
 
-    return figure(
+    return build_figure(
         "means",
         "Mean rating of each system",
-        [point(one, who(one), "mean") for one in estimates],
+        [figure_row(one, who(one), "mean") for one in estimates],
         description="On the scale on which answers are scored, every annotator weighing the same, with "
         f"{100 * level:g} % confidence intervals.",
         axis="Mean rating",

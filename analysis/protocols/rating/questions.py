@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.comparisons import Comparison, comparison
-from analysis.protocols.blocks.references import Ends, ends_of
+from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast
+from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
 from studies.protocols import REGISTRY
-from studies.protocols.base.contrasts import of_systems
+from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.base.scales import ScaleSpec, read_scale
 
-from .utilities import UTILITY, Utilities, utilities
+from .utilities import UTILITY, Utilities, compute_utilities
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -19,11 +19,11 @@ DIFFERENCE, SUPERIORITY = "difference", "superiority"
 
 
 @dataclass(frozen=True, slots=True)
-class Ratings:
+class QuestionRatings:
     """The ratings of one question: ``kept`` for the recommended estimates; ``wide`` and ``wide_paper`` have a row an annotator
     and prompt, a column a system. ``ends``: what its points are scored between. ``references`` are the study's planted ends,
     ``utilities`` the ratings between them.
-    ``by_points``: by key, the comparisons that name the difference of means, whose margins are in points."""
+    ``apply_points_margin``: by key, the comparisons that name the difference of means, whose margins are in points."""
 
     section: Any
     question: Any
@@ -31,13 +31,13 @@ class Ratings:
     comparisons: tuple[Comparison, ...]
     kept: "DataFrame"
     wide: "DataFrame"
-    wide_paper: "DataFrame"
+    paper_wide: "DataFrame"
     ends: tuple[float, float]
     is_overall: bool
-    references: Ends
+    references: PlantedReferences
     utilities: Utilities | None
     named: tuple[Comparison, ...]
-    by_points: Mapping[str, Comparison]
+    points_comparisons: Mapping[str, Comparison]
 
     @property
     def step(self) -> float:
@@ -52,7 +52,7 @@ class Ratings:
         return self.question.key + (f" ({', '.join(said)})" if said else "")
 
     @property
-    def scored(self) -> str:
+    def score_unit(self) -> str:
         """The unit of its means and differences: what its points are scored between."""
         return f"points, {self.ends[0]:g} to {self.ends[1]:g}"
 
@@ -61,12 +61,12 @@ class Ratings:
         return f"section {self.section.position}, {self.question.criterion or self.words}"
 
 
-def questions_of(frame: "DataFrame", section: Any) -> list[Ratings]:
+def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRatings]:
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
-    references = ends_of(section.study)
+    references = planted_references_of(section.study)
     questions = list(section.questions.all())
-    is_unit = REGISTRY[section.protocol].settings_of(section)["scores"] == "unit"
+    is_unit = REGISTRY[section.protocol].cleaned_settings(section)["scores"] == "unit"
     found = []
     for question in questions:
         try:
@@ -79,59 +79,61 @@ def questions_of(frame: "DataFrame", section: Any) -> list[Ratings]:
         mine = mine.assign(rating=(low + mine["value"] * (high - low)).round(6))
         kept, paper = mine[mine["is_kept"].astype(bool)], mine[mine["is_kept_paper"].astype(bool)]
         is_overall = not question.criterion and any(other.criterion for other in questions)
-        comparisons, by_points = _compared(contrasts, section, question)
-        one = Ratings(
+        comparisons, by_points = _comparisons_by_estimand(contrasts, section, question)
+        one = QuestionRatings(
             section,
             question,
             scale,
             comparisons,
             kept,
-            wide(kept),
-            wide(paper),
+            pivot_ratings(kept),
+            pivot_ratings(paper),
             (float(low), float(high)),
             is_overall,
             references,
             None,
-            _planned(contrasts, section, question, UTILITY),
+            _planned_comparisons(contrasts, section, question, UTILITY),
             by_points,
         )
         where = f"section {section.position}, {one.words}"
-        found.append(replace(one, utilities=utilities(kept, references, one.ends, where)))
+        found.append(replace(one, utilities=compute_utilities(kept, references, one.ends, where)))
     return found
 
 
-def _compared(
+def _comparisons_by_estimand(
     contrasts: Sequence[Any], section: Any, question: Any
 ) -> tuple[tuple[Comparison, ...], dict[str, Comparison]]:
     """All comparisons by either estimand, and by key those that name the difference of means itself."""
     points = [contrast for contrast in contrasts if contrast.estimand == DIFFERENCE]
     rest = [contrast for contrast in contrasts if contrast.estimand != DIFFERENCE]
-    by_points = {one.key: one for one in _planned(points, section, question, DIFFERENCE)}
-    others = {one.key: one for one in _planned(rest, section, question, DIFFERENCE, SUPERIORITY)}
+    by_points = {one.key: one for one in _planned_comparisons(points, section, question, DIFFERENCE)}
+    others = {one.key: one for one in _planned_comparisons(rest, section, question, DIFFERENCE, SUPERIORITY)}
     found = []
-    for one in _planned(contrasts, section, question, DIFFERENCE, SUPERIORITY):
+    for one in _planned_comparisons(contrasts, section, question, DIFFERENCE, SUPERIORITY):
         # A margin in points is none of a probability: without a comparison of its own, that one has no margin.
         expected = "" if one.expected == "~" else one.expected
         found.append(others.get(one.key) or replace(one, margin=None, expected=expected))
     return tuple(found), by_points
 
 
-def _planned(contrasts: Sequence[Any], section: Any, question: Any, *estimands: str) -> tuple[Comparison, ...]:
+def _planned_comparisons(
+    contrasts: Sequence[Any], section: Any, question: Any, *estimands: str
+) -> tuple[Comparison, ...]:
     found = [
-        comparison(contrast, section, question.criterion, question.key)
+        comparison_from_contrast(contrast, section, question.criterion, question.key)
         for estimand in estimands
-        for contrast in of_systems(contrasts, section, estimand, DIFFERENCE)
+        for contrast in system_contrasts_for_section(contrasts, section, estimand, DIFFERENCE)
         if contrast.criterion in ("", question.criterion)
     ]
     return tuple({one.key: one for one in found}.values())
 
 
-def wide(rows: "DataFrame") -> "DataFrame":
+def pivot_ratings(rows: "DataFrame") -> "DataFrame":
     return rows.pivot_table(index=["annotator", "prompt"], columns="system", values="rating", aggfunc="mean", sort=True)
 
 
-def paired(wide: "DataFrame", compared: Comparison) -> "DataFrame":
+def paired_ratings(wide: "DataFrame", comparison: Comparison) -> "DataFrame":
     """A row an annotator and prompt for which both systems were rated: columns x and y."""
-    table = wide.reindex(columns=[compared.x, compared.y]).dropna()
+    table = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
     table.columns = ["x", "y"]
     return table.reset_index()

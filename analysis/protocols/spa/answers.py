@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.comparisons import Comparison, comparison
-from studies.protocols.base.contrasts import of_systems
+from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast
+from studies.protocols.base.contrasts import system_contrasts_for_section
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,7 +14,7 @@ ESTIMAND = "preference"
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class SectionAnswers:
     """The answers of one section: a row an annotator (at their last batch that counts), a column a comparison; percent as typed, NaN
     missing."""
 
@@ -33,15 +33,15 @@ class Answers:
         return [one.key for one in self.comparisons]
 
     @property
-    def kept(self) -> "Answers":
+    def kept(self) -> "SectionAnswers":
         """Those of the annotators of the recommended estimates."""
         return self.chosen(self.people["is_kept"].to_numpy(bool))
 
-    def chosen(self, mask) -> "Answers":
+    def chosen(self, mask) -> "SectionAnswers":
         return replace(self, xy=self.xy[mask], yx=self.yx[mask], people=self.people[mask])
 
 
-def answers_of(frame: "DataFrame", section: Any) -> Answers:
+def read_section_answers(frame: "DataFrame", section: Any) -> SectionAnswers:
     """The answers of a section as two tables; planned comparisons first, then pairs that were asked about unplanned."""
     import numpy as np
 
@@ -55,12 +55,12 @@ def answers_of(frame: "DataFrame", section: Any) -> Answers:
             )
     comparisons: list[Comparison] = []
     seen = set()
-    for contrast in of_systems(contrasts, section, ESTIMAND, ESTIMAND):
+    for contrast in system_contrasts_for_section(contrasts, section, ESTIMAND, ESTIMAND):
         for pair, criterion in asked:
             is_meant = pair == {contrast.x.name, contrast.y.name} and contrast.criterion in ("", criterion)
             if is_meant and (pair, criterion) not in seen:
                 seen.add((pair, criterion))
-                comparisons.append(comparison(contrast, section, criterion))
+                comparisons.append(comparison_from_contrast(contrast, section, criterion))
     for (pair, criterion), (x, y) in asked.items():
         if (pair, criterion) not in seen:
             comparisons.append(Comparison(section.position, x, y, criterion))
@@ -82,4 +82,4 @@ def answers_of(frame: "DataFrame", section: Any) -> Answers:
             xy[row, columns[x, y, criterion]] = round(100 * value, 6) if value == value else np.nan
         elif (y, x, criterion) in columns:
             yx[row, columns[y, x, criterion]] = round(100 * value, 6) if value == value else np.nan
-    return Answers(section, tuple(comparisons), xy, yx, people)
+    return SectionAnswers(section, tuple(comparisons), xy, yx, people)

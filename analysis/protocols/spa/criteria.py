@@ -9,35 +9,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.context import Context
+from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
-from analysis.protocols.blocks.cells import ends
-from analysis.protocols.blocks.tables import table
+from analysis.protocols.blocks.cells import interval_bounds
+from analysis.protocols.blocks.tables import build_table
 
-from .answers import Answers
+from .answers import SectionAnswers
 
 if TYPE_CHECKING:
     from analysis.stats.axes import Drivers
     from analysis.stats.results import Estimate
 
-OVERALL = ""
-FEWEST = 2
-NAME = "spa.drivers"
+OVERALL_CRITERION = ""
+MIN_CRITERIA = 2
+BLOCK_NAME = "spa.drivers"
 
 
-def drivers_block(answers: Sequence[Answers], context: Context) -> Block | None:
+def drivers_block(answers: Sequence[SectionAnswers], context: AnalysisContext) -> Block | None:
     """One block for all sections with an overall question and criteria; None where there is no such section.
 
     ``answers``: those who are kept for the recommended estimates.
     """
-    found = [(one, _drivers(one, context.level)) for one in answers if _has_both(one)]
+    found = [(one, _fit_drivers(one, context.level)) for one in answers if _has_overall_and_criteria(one)]
     if not found:
         return None
-    rows = [row for one, mine in found for row in _rows(one, mine)]
+    rows = [row for one, mine in found for row in _table_rows(one, mine)]
     described = "; ".join(
         f"section {one.section.position}: {mine.r_squared:.0%}" for one, mine in found if mine.r_squared is not None
     )
-    laid = table(
+    laid = build_table(
         "drivers",
         "What the overall answers go with",
         "where|Section|text; what|Criterion|text; slope|Points overall for one point on it|number; "
@@ -51,60 +51,64 @@ def drivers_block(answers: Sequence[Answers], context: Context) -> Block | None:
         + (f" Share of the overall answers' variance that the criteria describe: {described}." if described else ""),
     )
     return Block(
-        NAME,
+        BLOCK_NAME,
         "What the overall answers go with",
         "recommended",
         tables=[laid],
-        estimates=tuple(estimate for one, mine in found for estimate in _estimates(one, mine)),
+        estimates=tuple(estimate for one, mine in found for estimate in _tagged_estimates(one, mine)),
         note="Least squares over annotators and pairs, annotators as clusters (CV3); both orders of naming combined. Descriptive.",
     )
 
 
-def _criteria(one: Answers) -> list[str]:
-    return list(dict.fromkeys(compared.criterion for compared in one.comparisons if compared.criterion != OVERALL))
+def _criteria(answers: SectionAnswers) -> list[str]:
+    return list(
+        dict.fromkeys(compared.criterion for compared in answers.comparisons if compared.criterion != OVERALL_CRITERION)
+    )
 
 
-def _has_both(one: Answers) -> bool:
-    return len(_criteria(one)) >= FEWEST and any(compared.criterion == OVERALL for compared in one.comparisons)
+def _has_overall_and_criteria(answers: SectionAnswers) -> bool:
+    return len(_criteria(answers)) >= MIN_CRITERIA and any(
+        compared.criterion == OVERALL_CRITERION for compared in answers.comparisons
+    )
 
 
-def _drivers(one: Answers, level: float) -> "Drivers":
+def _fit_drivers(answers: SectionAnswers, level: float) -> "Drivers":
     """The fit over (annotator, pair); pairs about which a criterion was not asked drop out with their missing answers."""
     import numpy as np
 
     from analysis.stats import axes, spa
 
-    values = spa.combined(one.xy, one.yx)
-    criteria = _criteria(one)
+    values = spa.combine_orders(answers.xy, answers.yx)
+    criteria = _criteria(answers)
     said: dict[frozenset[str], dict[str, Any]] = {}
     first: dict[frozenset[str], str] = {}
-    for column, compared in enumerate(one.comparisons):
+    for column, compared in enumerate(answers.comparisons):
         pair = frozenset((compared.x, compared.y))
         # All questions about a pair in the direction of its first one.
         is_turned = first.setdefault(pair, compared.x) != compared.x
         said.setdefault(pair, {})[compared.criterion] = 1 - values[:, column] if is_turned else values[:, column]
-    nothing = np.full(len(one.people), np.nan)
-    overall = np.concatenate([mine.get(OVERALL, nothing) for mine in said.values()])
+    nothing = np.full(len(answers.people), np.nan)
+    overall = np.concatenate([mine.get(OVERALL_CRITERION, nothing) for mine in said.values()])
     table = np.concatenate(
         [np.column_stack([mine.get(criterion, nothing) for criterion in criteria]) for mine in said.values()]
     )
-    people = np.tile(one.people["annotator"].to_numpy(object), len(said))
-    return axes.drivers(overall, table, people, names=criteria, level=level, analysis=NAME)
+    people = np.tile(answers.people["annotator"].to_numpy(object), len(said))
+    return axes.drivers(overall, table, people, names=criteria, level=level, analysis=BLOCK_NAME)
 
 
-def _estimates(one: Answers, mine: "Drivers") -> list["Estimate"]:
-    named = [*mine.coefficients.items(), (OVERALL, mine.intercept)]
+def _tagged_estimates(answers: SectionAnswers, drivers: "Drivers") -> list["Estimate"]:
+    named = [*drivers.coefficients.items(), (OVERALL_CRITERION, drivers.intercept)]
     return [
-        replace(each, settings={**each.settings, "section": one.section.position, "criterion": name})
+        replace(each, settings={**each.settings, "section": answers.section.position, "criterion": name})
         for name, each in named
     ]
 
 
-def _rows(one: Answers, mine: "Drivers") -> list[dict[str, Any]]:
+def _table_rows(answers: SectionAnswers, drivers: "Drivers") -> list[dict[str, Any]]:
     def row(what: str, each: "Estimate", scale: float = 1) -> dict[str, Any]:
-        between = ends(each)
+        between = interval_bounds(each)
         return {
-            "where": f"section {one.section.position}",
+            "where": f"section {answers.section.position}",
             "what": what,
             "slope": None if each.estimate is None else scale * each.estimate,
             "interval": between and [scale * end for end in between],
@@ -114,5 +118,5 @@ def _rows(one: Answers, mine: "Drivers") -> list[dict[str, Any]]:
             "reason": each.reason,
         }
 
-    rows = [row(name, each) for name, each in mine.coefficients.items()]
-    return [*rows, row("left where no criterion decides", mine.intercept, 100)]
+    rows = [row(name, each) for name, each in drivers.coefficients.items()]
+    return [*rows, row("left where no criterion decides", drivers.intercept, 100)]

@@ -4,23 +4,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.data.context import Context
+from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 
 from . import layouts
-from .answers import ESTIMAND, Answers
+from .answers import ESTIMAND, SectionAnswers
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-RULE = "kept:"
+KEPT_COLUMN_PREFIX = "kept:"
 
 
-def rule_blocks(answers: Sequence[Answers], context: Context) -> list[Block]:
+def exclusion_effect_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
     """A block a section; their table and figure hold all of them."""
-    found = [_changes(one, context) for one in answers]
+    found = [_rule_changes(one, context) for one in answers]
     every = [change for changes in found for change in changes]
-    laid = {"tables": [layouts.before_after(every)], "figures": [layouts.rules(every, len(answers) > 1, context.level)]}
+    laid = {
+        "tables": [layouts.before_after_table(every)],
+        "figures": [layouts.rule_changes_figure(every, len(answers) > 1, context.level)],
+    }
     return [
         Block(
             "spa.before_after",
@@ -34,27 +37,29 @@ def rule_blocks(answers: Sequence[Answers], context: Context) -> list[Block]:
     ]
 
 
-def _changes(one: Answers, context: Context) -> tuple["Estimate", ...]:
+def _rule_changes(answers: SectionAnswers, context: AnalysisContext) -> tuple["Estimate", ...]:
     """Each rule alone, and all primary ones together: the mean after less the mean before, the annotators resampled."""
     from analysis.stats import basic, spa
 
     masks = {
-        name.removeprefix(RULE): one.people[name].to_numpy(bool) for name in one.people.columns if name.startswith(RULE)
+        name.removeprefix(KEPT_COLUMN_PREFIX): answers.people[name].to_numpy(bool)
+        for name in answers.people.columns
+        if name.startswith(KEPT_COLUMN_PREFIX)
     }
-    masks["all rules of the recommended estimate"] = one.people["is_kept"].to_numpy(bool)
-    masks["all primary rules"] = one.people["is_kept_paper"].to_numpy(bool)
-    values = spa.combined(one.xy, one.yx)
-    changes = spa.before_after(
+    masks["all rules of the recommended estimate"] = answers.people["is_kept"].to_numpy(bool)
+    masks["all primary rules"] = answers.people["is_kept_paper"].to_numpy(bool)
+    values = spa.combine_orders(answers.xy, answers.yx)
+    changes = spa.exclusion_effects(
         values,
         masks,
-        names=one.names,
+        names=answers.names,
         level=context.level,
         resamples=context.resamples,
-        rng=context.rng("before_after", one.section.position),
+        rng=context.rng("before_after", answers.section.position),
     )
     estimates = []
     for rule, mask in masks.items():
-        for column, compared in enumerate(one.comparisons):
+        for column, compared in enumerate(answers.comparisons):
             change = compared.named(changes[rule][compared.key], ESTIMAND)
             if 0 < mask.sum() < len(mask):
                 # Different people, so an ordinary comparison of two groups is right here.

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.context import Context
+from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 
 from . import layouts
-from .answers import Answers
+from .answers import SectionAnswers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 
-def exposure_blocks(answers: Sequence[Answers], context: Context) -> list[Block]:
+def exposure_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
     """The same comparison after m = 1, 2, 4 ... exposures: each m, and each step within the annotators."""
     from analysis.stats import multiplicity
-    from analysis.stats.exposure import m_exposure
+    from analysis.stats.exposure import exposure_study
 
-    tables: dict[tuple[str, str, str], dict[int, tuple[Answers, int, bool]]] = {}
+    tables: dict[tuple[str, str, str], dict[int, tuple[SectionAnswers, int, bool]]] = {}
     for one in answers:
         kept = one.kept
         for column, compared in enumerate(one.comparisons):
@@ -34,26 +34,27 @@ def exposure_blocks(answers: Sequence[Answers], context: Context) -> list[Block]
     for (x, y, criterion), by_m in tables.items():
         if len(by_m) < 2:
             continue
-        xy, yx = _by_person([by_m[m] for m in sorted(by_m)])
-        found = m_exposure(xy, yx, levels=sorted(by_m), level=context.level)
+        xy, yx = _answers_by_annotator([by_m[m] for m in sorted(by_m)])
+        found = exposure_study(xy, yx, levels=sorted(by_m), level=context.level)
         about = {"x": x, "y": y, "criterion": criterion}
         pair = f"{x} > {y}" + (f", {criterion}" if criterion else "")
         levels += [
-            _with(_of_pair(one, pair), **about, m=m) for one, m in zip(found.by_level, found.levels, strict=True)
+            _add_settings(_suffix_family(one, pair), **about, m=m)
+            for one, m in zip(found.by_level, found.levels, strict=True)
         ]
         more += [
-            _with(replace(one, estimand=f"{x} > {y}: {one.estimand}"), **about)
+            _add_settings(replace(one, estimand=f"{x} > {y}: {one.estimand}"), **about)
             for one in (found.slope, found.diminishing_returns)
             if one.status != "not_applicable"
         ]
         for before, after, step in zip(found.levels, found.levels[1:], found.contrasts, strict=False):
             step = replace(step, estimand=f"P[{x} > {y}] after m = {after} less after m = {before}")
             key = f"{pair}, m {before} to {after}"
-            steps[key] = _with(step, **about, m_before=before, m_after=after)
+            steps[key] = _add_settings(step, **about, m_before=before, m_after=after)
     if not steps:
         return []
     family = multiplicity.Family("spa.exposure_steps", tuple(steps))
-    judged = multiplicity.adjusted(steps, family, star_scheme=context.star_scheme)
+    judged = multiplicity.adjust_family(steps, family, star_scheme=context.star_scheme)
     changes = (*judged.values(), *more)
     return [
         Block(
@@ -61,8 +62,8 @@ def exposure_blocks(answers: Sequence[Answers], context: Context) -> list[Block]
             "The stated chance by what was seen",
             "recommended",
             estimates=tuple(levels),
-            tables=[layouts.exposure_levels(levels)],
-            figures=[layouts.exposure(levels, context.level)],
+            tables=[layouts.exposure_levels_table(levels)],
+            figures=[layouts.exposure_figure(levels, context.level)],
             note="Conviction (the distance from 50 %) is not tested: noise alone inflates it.",
         ),
         Block(
@@ -70,31 +71,33 @@ def exposure_blocks(answers: Sequence[Answers], context: Context) -> list[Block]
             "What more exposure changes",
             "recommended",
             estimates=changes,
-            tables=[layouts.plain_lines(changes, "exposures", "What more exposure changes", "sure")],
+            tables=[layouts.estimates_table(changes, "exposures", "What more exposure changes", "sure")],
             note="Within the annotator. Below 0 after the first m: the paper's overconfidence.",
         ),
     ]
 
 
-def _of_pair(estimate: "Estimate", pair: str) -> "Estimate":
+def _suffix_family(estimate: "Estimate", pair: str) -> "Estimate":
     """The estimate and those beside it in a family that is named by its comparison: each is adjusted over its own m alone."""
     test = estimate.test and replace(estimate.test, family=estimate.test.family and f"{estimate.test.family} ({pair})")
-    return replace(estimate, test=test, sensitivity=tuple(_of_pair(one, pair) for one in estimate.sensitivity))
+    return replace(estimate, test=test, sensitivity=tuple(_suffix_family(one, pair) for one in estimate.sensitivity))
 
 
-def _by_person(seen: Sequence[tuple[Answers, int, bool]]) -> tuple["np.ndarray", "np.ndarray"]:
+def _answers_by_annotator(
+    columns_by_m: Sequence[tuple[SectionAnswers, int, bool]],
+) -> tuple["np.ndarray", "np.ndarray"]:
     """One comparison's answers in both orders: a row an annotator, a column a section; NaN where there is none."""
     import numpy as np
 
-    people = sorted({person for one, _, _ in seen for person in one.people["annotator"]})
+    people = sorted({person for one, _, _ in columns_by_m for person in one.people["annotator"]})
     place = {person: row for row, person in enumerate(people)}
-    both = np.full((2, len(people), len(seen)), np.nan)
-    for number, (one, column, is_turned) in enumerate(seen):
+    both = np.full((2, len(people), len(columns_by_m)), np.nan)
+    for number, (one, column, is_turned) in enumerate(columns_by_m):
         rows = [place[person] for person in one.people["annotator"]]
         first, second = (one.yx, one.xy) if is_turned else (one.xy, one.yx)
         both[0, rows, number], both[1, rows, number] = first[:, column], second[:, column]
     return both[0], both[1]
 
 
-def _with(estimate: "Estimate", **settings: Any) -> "Estimate":
+def _add_settings(estimate: "Estimate", **settings: Any) -> "Estimate":
     return replace(estimate, settings={**estimate.settings, **settings})

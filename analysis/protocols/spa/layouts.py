@@ -3,22 +3,24 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.cells import contrast_of, ends, label, pvalue
-from analysis.protocols.blocks.figures import FOREST, Figure, figure, point
-from analysis.protocols.blocks.tables import Table, table
+from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds, reported_pvalue
+from analysis.protocols.blocks.figures import FOREST, Figure, build_figure, figure_row
+from analysis.protocols.blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 # With more of them the figure of what rules change is longer than a page.
-MOST_CHANGES = 60
+MAX_FIGURE_ROWS = 60
 
 
-def forest(recommended: Sequence["Estimate"], paper: Iterable["Estimate"], several: bool, level: float) -> Figure:
-    rows = [point(one, label(one, several), "both orders (recommended)") for one in recommended]
-    rows += [point(one, label(one, several), "one order (paper)") for one in paper]
-    order = {label(one, several): n for n, one in enumerate(recommended)}
-    return figure(
+def forest_figure(
+    recommended: Sequence["Estimate"], paper: Iterable["Estimate"], with_section: bool, level: float
+) -> Figure:
+    rows = [figure_row(one, comparison_label(one, with_section), "both orders (recommended)") for one in recommended]
+    rows += [figure_row(one, comparison_label(one, with_section), "one order (paper)") for one in paper]
+    order = {comparison_label(one, with_section): n for n, one in enumerate(recommended)}
+    return build_figure(
         FOREST,
         "Stated chance that x is better than y",
         sorted(rows, key=lambda row: order[row["label"]]),
@@ -29,23 +31,23 @@ def forest(recommended: Sequence["Estimate"], paper: Iterable["Estimate"], sever
     )
 
 
-def gap(estimates: Iterable["Estimate"]) -> Table:
+def gap_table(estimates: Iterable["Estimate"]) -> Table:
     rows = []
     for one in estimates:
         shares = one.detail.get("shares") or {}
         rows.append(
             {
-                "contrast": label(one, True),
+                "contrast": comparison_label(one, True),
                 "gap": one.estimate,
-                "interval": ends(one),
-                "p": pvalue(one),
+                "interval": interval_bounds(one),
+                "p": reported_pvalue(one),
                 "n": one.n,
                 "verdict": "" if one.estimate is None else str(one.detail.get("verdict") or "").replace("_", " "),
                 **{name: (shares.get(name) or {}).get("share") for name in ("above", "within", "below")},
                 "reason": one.reason,
             }
         )
-    return table(
+    return build_table(
         "gap",
         "Does it matter who is named first?",
         "contrast|Comparison|text; gap|Mean of p_xy + p_yx − 1|fine_probability; interval|95% CI|fine_interval; p|p|p; verdict|Verdict|text; "
@@ -57,24 +59,24 @@ def gap(estimates: Iterable["Estimate"]) -> Table:
     )
 
 
-def gap_figure(estimates: Iterable["Estimate"], several: bool, level: float) -> Figure:
-    return figure(
+def gap_figure(estimates: Iterable["Estimate"], with_section: bool, level: float) -> Figure:
+    return build_figure(
         "gap",
         "Gap between the two orders of naming",
-        [point(one, label(one, several), "gap") for one in estimates],
+        [figure_row(one, comparison_label(one, with_section), "gap") for one in estimates],
         description=f"Mean of p_xy + p_yx - 1 with {100 * level:g} % confidence intervals; 0 is no effect of naming order.",
         axis="p_xy + p_yx − 1",
         reference=0.0,
     )
 
 
-def coherence(estimates: Iterable["Estimate"], cycles: Sequence[str], where: str) -> Table:
+def coherence_table(estimates: Iterable["Estimate"], cycles: Sequence[str], title: str) -> Table:
     rows = [
         {
-            "block": where,
-            "what": _cycle_words(one),
+            "block": title,
+            "what": _cycle_label(one),
             "estimate": one.estimate,
-            "interval": ends(one),
+            "interval": interval_bounds(one),
             "n": one.n,
             "n_rows": one.n_rows,
             "cycles": "; ".join(cycles) if "cycle" in one.analysis else "",
@@ -82,7 +84,7 @@ def coherence(estimates: Iterable["Estimate"], cycles: Sequence[str], where: str
         }
         for one in estimates
     ]
-    return table(
+    return build_table(
         "coherence",
         "Coherence of the pairs",
         "block|Where|text; what|Measure|text; estimate|Estimate|number; interval|95% CI|wide_interval; cycles|Cycles|text; "
@@ -93,14 +95,14 @@ def coherence(estimates: Iterable["Estimate"], cycles: Sequence[str], where: str
     )
 
 
-def _cycle_words(one: "Estimate") -> str:
-    systems, cycle = one.settings.get("systems"), one.detail.get("cycle")
+def _cycle_label(estimate: "Estimate") -> str:
+    systems, cycle = estimate.settings.get("systems"), estimate.detail.get("cycle")
     if systems and cycle and all(isinstance(n, int) and n < len(systems) for n in cycle):
         return "sum of log-odds around " + " – ".join(systems[n] for n in cycle)
-    return one.estimand
+    return estimate.estimand
 
 
-def before_after(changes: Iterable["Estimate"]) -> Table:
+def before_after_table(changes: Iterable["Estimate"]) -> Table:
     rows, idle = [], set()
     for one in changes:
         if one.status == "not_applicable":
@@ -110,20 +112,20 @@ def before_after(changes: Iterable["Estimate"]) -> Table:
         rows.append(
             {
                 "rule": one.settings["rule"],
-                "contrast": label(one, True),
+                "contrast": comparison_label(one, True),
                 "before": one.detail.get("before"),
                 "after": one.detail.get("after"),
                 "change": one.estimate,
-                "interval": ends(one),
+                "interval": interval_bounds(one),
                 "n_before": one.detail["n_before"],
                 "n_after": one.detail["n_after"],
                 "out": against and against.estimate,
-                "out_interval": ends(against),
+                "out_interval": interval_bounds(against),
                 "reason": one.reason,
             }
         )
     nobody = f" Leaves out nobody: {', '.join(sorted(idle))}." if idle else ""
-    return table(
+    return build_table(
         "before_after",
         "What each rule does to each comparison",
         "rule|Rule|text; contrast|Comparison|text; before|P[x > y] before|fine_probability; after|after|fine_probability; change|Change|fine_probability; "
@@ -135,27 +137,30 @@ def before_after(changes: Iterable["Estimate"]) -> Table:
     )
 
 
-def rules(changes: Iterable["Estimate"], several: bool, level: float) -> Figure:
+def rule_changes_figure(changes: Iterable["Estimate"], with_section: bool, level: float) -> Figure:
     shown = [one for one in changes if one.status == "ok"]
-    rows = [point(one, f"{label(one, several)}: {one.settings['rule']}", one.settings["rule"]) for one in shown]
-    return figure(
+    rows = [
+        figure_row(one, f"{comparison_label(one, with_section)}: {one.settings['rule']}", one.settings["rule"])
+        for one in shown
+    ]
+    return build_figure(
         "rules",
         "What each exclusion rule changes",
-        rows if len(rows) <= MOST_CHANGES else [],
+        rows if len(rows) <= MAX_FIGURE_ROWS else [],
         description=f"Mean after the rule less mean before it, with {100 * level:g} % nested bootstrap intervals.",
         axis="Change of P[x > y]",
         reference=0.0,
     )
 
 
-def exposure_label(one: "Estimate") -> str:
+def exposure_label(estimate: "Estimate") -> str:
     """A comparison after m exposures, as rows and figures name it."""
-    about = one.settings
+    about = estimate.settings
     criterion = f", {about['criterion']}" if about["criterion"] else ""
     return f"{about['x']} > {about['y']}{criterion}, m = {about['m']}"
 
 
-def exposure_levels(estimates: Iterable["Estimate"]) -> Table:
+def exposure_levels_table(estimates: Iterable["Estimate"]) -> Table:
     """The stated chance after each m, with both orders as the paper tests them, and how convinced people were."""
     rows = []
     for one in estimates:
@@ -168,18 +173,18 @@ def exposure_levels(estimates: Iterable["Estimate"]) -> Table:
             {
                 "what": exposure_label(one),
                 "estimate": one.estimate,
-                "interval": ends(one),
-                "p": pvalue(one),
+                "interval": interval_bounds(one),
+                "p": reported_pvalue(one),
                 "n": one.n,
                 "xy": xy and xy.estimate,
-                "xy_p": pvalue(xy),
+                "xy_p": reported_pvalue(xy),
                 "yx": yx and yx.estimate,
-                "yx_p": pvalue(yx),
+                "yx_p": reported_pvalue(yx),
                 "conviction": one.detail.get("conviction"),
                 "reason": one.reason,
             }
         )
-    return table(
+    return build_table(
         "exposure_levels",
         "The stated chance by what was seen",
         "what|Comparison|text; estimate|P[x > y]|probability; interval|95% CI|interval; p|adj. p|p; n|n annotators|integer; "
@@ -191,11 +196,11 @@ def exposure_levels(estimates: Iterable["Estimate"]) -> Table:
     )
 
 
-def exposure(estimates: Iterable["Estimate"], level: float) -> Figure:
-    return figure(
+def exposure_figure(estimates: Iterable["Estimate"], level: float) -> Figure:
+    return build_figure(
         "exposure",
         "The stated chance by what was seen",
-        [point(one, exposure_label(one), "both orders") for one in estimates],
+        [figure_row(one, exposure_label(one), "both orders") for one in estimates],
         description=f"Mean P[x > y] after m exposures, both orders combined, with {100 * level:g} % confidence intervals; the same annotators "
         "answered at each m.",
         axis="P[x > y]",
@@ -204,27 +209,27 @@ def exposure(estimates: Iterable["Estimate"], level: float) -> Figure:
     )
 
 
-def plain_lines(estimates: Iterable["Estimate"], name: str, title: str, place: str) -> Table:
+def estimates_table(estimates: Iterable["Estimate"], name: str, title: str, place: str) -> Table:
     """Estimates that need no more than a line each."""
-    return table(
+    return build_table(
         name,
         title,
         "what|What|text; where|Where|text; estimand|Estimand|text; estimate|Estimate|number; interval|95% CI|wide_interval; p|p|p; n|n|integer; "
         "unit|Unit|text; reason|Undefined because|text",
-        [_line(one) for one in estimates],
+        [_estimate_row(one) for one in estimates],
         place,
     )
 
 
-def _line(one: "Estimate") -> dict[str, Any]:
+def _estimate_row(estimate: "Estimate") -> dict[str, Any]:
     return {
-        "what": label(one, True) if contrast_of(one) else one.estimand,
+        "what": comparison_label(estimate, True) if contrast_of(estimate) else estimate.estimand,
         "where": "",
-        "estimand": one.estimand,
-        "estimate": one.estimate,
-        "interval": ends(one),
-        "p": pvalue(one),
-        "n": one.n,
-        "unit": one.unit,
-        "reason": one.reason,
+        "estimand": estimate.estimand,
+        "estimate": estimate.estimate,
+        "interval": interval_bounds(estimate),
+        "p": reported_pvalue(estimate),
+        "n": estimate.n,
+        "unit": estimate.unit,
+        "reason": estimate.reason,
     }

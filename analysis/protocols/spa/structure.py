@@ -3,29 +3,31 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.data.context import Context
+from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
-from analysis.protocols.blocks.common_tables import ranking, reliability, reliability_row
+from analysis.protocols.blocks.common_tables import ranking_tables, reliability_row, reliability_table
 
 from . import layouts
-from .answers import Answers
+from .answers import SectionAnswers
 
 
-def structure_blocks(kept: Answers, columns: Sequence[int], title: str, context: Context) -> list[Block]:
+def coherence_and_ranking_blocks(
+    kept_answers: SectionAnswers, columns: Sequence[int], title: str, context: AnalysisContext
+) -> list[Block]:
     """Coherence of the pairs, ranking of the systems and reliability, on one criterion."""
     import numpy as np
 
     from analysis.stats import agreement, coherence, spa
     from analysis.stats.bradley_terry import fractional_bradley_terry
-    from analysis.stats.results import plain
+    from analysis.stats.results import json_safe
 
-    chosen = [kept.comparisons[n] for n in columns]
+    chosen = [kept_answers.comparisons[n] for n in columns]
     systems = list(dict.fromkeys(name for compared in chosen for name in (compared.x, compared.y)))
     systems.sort()
     number = {name: n for n, name in enumerate(systems)}
     pairs = [(number[compared.x], number[compared.y]) for compared in chosen]
-    table = spa.combined(kept.xy, kept.yx)[:, columns]
-    what = (kept.section.position, chosen[0].criterion)
+    table = spa.combine_orders(kept_answers.xy, kept_answers.yx)[:, columns]
+    what = (kept_answers.section.position, chosen[0].criterion)
     common = {"level": context.level, "resamples": context.resamples}
     blocks = []
     if len(systems) > 2:
@@ -40,12 +42,12 @@ def structure_blocks(kept: Answers, columns: Sequence[int], title: str, context:
                 "recommended",
                 estimates=estimates,
                 verdict={"cycles": cycles, "systems": systems},
-                tables=[layouts.coherence(estimates, cycles, title)],
+                tables=[layouts.coherence_table(estimates, cycles, title)],
             )
         )
     first, second, given, people = [], [], [], []
     for column, (x, y) in zip(columns, pairs, strict=True):
-        for named, other, answers in ((x, y, kept.xy), (y, x, kept.yx)):
+        for named, other, answers in ((x, y, kept_answers.xy), (y, x, kept_answers.yx)):
             here = ~np.isnan(answers[:, column])
             n = int(here.sum())
             first += [named] * n
@@ -66,7 +68,7 @@ def structure_blocks(kept: Answers, columns: Sequence[int], title: str, context:
         )
         for n, strength in enumerate(fit.strengths)
     ]
-    verdict = plain(
+    verdict = json_safe(
         {
             "systems": systems,
             "status": fit.status,
@@ -84,7 +86,7 @@ def structure_blocks(kept: Answers, columns: Sequence[int], title: str, context:
             "recommended",
             estimates=(*strengths, *([framed.framing] if framed.framing is not None else [])),
             verdict=verdict,
-            tables=ranking(strengths, verdict, title, note, framed.framing),
+            tables=ranking_tables(strengths, verdict, title, note, framed.framing),
             note=note,
         )
     )
@@ -101,7 +103,7 @@ def structure_blocks(kept: Answers, columns: Sequence[int], title: str, context:
             f"Split-half reliability of the pairs ({title})",
             "recommended",
             estimates=(halves,),
-            tables=[reliability([reliability_row(halves, title)])],
+            tables=[reliability_table([reliability_row(halves, title)])],
         )
     )
     return blocks

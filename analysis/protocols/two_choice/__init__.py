@@ -9,29 +9,29 @@ Source: Thorleiksdóttir et al. 2022, sections 3 and 5; ``paper`` is its bound o
 
 from typing import Any
 
-from analysis.data.claims import Claims
-from analysis.data.context import Context
+from analysis.data.claims import PlannedLabels
+from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 
-from .. import Look, ProtocolAnalysis, register
+from .. import ProtocolAnalysis, StoppingStatus, register
 from .checks import check_blocks, ranking_blocks
-from .compared import compared_in
+from .compared import read_comparison_labels
 from .effort import effort_blocks
 from .preference import preference_blocks
-from .stopping import looks
+from .stopping import stopping_statuses
 
 
 @register
 class TwoChoiceAnalysis(ProtocolAnalysis):
     slug = "two_choice"
-    reads_claims = True
+    needs_planned_labels = True
 
-    def analyse(self, context: Context) -> list[Block]:
+    def analyse(self, context: AnalysisContext) -> list[Block]:
         """Blocks for all sections of two choices; families run over all of them."""
         claims = context.claims
         if claims is None or not len(claims.rows):
             return []
-        found = [one for section in context.sections for one in compared_in(context, claims, section)]
+        found = [one for section in context.sections for one in read_comparison_labels(context, claims, section)]
         blocks = preference_blocks(found, context)
         for one in found:
             blocks += effort_blocks(one, context)
@@ -40,5 +40,5 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
             blocks += ranking_blocks([one for one in found if one.section == section], context)
         return [block for block in blocks if block.estimates]
 
-    def looks(self, claims: Claims, section: Any, seed: str = "") -> list[Look]:
-        return looks(claims, section, seed)
+    def looks(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
+        return stopping_statuses(planned_labels, section, seed)

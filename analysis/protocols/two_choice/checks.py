@@ -4,69 +4,72 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.data.context import Context
+from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
-from analysis.protocols.blocks.common_tables import ranking
+from analysis.protocols.blocks.common_tables import ranking_tables
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
-from .compared import Compared
+from .compared import ComparisonLabels
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from analysis.stats.results import Estimate
 
-FIRST_PLACE = "A"
+FIRST_LABEL = "A"
 
 
-def check_blocks(one: Compared, context: Context) -> list[Block]:
-    agreement, sides = _agreement(one, context), _position(one, context)
+def check_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
+    agreement, sides = (
+        _agreement_estimates(comparison_labels, context),
+        _side_effect_estimates(comparison_labels, context),
+    )
     return [
         Block(
             "choice.agreement",
-            f"Agreement, by side of the screen and by system ({one.title})",
+            f"Agreement, by side of the screen and by system ({comparison_labels.title})",
             "recommended",
             estimates=agreement,
-            tables=[layouts.agreement(agreement)],
+            tables=[layouts.agreement_table(agreement)],
             note="The same labels coded twice. Sides are drawn, so each is chosen half of the time; a much better system is not, and kappa by "
             "system falls although nobody disagrees more. The paper prints kappa by side.",
         ),
         Block(
             "choice.position",
-            f"Whether the side mattered ({one.title})",
+            f"Whether the side mattered ({comparison_labels.title})",
             "recommended",
             estimates=sides,
-            tables=[layouts.sides(sides)],
+            tables=[layouts.sides_table(sides)],
         ),
     ]
 
 
-def _places(rows: "DataFrame"):
+def _x_is_first(rows: "DataFrame"):
     """Where x stood, 1 on the first side; NaN where nothing was chosen."""
     import numpy as np
 
-    value, is_first = rows["value"].to_numpy(float), (rows["label"] == FIRST_PLACE).to_numpy(bool)
+    value, is_first = rows["value"].to_numpy(float), (rows["label"] == FIRST_LABEL).to_numpy(bool)
     return np.where(np.isin(value, (0.0, 1.0)), np.where(value == 1, is_first, ~is_first), np.nan).astype(float)
 
 
-def _agreement(one: Compared, context: Context) -> tuple["Estimate", ...]:
+def _agreement_estimates(comparison_labels: ComparisonLabels, context: AnalysisContext) -> tuple["Estimate", ...]:
     from analysis.stats import choice
 
     # A third label is asked for where two differ, and agrees with one of them: with it strangers who throw coins would agree.
-    rows = one.shares[one.shares["value"].isin([0.0, 1.0])]
+    rows = comparison_labels.shares[comparison_labels.shares["value"].isin([0.0, 1.0])]
     rows = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
     rows = rows.drop_duplicates(["item", "annotator"])
     if not len(rows):
         return ()
     found = choice.choice_agreement(
         rows["value"].to_numpy(float),
-        _places(rows),
+        _x_is_first(rows),
         rows["item"].to_numpy(object),
         rows["annotator"].to_numpy(object),
         level=context.level,
         resamples=min(999, context.resamples),
-        rng=context.rng("agreement", one.comparison.key),
+        rng=context.rng("agreement", comparison_labels.comparison.key),
     )
     shares = {
         "observed_by_side": found.percent_agreement_position,
@@ -81,33 +84,35 @@ def _agreement(one: Compared, context: Context) -> tuple["Estimate", ...]:
         ("Gwet's AC1 by system", found.ac1_system),
     )
     return tuple(
-        one.comparison.named(replace(estimate, estimand=words, detail={**estimate.detail, **shares}), PREFERENCE)
+        comparison_labels.comparison.named(
+            replace(estimate, estimand=words, detail={**estimate.detail, **shares}), PREFERENCE
+        )
         for words, estimate in coded
     )
 
 
-def _position(one: Compared, context: Context) -> tuple["Estimate", ...]:
+def _side_effect_estimates(comparison_labels: ComparisonLabels, context: AnalysisContext) -> tuple["Estimate", ...]:
     from analysis.stats import choice
 
-    rows = one.shares[one.shares["value"].isin([0.0, 1.0])]
+    rows = comparison_labels.shares[comparison_labels.shares["value"].isin([0.0, 1.0])]
     if not len(rows):
         return ()
     found = choice.position_effect(
-        rows["value"].to_numpy(float), _places(rows), rows["annotator"].to_numpy(object), level=context.level
+        rows["value"].to_numpy(float), _x_is_first(rows), rows["annotator"].to_numpy(object), level=context.level
     )
-    return (one.comparison.named(found, PREFERENCE),)
+    return (comparison_labels.comparison.named(found, PREFERENCE),)
 
 
-def ranking_blocks(found: Sequence[Compared], context: Context) -> list[Block]:
+def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
     """Strengths of three systems or more, each question apart; with ties Davidson's model, without Bradley and Terry's."""
     import numpy as np
 
     from analysis.stats.davidson import davidson
-    from analysis.stats.results import plain
+    from analysis.stats.results import json_safe
 
     blocks = []
-    for question in dict.fromkeys(one.comparison.question for one in found):
-        mine = [one for one in found if one.comparison.question == question]
+    for question in dict.fromkeys(one.comparison.question for one in comparisons):
+        mine = [one for one in comparisons if one.comparison.question == question]
         systems = sorted({name for one in mine for name in (one.comparison.x, one.comparison.y)})
         if len(systems) < 3:
             continue
@@ -134,7 +139,7 @@ def ranking_blocks(found: Sequence[Compared], context: Context) -> list[Block]:
             x, y = number[one.comparison.x], number[one.comparison.y]
             observed[x, y], observed[y, x] = share, None if share is None else 1 - share
         fitted = fit.probabilities + fit.tie_probabilities / 2
-        verdict = plain(
+        verdict = json_safe(
             {
                 "systems": systems,
                 "status": fit.status,
@@ -153,7 +158,7 @@ def ranking_blocks(found: Sequence[Compared], context: Context) -> list[Block]:
                 "recommended",
                 estimates=tuple(strengths),
                 verdict=verdict,
-                tables=ranking(strengths, verdict, where, note),
+                tables=ranking_tables(strengths, verdict, where, note),
                 note=note,
             )
         )

@@ -3,20 +3,20 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.claims import Claims
-from analysis.data.context import Context
+from analysis.data.claims import PlannedLabels
+from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks.comparisons import Comparison
 
-from .. import Look
-from .labels import Answers, about, comparisons, final_answers, has_third
-from .stopping import looks
+from .. import StoppingStatus
+from .labels import FinalAnswers, comparison_rows, final_answers, section_comparisons, third_label_mask
+from .stopping import stopping_statuses
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonLabels:
     """One comparison's labels: all that were given in time, those of people whom the rules keep, and the final answers.
 
     ``is_third`` marks third labels in each of them. ``n_submitted``: who finished a batch of the section, whatever pairs it held.
@@ -27,8 +27,8 @@ class Compared:
     given: "DataFrame"
     kept: "DataFrame"
     paper: "DataFrame"
-    answers: Answers
-    look: Look | None
+    answers: FinalAnswers
+    look: StoppingStatus | None
     n_submitted: int
 
     @property
@@ -42,21 +42,23 @@ class Compared:
         return self.kept[~self.kept["is_third"].to_numpy(bool)]
 
 
-def compared_in(context: Context, claims: Claims, section: Any) -> list[Compared]:
+def read_comparison_labels(
+    context: AnalysisContext, planned_labels: PlannedLabels, section: Any
+) -> list[ComparisonLabels]:
     rows = context.rows
     kept, paper = (set(rows.loc[rows[column].astype(bool), "assignment"]) for column in ("is_kept", "is_kept_paper"))
-    said = {look.name: look for look in looks(claims, section, context.seed)}
-    mine = claims.rows[claims.rows["section"] == section.position]
+    said = {look.name: look for look in stopping_statuses(planned_labels, section, context.seed)}
+    mine = planned_labels.rows[planned_labels.rows["section"] == section.position]
     n_submitted = mine.loc[mine["is_submitted"] & ~mine["is_top_up"], "assignment"].nunique()
     pairs = [frozenset(pair.split("\x1f")) for pair in sorted(set(mine["pair"])) if pair.count("\x1f") == 1]
     found = []
-    for compared in comparisons(section, pairs=pairs):
-        rows = about(mine, compared)
+    for compared in section_comparisons(section, pairs=pairs):
+        rows = comparison_rows(mine, compared)
         given = rows[rows["is_given"] & rows["is_submitted"]]
-        given = given.assign(is_third=has_third(given, section))
+        given = given.assign(is_third=third_label_mask(given, section))
         in_paper = given[given["assignment"].isin(paper)]
         found.append(
-            Compared(
+            ComparisonLabels(
                 section,
                 compared,
                 given,
@@ -70,8 +72,10 @@ def compared_in(context: Context, claims: Claims, section: Any) -> list[Compared
     return found
 
 
-def logged(one: Compared) -> dict[str, Any] | None:
+def logged_outcome(comparison_labels: ComparisonLabels) -> dict[str, Any] | None:
     """What the log says of this comparison, where the study closed itself."""
-    event = one.section.study.audit_events.filter(verb="decide").order_by("pk").last()
+    event = comparison_labels.section.study.audit_events.filter(verb="decide").order_by("pk").last()
     outcomes = event.data.get("outcomes", []) if event else []
-    return next((outcome for outcome in outcomes if outcome.get("comparison") == one.comparison.key), None)
+    return next(
+        (outcome for outcome in outcomes if outcome.get("comparison") == comparison_labels.comparison.key), None
+    )

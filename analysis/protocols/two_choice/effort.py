@@ -3,47 +3,47 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.context import Context
+from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
 from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
-from .compared import Compared, logged
-from .preference import paper_decision
+from .compared import ComparisonLabels, logged_outcome
+from .preference import paper_decision_estimate
 
 if TYPE_CHECKING:
     from analysis.stats.choice import Strategy
     from analysis.stats.results import Estimate
 
-REPLAYED = (("one", 1), ("max_three", 1), ("majority", 3), ("majority", 5), ("majority", 7))
-RUNS = 1000
+REPLAYED_STRATEGIES = (("one", 1), ("max_three", 1), ("majority", 3), ("majority", 5), ("majority", 7))
+REPLAY_RUNS = 1000
 # With fewer items a replay says nothing of a rule that needs at least ten unanimous answers.
-FEWEST_ITEMS = 20
+MIN_ITEMS = 20
 
 
-def effort_blocks(one: Compared, context: Context) -> list[Block]:
-    spent = _spent(one)
+def effort_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
+    spent = _labels_paid_estimates(comparison_labels)
     return [
         Block(
             "choice.effort",
-            f"Labels paid ({one.title})",
+            f"Labels paid ({comparison_labels.title})",
             "recommended",
             estimates=spent,
-            tables=[layouts.effort(spent)],
-            verdict={"section": one.section.position, "decided": logged(one)},
+            tables=[layouts.effort_table(spent)],
+            verdict={"section": comparison_labels.section.position, "decided": logged_outcome(comparison_labels)},
         ),
-        *_replayed(one, context),
+        *_replay_blocks(comparison_labels, context),
     ]
 
 
-def _spent(one: Compared) -> tuple["Estimate", ...]:
+def _labels_paid_estimates(comparison_labels: ComparisonLabels) -> tuple["Estimate", ...]:
     """Labels an item, and up to which item the paper's bound would have paid."""
     import numpy as np
 
     from analysis.stats.results import Estimate
 
-    labels, values = one.answers.n_labels, one.answers.values
+    labels, values = comparison_labels.answers.n_labels, comparison_labels.answers.values
     if not len(labels):
         return ()
     decided = int(np.sum(~np.isnan(values)))
@@ -57,13 +57,15 @@ def _spent(one: Compared) -> tuple["Estimate", ...]:
                 "labels": int(labels.sum()),
                 "items": len(labels),
                 "items_answered": decided,
-                "items_open": int(np.sum(~one.answers.is_complete)),
-                "strategy": REGISTRY[one.section.protocol].settings_of(one.section)["strategy"],
+                "items_open": int(np.sum(~comparison_labels.answers.is_complete)),
+                "strategy": REGISTRY[comparison_labels.section.protocol].cleaned_settings(comparison_labels.section)[
+                    "strategy"
+                ],
             },
             **common,
         )
     ]
-    first = paper_decision(one)
+    first = paper_decision_estimate(comparison_labels)
     for estimate in (first, *first.sensitivity):
         n = estimate.detail.get("n_decision")
         where = np.flatnonzero(~np.isnan(values))
@@ -82,21 +84,21 @@ def _spent(one: Compared) -> tuple["Estimate", ...]:
                 **common,
             )
         )
-    if one.look is not None:
+    if comparison_labels.look is not None:
         made.append(
             Estimate(
                 analysis="choice.effort.overrun",
                 estimand="labels that came after the decision",
-                estimate=float(one.look.n_overrun),
-                settings={"rule": one.look.rule},
-                detail={"stopped_at": one.look.stopped_at, "of": one.look.unit},
+                estimate=float(comparison_labels.look.n_overrun),
+                settings={"rule": comparison_labels.look.rule},
+                detail={"stopped_at": comparison_labels.look.stopped_at, "of": comparison_labels.look.unit},
                 **common,
             )
         )
-    return tuple(one.comparison.named(estimate, PREFERENCE) for estimate in made)
+    return tuple(comparison_labels.comparison.named(estimate, PREFERENCE) for estimate in made)
 
 
-def _replayed(one: Compared, context: Context) -> list[Block]:
+def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
     """What each labelling strategy would have paid, drawing among the labels that are there.
 
     All on the same items, as in the paper: those with enough labels for the most demanding strategy that half of the items allow.
@@ -106,15 +108,17 @@ def _replayed(one: Compared, context: Context) -> list[Block]:
     from analysis.stats import choice, sequential
 
     # Third labels are among them where they were asked for: the draw would meet disagreement too often.
-    rows = one.paper[~one.paper["is_third"].to_numpy(bool) & one.paper["value"].isin([0.0, 1.0])]
+    rows = comparison_labels.paper[
+        ~comparison_labels.paper["is_third"].to_numpy(bool) & comparison_labels.paper["value"].isin([0.0, 1.0])
+    ]
     numbers, place = np.unique(rows["item_number"].to_numpy(np.int64), return_inverse=True)
     given = np.bincount(place, minlength=len(numbers))
     wins = np.bincount(place, weights=rows["value"].to_numpy(float), minlength=len(numbers))
-    delta = REGISTRY[one.section.protocol].settings_of(one.section)["delta"]
+    delta = REGISTRY[comparison_labels.section.protocol].cleaned_settings(comparison_labels.section)["delta"]
     both: dict[str, list[Estimate]] = {"paper": [], "recommended": []}
-    strategies: list[Strategy] = [choice.Strategy(*words) for words in REPLAYED]
+    strategies: list[Strategy] = [choice.Strategy(*words) for words in REPLAYED_STRATEGIES]
     # With one label an item there is nothing to draw.
-    fewest = max(FEWEST_ITEMS, int((given > 1).sum()) / 2)
+    fewest = max(MIN_ITEMS, int((given > 1).sum()) / 2)
     replayed = [each for each in strategies if (given >= max(2, each.most)).sum() >= fewest]
     if not replayed:
         return []
@@ -123,9 +127,9 @@ def _replayed(one: Compared, context: Context) -> list[Block]:
     for strategy in replayed:
         name, workers = strategy.name, strategy.workers
         for mode, reading in (("paper", "stays"), ("recommended", "first")):
-            rng = context.rng("replay", one.comparison.key, name, workers, mode)
+            rng = context.rng("replay", comparison_labels.comparison.key, name, workers, mode)
             effort = choice.resampled_effort(
-                wins[enough], given[enough], strategy, rule=rule, reading=reading, runs=RUNS, rng=rng
+                wins[enough], given[enough], strategy, rule=rule, reading=reading, runs=REPLAY_RUNS, rng=rng
             )
             summary = choice.effort_summary(effort, mode=mode, rng=rng, analysis="choice.replay")
             words = (
@@ -134,14 +138,16 @@ def _replayed(one: Compared, context: Context) -> list[Block]:
                 else {"one": "one worker", "max_three": "max three workers"}[name]
             )
             both[mode].append(
-                one.comparison.named(replace(summary, settings={**summary.settings, "system": words}), PREFERENCE)
+                comparison_labels.comparison.named(
+                    replace(summary, settings={**summary.settings, "system": words}), PREFERENCE
+                )
             )
     note = "Labels to the decision of the paper's bound, each strategy replayed on the same items; the interval is about these items."
-    laid = {"recommended": [layouts.replays(both["recommended"], both["paper"])], "paper": []}
+    laid = {"recommended": [layouts.replays_table(both["recommended"], both["paper"])], "paper": []}
     return [
         Block(
             "choice.replay",
-            f"Labelling effort of each strategy ({one.title})",
+            f"Labelling effort of each strategy ({comparison_labels.title})",
             mode,
             estimates=tuple(found),
             tables=laid[mode],

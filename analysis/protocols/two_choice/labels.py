@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.protocols.blocks.comparisons import Comparison, comparison
+from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast
 from studies.protocols import REGISTRY
-from studies.protocols.base.contrasts import of_systems
+from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.base.fields import TIE
 from studies.protocols.base.pairs import pair_key
 from studies.protocols.two_choice import PREFERENCE
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from analysis.stats.choice import ItemDecisions, Strategy
 
-NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_three": "max_three"}
+STRATEGY_NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_three": "max_three"}
 
 
-def comparisons(section: Any, *, pairs: Sequence[frozenset[str]] = ()) -> list[Comparison]:
+def section_comparisons(section: Any, *, pairs: Sequence[frozenset[str]] = ()) -> list[Comparison]:
     """Planned comparisons of the section, one for each of its questions that they are about; then pairs shown unplanned."""
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     found: list[Comparison] = []
     for question in section.questions.all():
         mine = [
-            comparison(one, section, question.criterion, question.key)
-            for one in of_systems(contrasts, section, PREFERENCE, PREFERENCE)
+            comparison_from_contrast(one, section, question.criterion, question.key)
+            for one in system_contrasts_for_section(contrasts, section, PREFERENCE, PREFERENCE)
             if one.criterion in ("", question.criterion)
         ]
         planned = {frozenset((one.x, one.y)) for one in mine}
@@ -39,38 +39,38 @@ def comparisons(section: Any, *, pairs: Sequence[frozenset[str]] = ()) -> list[C
     return found
 
 
-def pair_of(compared: Comparison) -> str:
+def comparison_pair_key(comparison: Comparison) -> str:
     """The names of both systems, as claims name the pair that an item shows."""
-    return pair_key(compared.x, compared.y)
+    return pair_key(comparison.x, comparison.y)
 
 
-def about(rows: "DataFrame", compared: Comparison) -> "DataFrame":
+def comparison_rows(rows: "DataFrame", comparison: Comparison) -> "DataFrame":
     """The rows of one comparison, with ``value``, that of x."""
     import numpy as np
 
     mine = rows[
-        (rows["section"] == compared.section)
-        & (rows["question"] == compared.question)
-        & (rows["pair"] == pair_of(compared))
+        (rows["section"] == comparison.section)
+        & (rows["question"] == comparison.question)
+        & (rows["pair"] == comparison_pair_key(comparison))
     ].copy()
     chosen, choice = mine["chosen_system"], mine["choice"]
     mine["value"] = np.select(
-        [chosen == compared.x, chosen == compared.y, choice == TIE], [1.0, 0.0, 0.5], default=np.nan
+        [chosen == comparison.x, chosen == comparison.y, choice == TIE], [1.0, 0.0, 0.5], default=np.nan
     )
     return mine
 
 
-def strategy_of(section: Any) -> "Strategy | None":
+def labelling_strategy_of(section: Any) -> "Strategy | None":
     """The section's labelling strategy; None where it has none."""
     from analysis.stats.choice import Strategy
 
-    settings = REGISTRY[section.protocol].settings_of(section)
-    name = NAMES.get(settings["strategy"])
+    settings = REGISTRY[section.protocol].cleaned_settings(section)
+    name = STRATEGY_NAMES.get(settings["strategy"])
     return name and Strategy(name, settings["workers"] if name == "majority" else 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class FinalAnswers:
     """The final answers of a comparison's items, in item order: 1 for x, 0 for y, NaN without a majority of all labels that the
     strategy asks for; labels paid for each.
 
@@ -83,7 +83,7 @@ class Answers:
     is_complete: "np.ndarray"
 
 
-def final_answers(mine: "DataFrame", section: Any) -> Answers:
+def final_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
     """One answer an item. Ties and "cannot judge" are labels that were paid for and speak for neither.
 
     ``mine``: the rows of one comparison that were given (see ``about``), with ``item_number`` and ``received_at``.
@@ -92,11 +92,11 @@ def final_answers(mine: "DataFrame", section: Any) -> Answers:
 
     from analysis.stats.choice import item_decisions
 
-    mine = mine.sort_values(["item_number", "received_at", "id"], kind="stable")
-    numbers = mine["item_number"].to_numpy(np.int64)
-    strategy = strategy_of(section)
+    rows = rows.sort_values(["item_number", "received_at", "id"], kind="stable")
+    numbers = rows["item_number"].to_numpy(np.int64)
+    strategy = labelling_strategy_of(section)
     items, counts = np.unique(numbers, return_counts=True)
-    votes = mine["value"].where(mine["value"] != 0.5).to_numpy(float)
+    votes = rows["value"].where(rows["value"] != 0.5).to_numpy(float)
     if strategy is None:
         sums = np.zeros(len(items))
         given = np.zeros(len(items))
@@ -107,8 +107,8 @@ def final_answers(mine: "DataFrame", section: Any) -> Answers:
         with np.errstate(invalid="ignore", divide="ignore"):
             share = sums / given
         values = np.where(share > 0.5, 1.0, np.where(share < 0.5, 0.0, np.nan))
-        return Answers(tuple(items.tolist()), values, counts, np.ones(len(items), dtype=bool))
-    is_retired = np.isin(items, numbers[mine["is_retired"].to_numpy(bool)])
+        return FinalAnswers(tuple(items.tolist()), values, counts, np.ones(len(items), dtype=bool))
+    is_retired = np.isin(items, numbers[rows["is_retired"].to_numpy(bool)])
     wanted = {"majority": strategy.most, "max_three": 3}.get(strategy.name, 1)
     # As many labels as the strategy asks for, in the order in which they came; one more where somebody was replaced is not used.
     place = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
@@ -117,7 +117,7 @@ def final_answers(mine: "DataFrame", section: Any) -> Answers:
         votes[used], numbers[used], strategy if strategy.name != "fixed" else type(strategy)("one")
     )
     labels: Mapping[int, list] = {}
-    for number, value, skipped in zip(numbers, mine["value"], mine["skip_reason"], strict=True):
+    for number, value, skipped in zip(numbers, rows["value"], rows["skip_reason"], strict=True):
         labels.setdefault(int(number), []).append(skipped or value)
     if strategy.name == "max_three":
         complete = [len(said) > 2 or (len(said) == 2 and said[0] == said[1]) for said in labels.values()]
@@ -126,10 +126,10 @@ def final_answers(mine: "DataFrame", section: Any) -> Answers:
     has_all = np.asarray(complete, dtype=bool)
     # Two of three that agree would be an answer and two that differ none: items that lack labels would look unanimous.
     values = np.where(has_all, found.decisions, np.nan)
-    return Answers(tuple(items.tolist()), values, np.minimum(counts, wanted), has_all | is_retired)
+    return FinalAnswers(tuple(items.tolist()), values, np.minimum(counts, wanted), has_all | is_retired)
 
 
-def has_third(given: "DataFrame", section: Any) -> "np.ndarray":
+def third_label_mask(given_rows: "DataFrame", section: Any) -> "np.ndarray":
     """Which rows are third labels: given to items in disagreement alone, they say nothing of the systems by themselves.
 
     ``given``: all rows that were given, also by people whom rules leave out, since a label is a third one by what came before it.
@@ -137,9 +137,9 @@ def has_third(given: "DataFrame", section: Any) -> "np.ndarray":
     """
     import numpy as np
 
-    if REGISTRY[section.protocol].settings_of(section)["strategy"] != "max_three":
-        return np.zeros(len(given), dtype=bool)
-    order = given.sort_values(["item", "question", "received_at", "id"], kind="stable")
+    if REGISTRY[section.protocol].cleaned_settings(section)["strategy"] != "max_three":
+        return np.zeros(len(given_rows), dtype=bool)
+    order = given_rows.sort_values(["item", "question", "received_at", "id"], kind="stable")
     place = order.groupby(["item", "question"], sort=False).cumcount()
-    is_late = (place.reindex(given.index) >= 2).to_numpy(bool)
-    return np.where(given["is_imported"].to_numpy(bool), is_late, given["is_top_up"].to_numpy(bool))
+    is_late = (place.reindex(given_rows.index) >= 2).to_numpy(bool)
+    return np.where(given_rows["is_imported"].to_numpy(bool), is_late, given_rows["is_top_up"].to_numpy(bool))

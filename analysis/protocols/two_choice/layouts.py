@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks import apa
 from analysis.protocols.blocks.cells import (
-    EXPECTED_WORDS,
-    are_of_several_sections,
+    EXPECTATION_LABELS,
+    comparison_label,
     contrast_of,
-    ends,
-    found_direction,
-    label,
-    pvalue,
-    recovered,
+    expectation_outcome,
+    interval_bounds,
+    observed_direction,
+    reported_pvalue,
+    span_several_sections,
 )
-from analysis.protocols.blocks.figures import Figure, figure, point
-from analysis.protocols.blocks.tables import Table, table
+from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
+from analysis.protocols.blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-OUTCOMES = {
+OUTCOME_LABELS = {
     "a_better": "x is better",
     "b_better": "y is better",
     "equivalent": "equivalent within the margin",
@@ -30,17 +30,17 @@ OUTCOMES = {
 }
 
 
-def is_sequential(one: "Estimate") -> bool:
+def is_sequential(estimate: "Estimate") -> bool:
     """Whether a stopping rule decided how many labels there are."""
-    return one.analysis.endswith(".sequential")
+    return estimate.analysis.endswith(".sequential")
 
 
-def decisions(
-    recommended: Sequence["Estimate"], paper: Sequence["Estimate"], logged: Sequence[Mapping[str, Any] | None]
+def decisions_table(
+    recommended: Sequence["Estimate"], paper: Sequence["Estimate"], logged_outcomes: Sequence[Mapping[str, Any] | None]
 ) -> Table:
-    several = are_of_several_sections(recommended)
+    several = span_several_sections(recommended)
     rows = []
-    for one, theirs, told in zip(recommended, paper, logged, strict=True):
+    for one, theirs, told in zip(recommended, paper, logged_outcomes, strict=True):
         contrast, detail = contrast_of(one), one.detail
         expected = contrast["expected"]
         rows.append(
@@ -49,22 +49,22 @@ def decisions(
                 "y": contrast["y"],
                 "criterion": contrast["criterion"],
                 "section": contrast["section"] if several else None,
-                "expected": EXPECTED_WORDS[expected],
+                "expected": EXPECTATION_LABELS[expected],
                 "rule": "anytime-valid" if is_sequential(one) else "fixed n",
                 "share": one.estimate,
-                "interval": ends(one),
-                "level": apa.level_of(one),
-                "p": pvalue(one),
+                "interval": interval_bounds(one),
+                "level": apa.confidence_level(one),
+                "p": reported_pvalue(one),
                 "n": one.n,
-                "outcome": OUTCOMES.get(detail.get("outcome") or "", "") or _fixed_words(one),
+                "outcome": OUTCOME_LABELS.get(detail.get("outcome") or "", "") or _fixed_n_outcome(one),
                 "stopped": detail.get("stopped_at"),
-                "recovered": recovered(expected, found_direction(one, 0.5)),
-                "logged": OUTCOMES.get(told["verdict"], "") if told else "",
+                "recovered": expectation_outcome(expected, observed_direction(one, 0.5)),
+                "logged": OUTCOME_LABELS.get(told["verdict"], "") if told else "",
                 **_paper_cells(theirs),
                 "reason": one.reason,
             }
         )
-    return table(
+    return build_table(
         "choices",
         "Which was chosen, and by which rule that was decided",
         "x|System x|text; y|System y|text; criterion|Criterion|text; section|Section|integer; outcome|Outcome|text; share|P(x chosen)|probability; "
@@ -79,34 +79,36 @@ def decisions(
     )
 
 
-def _fixed_words(one: "Estimate") -> str:
-    verdict = one.detail.get("verdict")
-    if verdict == "different" and one.estimate is not None:
-        return OUTCOMES["a_better" if one.estimate > 0.5 else "b_better"]
-    return OUTCOMES.get(verdict or "inconclusive", "open")
+def _fixed_n_outcome(estimate: "Estimate") -> str:
+    verdict = estimate.detail.get("verdict")
+    if verdict == "different" and estimate.estimate is not None:
+        return OUTCOME_LABELS["a_better" if estimate.estimate > 0.5 else "b_better"]
+    return OUTCOME_LABELS.get(verdict or "inconclusive", "open")
 
 
-def _paper_cells(theirs: "Estimate") -> dict[str, Any]:
-    stays = next(iter(theirs.sensitivity), None)
+def _paper_cells(paper: "Estimate") -> dict[str, Any]:
+    stays = next(iter(paper.sensitivity), None)
     return {
-        "paper": theirs.estimate,
-        "paper_outcome": _winner(theirs),
-        "paper_n": theirs.detail.get("n_decision"),
-        "stays": _winner(stays) if stays else "",
+        "paper": paper.estimate,
+        "paper_outcome": _winner_label(paper),
+        "paper_n": paper.detail.get("n_decision"),
+        "stays": _winner_label(stays) if stays else "",
         "stays_n": stays.detail.get("n_decision") if stays else None,
     }
 
 
-def _winner(one: "Estimate") -> str:
-    return {"a": OUTCOMES["a_better"], "b": OUTCOMES["b_better"]}.get(one.detail.get("winner") or "", "not decided")
+def _winner_label(estimate: "Estimate") -> str:
+    return {"a": OUTCOME_LABELS["a_better"], "b": OUTCOME_LABELS["b_better"]}.get(
+        estimate.detail.get("winner") or "", "not decided"
+    )
 
 
-def shares(recommended: Sequence["Estimate"], paper: Sequence["Estimate"], level: float) -> Figure:
+def shares_figure(recommended: Sequence["Estimate"], paper: Sequence["Estimate"], level: float) -> Figure:
     """Recommended and paper under each other."""
-    several = are_of_several_sections(recommended)
-    rows = [point(one, label(one, several), "choices (recommended)") for one in recommended]
-    rows += [point(one, label(one, several), "items (paper)") for one in paper]
-    return figure(
+    several = span_several_sections(recommended)
+    rows = [figure_row(one, comparison_label(one, several), "choices (recommended)") for one in recommended]
+    rows += [figure_row(one, comparison_label(one, several), "items (paper)") for one in paper]
+    return build_figure(
         "choices",
         "Share of choices for x",
         sorted(rows, key=lambda row: row["label"]),
@@ -117,23 +119,23 @@ def shares(recommended: Sequence["Estimate"], paper: Sequence["Estimate"], level
     )
 
 
-def effort(estimates: Sequence["Estimate"]) -> Table:
+def effort_table(estimates: Sequence["Estimate"]) -> Table:
     by = {one.analysis.rpartition(".")[2]: one for one in estimates}
     rows = []
     if paid := by.get("labels"):
         rows.append(
             {
-                "contrast": label(paid, True),
+                "contrast": comparison_label(paid, True),
                 "strategy": paid.detail["strategy"].replace("_", " "),
                 "items": paid.detail["items"],
                 "answered": paid.detail["items_answered"],
                 "open": paid.detail["items_open"],
                 "labels": paid.detail["labels"],
                 "each": paid.estimate,
-                **{name: _whole(by.get(name)) for name in ("first", "stays", "overrun")},
+                **{name: _rounded_estimate(by.get(name)) for name in ("first", "stays", "overrun")},
             }
         )
-    return table(
+    return build_table(
         "choice_effort",
         "What it cost",
         "contrast|Comparison|text; strategy|Strategy|text; items|Items|integer; answered|Items with an answer|integer; open|Still open|integer; "
@@ -145,28 +147,28 @@ def effort(estimates: Sequence["Estimate"]) -> Table:
     )
 
 
-def _whole(one: "Estimate | None") -> int | None:
-    return None if one is None or one.estimate is None else round(one.estimate)
+def _rounded_estimate(estimate: "Estimate | None") -> int | None:
+    return None if estimate is None or estimate.estimate is None else round(estimate.estimate)
 
 
-def replays(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
+def replays_table(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": label(one, True),
+            "contrast": comparison_label(one, True),
             "strategy": one.settings["system"],
             "items": one.settings["items"],
             "mean": one.estimate,
-            "interval": ends(one),
+            "interval": interval_bounds(one),
             "decided": one.detail.get("share_decided"),
             "median": one.detail.get("median"),
             "paper": theirs.estimate,
-            "paper_interval": ends(theirs),
+            "paper_interval": interval_bounds(theirs),
             "paper_decided": theirs.detail.get("share_decided"),
             "reason": one.reason,
         }
         for one, theirs in zip(recommended, paper, strict=True)
     ]
-    return table(
+    return build_table(
         "choice_replays",
         "Labels that each strategy would have needed",
         "contrast|Comparison|text; strategy|Strategy|text; items|Items|integer; mean|Mean labels, first crossing|number; interval|99% CI|wide_interval; "
@@ -181,13 +183,13 @@ def replays(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> T
     )
 
 
-def agreement(estimates: Sequence["Estimate"]) -> Table:
+def agreement_table(estimates: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": label(one, True),
+            "contrast": comparison_label(one, True),
             "what": one.estimand,
             "estimate": one.estimate,
-            "interval": ends(one),
+            "interval": interval_bounds(one),
             "observed": one.detail["observed_by_side" if "side" in one.estimand else "observed_by_system"],
             "n": one.n,
             "unit": one.unit,
@@ -195,7 +197,7 @@ def agreement(estimates: Sequence["Estimate"]) -> Table:
         }
         for one in estimates
     ]
-    return table(
+    return build_table(
         "choice_agreement",
         "Agreement, by side and by system",
         "contrast|Comparison|text; what|Measure|text; estimate|Estimate|number; interval|95% CI|wide_interval; observed|Observed agreement|percent; "
@@ -207,13 +209,13 @@ def agreement(estimates: Sequence["Estimate"]) -> Table:
     )
 
 
-def sides(estimates: Sequence["Estimate"]) -> Table:
+def sides_table(estimates: Sequence["Estimate"]) -> Table:
     rows = [
         {
-            "contrast": label(one, True),
+            "contrast": comparison_label(one, True),
             "effect": one.estimate,
-            "interval": ends(one),
-            "p": pvalue(one),
+            "interval": interval_bounds(one),
+            "p": reported_pvalue(one),
             "first": one.detail.get("share_first"),
             "balanced": one.detail.get("balanced_share"),
             "n": one.n,
@@ -221,7 +223,7 @@ def sides(estimates: Sequence["Estimate"]) -> Table:
         }
         for one in estimates
     ]
-    return table(
+    return build_table(
         "choice_sides",
         "Did the side matter?",
         "contrast|Comparison|text; effect|Chosen more often for being first|fine_probability; interval|95% CI|fine_interval; p|p|p; "

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.data.context import Context
-from analysis.protocols.blocks import Block, Wording, concluded
-from analysis.protocols.blocks.cells import sides_of
-from analysis.protocols.blocks.comparisons import Comparison, judged
+from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
+from analysis.protocols.blocks.cells import comparison_words
+from analysis.protocols.blocks.comparisons import Comparison, adjust_within_families
 from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
-from .compared import Compared, logged
+from .compared import ComparisonLabels, logged_outcome
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -26,19 +26,21 @@ VERDICTS = {
 }
 
 
-def preference_blocks(found: Sequence[Compared], context: Context) -> list[Block]:
+def preference_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
     """Both ways of counting, of all sections; families run over all of them."""
-    recommended = _judged([(one.comparison, _recommended(one, context)) for one in found], context)
-    paper = tuple(one.comparison.named(paper_decision(one), PREFERENCE) for one in found)
+    recommended = _adjust_and_tag(
+        [(one.comparison, _recommended_estimate(one, context)) for one in comparisons], context
+    )
+    paper = tuple(one.comparison.named(paper_decision_estimate(one), PREFERENCE) for one in comparisons)
     return [
         Block(
             "choice.preference",
             "Share of choices for x",
             "recommended",
             estimates=recommended,
-            conclusions=concluded(recommended, _wording, 0.5, is_named_by_estimand=False),
-            tables=[layouts.decisions(recommended, paper, [logged(one) for one in found])],
-            figures=[layouts.shares(recommended, paper, context.level)],
+            conclusions=build_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
+            tables=[layouts.decisions_table(recommended, paper, [logged_outcome(one) for one in comparisons])],
+            figures=[layouts.shares_figure(recommended, paper, context.level)],
             note="Annotators weigh the same, whatever the number of their labels. Under a stopping rule the interval and the p-value hold "
             "at whatever moment it stopped; else a test for a number of annotators that was fixed beforehand.",
         ),
@@ -53,11 +55,11 @@ def preference_blocks(found: Sequence[Compared], context: Context) -> list[Block
     ]
 
 
-def _wording(one: "Estimate") -> Wording:
-    x, y, about = sides_of(one)
-    return Wording(
-        more=f"{x} was chosen over {y}{about}.",
-        less=f"{y} was chosen over {x}{about}.",
+def _phrases(estimate: "Estimate") -> ConclusionPhrases:
+    x, y, about = comparison_words(estimate)
+    return ConclusionPhrases(
+        above_claim=f"{x} was chosen over {y}{about}.",
+        below_claim=f"{y} was chosen over {x}{about}.",
         same=f"{x} and {y} are indistinguishable{about}",
         open=f"It remains open whether {x} or {y} is chosen more often{about}.",
         before=f"Annotators chose {x} over {y} in",
@@ -65,34 +67,42 @@ def _wording(one: "Estimate") -> Wording:
         symbol=f"P({x} chosen over {y})",
         subject=f"{x} and {y}{about}",
         kind="percent",
-        interval="confidence sequence" if layouts.is_sequential(one) else "confidence interval",
-        ending=_stopping(one),
+        interval="confidence sequence" if layouts.is_sequential(estimate) else "confidence interval",
+        closing_text=_stopping_sentence(estimate),
     )
 
 
-def _stopping(one: "Estimate") -> str:
+def _stopping_sentence(estimate: "Estimate") -> str:
     """What the stopping rule did; '' where there was none."""
-    if not layouts.is_sequential(one):
+    if not layouts.is_sequential(estimate):
         return ""
-    detail = one.detail
+    detail = estimate.detail
     if detail.get("stopped_at"):
         overrun = detail.get("labels_overrun") or 0
         after = f" {overrun} label{'s' if overrun != 1 else ''} came after that and change nothing." if overrun else ""
-        return f" The stopping rule decided after {detail['stopped_at']} {one.unit}s.{after}"
+        return f" The stopping rule decided after {detail['stopped_at']} {estimate.unit}s.{after}"
     if detail.get("outcome") == "budget_exhausted":
         return " The budget was exhausted before the stopping rule decided."
     return " The stopping rule has not decided."
 
 
-def _recommended(one: Compared, context: Context) -> "Estimate":
+def _recommended_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
     """What the anytime-valid rule says, where the study had one; the fixed-n test beside it, else alone."""
-    fixed = _fixed_n(one, context)
-    if one.look is None or one.look.rule != "anytime" or one.look.estimate is None:
+    fixed = _fixed_n_estimate(comparison_labels, context)
+    if (
+        comparison_labels.look is None
+        or comparison_labels.look.rule != "anytime"
+        or comparison_labels.look.estimate is None
+    ):
         return fixed
-    look, estimate = one.look, one.look.estimate
+    look, estimate = comparison_labels.look, comparison_labels.look.estimate
     # At an n that the data chose its p-value would claim too much: the estimate and interval stand for comparison.
     beside = replace(fixed, test=None, sensitivity=(), analysis="choice.preference.all_labels")
-    outcome = look.verdict if look.verdict != "inconclusive" or not _is_spent(one) else "budget_exhausted"
+    outcome = (
+        look.verdict
+        if look.verdict != "inconclusive" or not _is_target_reached(comparison_labels)
+        else "budget_exhausted"
+    )
     return replace(
         estimate,
         analysis="choice.preference.sequential",
@@ -107,19 +117,19 @@ def _recommended(one: Compared, context: Context) -> "Estimate":
     )
 
 
-def _is_spent(one: Compared) -> bool:
+def _is_target_reached(comparison_labels: ComparisonLabels) -> bool:
     """Whether as many have submitted as the target allows, third labels not counted."""
-    target = one.section.study.target_n
-    return bool(target and one.n_submitted >= target)
+    target = comparison_labels.section.study.target_n
+    return bool(target and comparison_labels.n_submitted >= target)
 
 
-def _fixed_n(one: Compared, context: Context) -> "Estimate":
+def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
     """x's share at an n fixed beforehand: a tie counts half, "cannot judge" is left out."""
     from analysis.stats import basic, choice, equivalence
 
-    rows = one.shares[one.shares["value"].notna()]
+    rows = comparison_labels.shares[comparison_labels.shares["value"].notna()]
     values, people = rows["value"].to_numpy(float), rows["annotator"].to_numpy(object)
-    margin, level = one.comparison.margin, context.level
+    margin, level = comparison_labels.comparison.margin, context.level
     n_ties = int((rows["value"] == 0.5).sum())
     means = rows.groupby("annotator", sort=True)["value"].mean().to_numpy(float)
     if n_ties == 0:
@@ -140,39 +150,41 @@ def _fixed_n(one: Compared, context: Context) -> "Estimate":
             means,
             null=0.5,
             margin=margin,
-            significance=one.comparison.level,
+            significance=comparison_labels.comparison.level,
             bounds=(0.0, 1.0),
             analysis="choice.preference.equivalence",
             estimand=estimate.estimand,
         )
         estimate = replace(estimate, sensitivity=(*estimate.sensitivity, tost))
-    skipped = int((one.shares["skip_reason"] != "").sum())
+    skipped = int((comparison_labels.shares["skip_reason"] != "").sum())
     return replace(estimate, detail={**estimate.detail, "n_ties": n_ties, "n_skipped": skipped})
 
 
-def _judged(found: Sequence[tuple[Comparison, "Estimate"]], context: Context) -> tuple["Estimate", ...]:
+def _adjust_and_tag(
+    compared_estimates: Sequence[tuple[Comparison, "Estimate"]], context: AnalysisContext
+) -> tuple["Estimate", ...]:
     """Fixed-n estimates with p-values adjusted over each family; sequential ones were tested at a divided level already."""
-    others = [(one, estimate) for one, estimate in found if not layouts.is_sequential(estimate)]
-    adjusted = iter(judged(others, "choice.preference", context.star_scheme))
+    others = [(one, estimate) for one, estimate in compared_estimates if not layouts.is_sequential(estimate)]
+    adjusted = iter(adjust_within_families(others, "choice.preference", context.star_scheme))
     return tuple(
         one.named(estimate if layouts.is_sequential(estimate) else next(adjusted), PREFERENCE)
-        for one, estimate in found
+        for one, estimate in compared_estimates
     )
 
 
-def paper_decision(one: Compared) -> "Estimate":
+def paper_decision_estimate(comparison_labels: ComparisonLabels) -> "Estimate":
     """The paper's decision at the first crossing, with the crossing that stays beside it."""
     from analysis.stats import sequential
-    from analysis.stats.results import Warning
+    from analysis.stats.results import ResultWarning
 
-    settings = REGISTRY[one.section.protocol].settings_of(one.section)
-    values = one.answers.values
-    n_open = int((~one.answers.is_complete).sum())
-    warnings: tuple[Warning, ...] = ()
+    settings = REGISTRY[comparison_labels.section.protocol].cleaned_settings(comparison_labels.section)
+    values = comparison_labels.answers.values
+    n_open = int((~comparison_labels.answers.is_complete).sum())
+    warnings: tuple[ResultWarning, ...] = ()
     if n_open and settings["strategy"] == "max_three":
         # Items that still want a third label are those in disagreement: the others alone would look too unanimous.
-        values = values[: int(one.answers.is_complete.argmin())]
-        warnings = (Warning("open_items", "warn", {"n_open": n_open, "n_used": len(values)}),)
+        values = values[: int(comparison_labels.answers.is_complete.argmin())]
+        warnings = (ResultWarning("open_items", "warn", {"n_open": n_open, "n_used": len(values)}),)
     first, stays = (
         sequential.hoeffding_decision(
             values, delta=settings["delta"], reading=reading, analysis=f"choice.hoeffding.{reading}"

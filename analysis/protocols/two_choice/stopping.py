@@ -12,24 +12,29 @@ from typing import Any
 from analysis.protocols.blocks.comparisons import Comparison
 from studies.protocols import REGISTRY
 
-from .. import Look
-from .labels import about, comparisons, final_answers, pair_of
+from .. import StoppingStatus
+from .labels import comparison_pair_key, comparison_rows, final_answers, section_comparisons
 
-FUTURES = 200
+N_SIMULATIONS = 200
 
 
-def looks(claims: Any, section: Any, seed: str = "") -> list[Look]:
+def stopping_statuses(planned_labels: Any, section: Any, seed: str = "") -> list[StoppingStatus]:
     """What the section's rule says of each primary comparison. ``claims`` are those of ``analysis.data.claims``."""
-    settings = REGISTRY[section.protocol].settings_of(section)
-    mine = [one for one in comparisons(section) if one.role == "primary"]
+    settings = REGISTRY[section.protocol].cleaned_settings(section)
+    mine = [one for one in section_comparisons(section) if one.role == "primary"]
     if settings["stopping"] == "first":
-        return [paper_look(claims, section, one) for one in mine]
+        return [paper_stopping_status(planned_labels, section, one) for one in mine]
     if settings["stopping"] == "anytime":
-        return [anytime_look(claims, section, one, level=1 - one.level / len(mine), seed=seed) for one in mine]
+        return [
+            anytime_stopping_status(planned_labels, section, one, level=1 - one.level / len(mine), seed=seed)
+            for one in mine
+        ]
     return []
 
 
-def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: float, seed: str = "") -> Look:
+def anytime_stopping_status(
+    planned_labels: Any, section: Any, comparison: Comparison, *, level: float, seed: str = ""
+) -> StoppingStatus:
     """The e-process of a comparison and where it stands; ``level`` is the confidence, for all looks together."""
     import math
 
@@ -38,8 +43,10 @@ def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: floa
     from analysis.stats import sequential
     from analysis.stats.seeds import generator
 
-    planned = claims.rows[(claims.rows["section"] == section.position) & ~claims.rows["is_top_up"]]
-    rows = about(planned, compared)
+    planned = planned_labels.rows[
+        (planned_labels.rows["section"] == section.position) & ~planned_labels.rows["is_top_up"]
+    ]
+    rows = comparison_rows(planned, comparison)
     units = sequential.annotator_units(
         rows["value"].to_numpy(float),
         rows["annotator"].to_numpy(object),
@@ -49,7 +56,7 @@ def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: floa
     found = sequential.sequential_test(
         units.values,
         level=level,
-        margin=compared.margin,
+        margin=comparison.margin,
         annotators=units.annotators,
         estimand="annotator-weighted mean of P[x chosen] over the items shown",
     )
@@ -63,10 +70,10 @@ def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: floa
         left = sequential.expected_remaining(
             units.values,
             level=level,
-            margin=compared.margin,
+            margin=comparison.margin,
             budget=target,
-            runs=FUTURES,
-            rng=generator(seed or "0", "remaining", compared.key, len(units.values)),
+            runs=N_SIMULATIONS,
+            rng=generator(seed or "0", "remaining", comparison.key, len(units.values)),
         )
         remaining = {
             "median": None if left.median is None else round(left.median * each),
@@ -74,8 +81,8 @@ def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: floa
             "share_stopping": left.share_stopping,
             "labels_left": round(left.horizon * each),
         }
-    return Look(
-        name=compared.key,
+    return StoppingStatus(
+        name=comparison.key,
         rule="anytime",
         unit="annotator",
         evidence=tuple((np.maximum.accumulate(found.log_e) / math.log(10)).tolist()) if len(found.log_e) else (),
@@ -89,17 +96,21 @@ def anytime_look(claims: Any, section: Any, compared: Comparison, *, level: floa
     )
 
 
-def paper_look(claims: Any, section: Any, compared: Comparison) -> Look:
+def paper_stopping_status(planned_labels: Any, section: Any, comparison: Comparison) -> StoppingStatus:
     """The paper's bound at its first crossing, over the longest run of items, in item order, that want no more labels."""
     import numpy as np
 
     from analysis.stats import sequential
 
-    delta = REGISTRY[section.protocol].settings_of(section)["delta"]
-    rows = about(claims.rows[claims.rows["is_given"] & claims.rows["is_settled"]], compared)
+    delta = REGISTRY[section.protocol].cleaned_settings(section)["delta"]
+    rows = comparison_rows(
+        planned_labels.rows[planned_labels.rows["is_given"] & planned_labels.rows["is_settled"]], comparison
+    )
     answers = final_answers(rows, section)
-    pair = pair_of(compared)
-    planned = [number for position, number, names in claims.items if (position, names) == (section.position, pair)]
+    pair = comparison_pair_key(comparison)
+    planned = [
+        number for position, number, names in planned_labels.items if (position, names) == (section.position, pair)
+    ]
     complete = dict(zip(answers.items, answers.is_complete, strict=True))
     n = next((n for n, item in enumerate(planned) if not complete.get(item, False)), len(planned))
     value_of = dict(zip(answers.items, answers.values, strict=True))
@@ -112,8 +123,8 @@ def paper_look(claims: Any, section: Any, compared: Comparison) -> Look:
     with np.errstate(divide="ignore", invalid="ignore"):
         apart = np.abs(np.cumsum(values) / counts - 0.5) / sequential.hoeffding_radius(counts, delta)
     verdict = {"a": "a_better", "b": "b_better"}.get(str(estimate.detail.get("winner")), "inconclusive")
-    return Look(
-        name=compared.key,
+    return StoppingStatus(
+        name=comparison.key,
         rule="first",
         unit="item",
         evidence=tuple(apart.tolist()),

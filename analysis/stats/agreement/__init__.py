@@ -9,9 +9,9 @@ from analysis.stats.agreement._alpha import LEVELS, Distance, krippendorff_alpha
 from analysis.stats.agreement._concordance import concordance
 from analysis.stats.agreement._intraclass import ICC_KINDS, intraclass_correlation
 from analysis.stats.agreement._kappa import fleiss_kappa, gwet_ac1
-from analysis.stats.agreement._places import PositionSystemAgreement, position_and_system
+from analysis.stats.agreement._places import PositionSystemAgreement, position_system_agreement
 from analysis.stats.agreement._split_half import split_half_reliability
-from analysis.stats.agreement._tables import category_codes, category_table, count_table, listed
+from analysis.stats.agreement._tables import as_label_list, category_codes, category_table, count_table
 
 __all__ = [
     "Distance",
@@ -26,7 +26,7 @@ __all__ = [
     "gwet_ac1",
     "intraclass_correlation",
     "krippendorff_alpha",
-    "listed",
-    "position_and_system",
+    "as_label_list",
+    "position_system_agreement",
     "split_half_reliability",
 ]

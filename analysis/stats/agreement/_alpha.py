@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.agreement._counts import (
-    Pairable,
+    PairableUnits,
+    bootstrap_units,
     mean_agreement,
     patterns_by_cluster,
-    resampled_units,
 )
-from analysis.stats.arrays import DEGENERATE, FloatArray, matrix, refuse_level, vector
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, refuse_level, vector
 from analysis.stats.results import Estimate
 
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
@@ -63,7 +63,7 @@ def krippendorff_alpha(
     (True, '<lambda>')
     """
     refuse_level(level)
-    units = Pairable.of(counts)
+    units = PairableUnits.of(counts)
     patterns, weights, marginals = units.patterns, units.weights, units.marginals
     distances, name = _disagreement(values, patterns.shape[1], level_of_measurement, distance)
     common: dict[str, Any] = {
@@ -83,7 +83,7 @@ def krippendorff_alpha(
     }
     detail: dict[str, Any] = {"n_unpairable": units.n_unpairable, "marginals": marginals}
     if len(patterns) == 0:
-        return units.undefined(detail, common)
+        return units.undefined_estimate(detail, common)
     detail["percent_agreement"] = float(mean_agreement(patterns, weights[None, :].astype(np.float64))[0][0])
     estimate = _alphas(patterns, weights[None, :].astype(np.float64), distances)[0]
     if not np.isfinite(estimate):
@@ -93,7 +93,7 @@ def krippendorff_alpha(
         return _alphas(patterns, drawn, distances)
 
     together = None if clusters is None else patterns_by_cluster(counts, clusters, patterns)
-    return resampled_units(float(estimate), weights, alphas, rng=rng, by_cluster=together, detail=detail, **common)
+    return bootstrap_units(float(estimate), weights, alphas, rng=rng, by_cluster=together, detail=detail, **common)
 
 
 def _alphas(patterns: FloatArray, weights: FloatArray, distances: FloatArray | None) -> FloatArray:
@@ -117,7 +117,7 @@ def _alphas(patterns: FloatArray, weights: FloatArray, distances: FloatArray | N
         expected = np.sum((marginals @ distances) * marginals, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         alphas = 1 - (total - 1) * observed / expected
-    return np.where(expected > DEGENERATE * np.maximum(1.0, total**2), alphas, np.nan)
+    return np.where(expected > MIN_SPREAD * np.maximum(1.0, total**2), alphas, np.nan)
 
 
 def _disagreement(

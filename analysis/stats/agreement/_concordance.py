@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from analysis.stats.arrays import DEGENERATE, FloatArray, matrix
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix
 from analysis.stats.results import Estimate, HypothesisTest
 
 
@@ -56,7 +56,7 @@ def concordance(
     detail["mean_ranks"] = ranks.mean(axis=0)
     ties = sum(float(np.sum(counts**3 - counts)) for counts in (np.unique(row, return_counts=True)[1] for row in ranks))
     possible = n**2 * (k**3 - k) - n * ties
-    if possible < DEGENERATE:
+    if possible < MIN_SPREAD:
         return Estimate(status="zero_variance", reason="every ranking ties all systems", **common)
     estimate = 12 * float(np.sum((ranks.sum(axis=0) - n * (k + 1) / 2) ** 2)) / possible
     detail["mean_rank_correlation"] = (n * estimate - 1) / (n - 1)

@@ -13,7 +13,7 @@ from analysis.stats.results import Estimate
 
 
 @dataclass(frozen=True, slots=True)
-class Pairable:
+class PairableUnits:
     """The distinct rows (P, k) of a table that have two ratings or more, and how many units (P,) have each.
 
     `n_unpairable` units have fewer; `has_ratings` is whether there was any rating at all.
@@ -25,9 +25,9 @@ class Pairable:
     has_ratings: bool
 
     @classmethod
-    def of(cls, counts: npt.ArrayLike) -> "Pairable":
+    def of(cls, counts: npt.ArrayLike) -> "PairableUnits":
         """From counts (n_units, k); raises ValueError for what counts nothing."""
-        patterns, weights = patterns_of(checked_counts(counts))
+        patterns, weights = distinct_rows(checked_counts(counts))
         ratings = patterns.sum(axis=1)
         here = ratings > 1
         return cls(patterns[here], weights[here], int(weights[~here].sum()), bool(ratings.any()))
@@ -41,13 +41,13 @@ class Pairable:
         """How often each value was given; shape (k,)."""
         return np.asarray(self.weights @ self.patterns, dtype=np.float64)
 
-    def undefined(self, detail: dict[str, Any], common: dict[str, Any]) -> Estimate:
+    def undefined_estimate(self, detail: dict[str, Any], common: dict[str, Any]) -> Estimate:
         """What is said where no unit has two ratings."""
         status = "not_identified" if self.has_ratings else "no_data"
         return Estimate(status=status, reason="no unit has two ratings", detail=detail, **common)
 
 
-def patterns_of(table: FloatArray) -> tuple[FloatArray, IntArray]:
+def distinct_rows(table: FloatArray) -> tuple[FloatArray, IntArray]:
     """The distinct rows and how many units have each: a bootstrap then costs the same for a million ratings."""
     base = int(table.max(initial=0)) + 1
     if base ** table.shape[1] >= 2**62:
@@ -89,7 +89,7 @@ def patterns_by_cluster(counts: npt.ArrayLike, clusters: npt.ArrayLike, patterns
     return held.reshape(n_clusters, len(patterns)).astype(np.float64)
 
 
-def resampled_units(
+def bootstrap_units(
     estimate: float,
     weights: IntArray,
     statistic: Callable[[FloatArray], FloatArray],

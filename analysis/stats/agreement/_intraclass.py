@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, matrix, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, matrix, refuse_level
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
 ICC_KINDS = ("one_way", "absolute", "consistency")
@@ -76,7 +76,7 @@ def intraclass_correlation(
     squares = _mean_squares(table, here, per_item, kind)
     detail |= {"raters_per_item": raters, **squares}
     between, error, annotators = squares["ms_items"], squares["ms_error"], squares.get("ms_annotators", 0.0)
-    tiny = DEGENERATE * max(1.0, float(np.nanmax(np.abs(table)))) ** 2
+    tiny = MIN_SPREAD * max(1.0, float(np.nanmax(np.abs(table)))) ** 2
     if between <= tiny and error <= tiny and (kind == "consistency" or annotators <= tiny):
         return Estimate(status="zero_variance", reason="all scores are equal", detail=detail, **common)
     extra = raters * (annotators - error) / n_items if kind == "absolute" else 0.0
@@ -149,7 +149,7 @@ def _icc_ends(
         return (low - 1) / (low + raters - 1), (high - 1) / (high + raters - 1)
     below = between + (raters - 1) * error + raters * (annotators - error) / n_items
     # An average can be told where one score's coefficient is a division by 0.
-    if abs(below) <= DEGENERATE * (between + raters * error + annotators) or abs(below - between + error) < DEGENERATE:
+    if abs(below) <= MIN_SPREAD * (between + raters * error + annotators) or abs(below - between + error) < MIN_SPREAD:
         return None
     value = (between - error) / below
     a = raters * value / (n_items * (1 - value))
@@ -168,4 +168,4 @@ def _icc_ends(
 
 def _raised(value: float, raters: float) -> float:
     below = 1 + (raters - 1) * value
-    return raters * value / below if below > DEGENERATE else math.nan
+    return raters * value / below if below > MIN_SPREAD else math.nan

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.agreement._counts import Pairable, mean_agreement, resampled_units
-from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_level
+from analysis.stats.agreement._counts import PairableUnits, bootstrap_units, mean_agreement
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, refuse_level
 from analysis.stats.results import Estimate
 
 
@@ -108,7 +108,7 @@ def _chance_corrected(
     mode: str,
 ) -> Estimate:
     refuse_level(level)
-    units = Pairable.of(counts)
+    units = PairableUnits.of(counts)
     patterns, weights = units.patterns, units.weights
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -121,7 +121,7 @@ def _chance_corrected(
     }
     detail: dict[str, Any] = {"n_unpairable": units.n_unpairable, "n_categories": patterns.shape[1]}
     if len(patterns) == 0:
-        return units.undefined(detail, common)
+        return units.undefined_estimate(detail, common)
     agreed, shares = mean_agreement(patterns, weights[None, :].astype(np.float64))
     detail |= {"percent_agreement": float(agreed[0]), "prevalence": shares[0]}
     if patterns.shape[1] < 2:
@@ -129,14 +129,14 @@ def _chance_corrected(
     chance = float(expected_by_chance(shares)[0])
     raters = patterns.sum(axis=1)
     detail |= {"expected_agreement": chance, "raters_per_item": [int(raters.min()), int(raters.max())]}
-    if 1 - chance < DEGENERATE:
+    if 1 - chance < MIN_SPREAD:
         return Estimate(status="not_identified", reason="all ratings are in one category", detail=detail, **common)
 
     def coefficients(drawn: FloatArray) -> FloatArray:
         agreeing, prevalence = mean_agreement(patterns, drawn)
         by_chance = expected_by_chance(prevalence)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(1 - by_chance < DEGENERATE, np.nan, (agreeing - by_chance) / (1 - by_chance))
+            return np.where(1 - by_chance < MIN_SPREAD, np.nan, (agreeing - by_chance) / (1 - by_chance))
 
     estimate = (float(agreed[0]) - chance) / (1 - chance)
-    return resampled_units(estimate, weights, coefficients, rng=rng, detail=detail, **common)
+    return bootstrap_units(estimate, weights, coefficients, rng=rng, detail=detail, **common)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.agreement._kappa import fleiss_kappa, gwet_ac1
-from analysis.stats.agreement._tables import category_table, listed
+from analysis.stats.agreement._tables import as_label_list, category_table
 from analysis.stats.arrays import codes
 from analysis.stats.results import Estimate, Record
 
@@ -37,7 +37,7 @@ class PositionSystemAgreement(Record):
     prevalence_system: dict[str, float]
 
 
-def position_and_system(
+def position_system_agreement(
     items: npt.ArrayLike,
     annotators: npt.ArrayLike,
     positions: Sequence[Any] | npt.NDArray[Any],
@@ -59,12 +59,12 @@ def position_and_system(
     Source: Thorleiksdottir et al. 2021 printed kappa by place (.69 where by system it is .28, at one and the same
     agreement of .84); both are needed to read either.
 
-    >>> record = position_and_system([1, 1, 2, 2], list("abab"), list("AABB"), list("xxxx"),
+    >>> record = position_system_agreement([1, 1, 2, 2], list("abab"), list("AABB"), list("xxxx"),
     ...                              rng=np.random.default_rng(0))
     >>> record.kappa_position.estimate, record.kappa_system.status, record.ac1_system.detail["percent_agreement"]
     (1.0, 'not_identified', 1.0)
     """
-    places, chosen = listed(positions), listed(systems)
+    places, chosen = as_label_list(positions), as_label_list(systems)
     if len(places) != len(chosen):
         raise ValueError(f"systems: {len(chosen)} choices where positions has {len(places)}")
     item_codes, n_items = codes(np.asarray(items), "items", len(places))

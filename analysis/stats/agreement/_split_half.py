@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import DEGENERATE, FloatArray, matrix, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, refuse_level
 from analysis.stats.bootstrap import percentile_interval
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, ResultWarning
 
 
 def split_half_reliability(
@@ -65,9 +65,9 @@ def split_half_reliability(
     weights = rng.multinomial(n_items, np.full(n_items, 1 / n_items), size=resamples).astype(np.float64)
     draws = _stepped_up(_weighted_correlations(first, second, weights))
     finite = draws[np.isfinite(draws)]
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     if len(finite) < resamples:
-        warnings = (Warning("undefined_resamples", "warn", {"share": 1 - len(finite) / resamples}),)
+        warnings = (ResultWarning("undefined_resamples", "warn", {"share": 1 - len(finite) / resamples}),)
     interval = percentile_interval(finite, level) if len(finite) > resamples / 2 else None
     return Estimate(estimate=float(np.mean(defined)), interval=interval, warnings=warnings, **common)
 
@@ -98,7 +98,7 @@ def _weighted_correlations(first: FloatArray, second: FloatArray, weights: Float
         y = y - (weight * y).sum(axis=1, keepdims=True) / total
         spread_x, spread_y = (weight * x * x).sum(axis=1), (weight * y * y).sum(axis=1)
         correlation = (weight * x * y).sum(axis=1) / np.sqrt(spread_x * spread_y)
-    varies = (spread_x > DEGENERATE) & (spread_y > DEGENERATE) & ((weight > 0).sum(axis=1) >= 3)
+    varies = (spread_x > MIN_SPREAD) & (spread_y > MIN_SPREAD) & ((weight > 0).sum(axis=1) >= 3)
     return np.where(varies, correlation, np.nan)
 
 

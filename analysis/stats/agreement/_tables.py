@@ -29,10 +29,10 @@ def count_table(units: npt.ArrayLike, values: npt.ArrayLike) -> tuple[FloatArray
     return table.reshape(n_units, len(found)).astype(np.float64), found
 
 
-def listed(labels: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
+def as_label_list(labels: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
     """Labels of any kind as a list of Python's own: text, numbers, sets, None where one is missing.
 
-    >>> listed(np.array([1, 2])), listed([np.int64(3), None])
+    >>> as_label_list(np.array([1, 2])), as_label_list([np.int64(3), None])
     ([1, 2], [3, None])
     """
     if isinstance(labels, np.ndarray):
@@ -51,7 +51,7 @@ def category_codes(
     >>> category_codes(["yes", None, "no"], categories=["no", "yes", "maybe"])[0].tolist()
     [1, -1, 0]
     """
-    given = listed(labels)
+    given = as_label_list(labels)
     found = {label for label in given if label is not None and label == label}
     if categories is None:
         unordered = [label for label in found if not isinstance(label, (str, int, float))]

@@ -5,7 +5,7 @@ interval. No variance: `zero_variance`, no p-value (a library would return 0), a
 are bounded, by betting. Missing values (NaN, None) are left out and counted, never read as 0.
 """
 
-from analysis.stats.basic._intervals import degenerate, normal_quantile, t_interval, t_test, wald
+from analysis.stats.basic._intervals import degenerate_estimate, normal_quantile, t_interval, t_test, wald
 from analysis.stats.basic._proportions import clopper_pearson, proportion, wilson
 from analysis.stats.basic._ranks import sign_flip, sign_flip_pvalues, sign_test, wilcoxon
 from analysis.stats.basic._samples import one_sample, paired, welch
@@ -15,7 +15,7 @@ __all__ = [
     "CEILING_N",
     "CEILING_SHARE",
     "clopper_pearson",
-    "degenerate",
+    "degenerate_estimate",
     "largest_share",
     "normal_quantile",
     "one_sample",

@@ -7,7 +7,7 @@ from scipy import special
 
 from analysis.stats import betting
 from analysis.stats.arrays import (
-    DEGENERATE,
+    MIN_SPREAD,
     FloatArray,
     refuse_level,
 )
@@ -59,7 +59,7 @@ def wald(estimate: float, se: float, *, null: float | None, level: float, **comm
     (0.108, 0.0124)
     """
     common["detail"] = {**common.get("detail", {}), "se": se}
-    if se < DEGENERATE:
+    if se < MIN_SPREAD:
         return Estimate(status="zero_variance", reason="the standard error is 0", estimate=estimate, **common)
     half = normal_quantile(level) * se
     test = None
@@ -81,7 +81,7 @@ def normal_quantile(level: float) -> float:
     return float(special.ndtri((1 + level) / 2))
 
 
-def degenerate(
+def degenerate_estimate(
     values: FloatArray,
     *,
     analysis: str,
@@ -94,9 +94,9 @@ def degenerate(
 ) -> Estimate | None:
     """The law of edge cases for the mean of `values` (shape (n,), complete); None where the ordinary case holds.
 
-    >>> degenerate(np.array([0.7, 0.7]), analysis="a", estimand="mean", unit="annotator", bounds=(0, 1)).status
+    >>> degenerate_estimate(np.array([0.7, 0.7]), analysis="a", estimand="mean", unit="annotator", bounds=(0, 1)).status
     'zero_variance'
-    >>> degenerate(np.array([0.6, 0.7]), analysis="a", estimand="mean", unit="annotator") is None
+    >>> degenerate_estimate(np.array([0.6, 0.7]), analysis="a", estimand="mean", unit="annotator") is None
     True
     """
     n = len(values)
@@ -105,7 +105,7 @@ def degenerate(
         return Estimate(n=0, status="no_data", reason="no value to analyse", **common)
     if n == 1:
         return Estimate(n=1, status="n_lt_2", reason="one value has no spread", estimate=float(values[0]), **common)
-    if float(np.std(values, ddof=1)) < DEGENERATE:
+    if float(np.std(values, ddof=1)) < MIN_SPREAD:
         return Estimate(
             n=n,
             status="zero_variance",

@@ -8,12 +8,12 @@ import numpy.typing as npt
 from scipy import stats
 
 from analysis.stats.arrays import (
-    DEGENERATE,
+    MIN_SPREAD,
     FloatArray,
+    drop_missing,
     matrix,
-    present,
 )
-from analysis.stats.basic._intervals import degenerate
+from analysis.stats.basic._intervals import degenerate_estimate
 from analysis.stats.basic._proportions import proportion
 from analysis.stats.results import Estimate, HypothesisTest
 
@@ -36,10 +36,10 @@ def sign_test(
     >>> result.estimate, result.detail["n_ties"], result.pvalue
     (0.75, 1, 0.625)
     """
-    kept, n_missing = present(values, "values")
+    kept, n_missing = drop_missing(values, "values")
     # Half a rounding error away from the null is a tie, not a preference.
-    above = int(np.sum(kept - null > DEGENERATE))
-    below = int(np.sum(kept - null < -DEGENERATE))
+    above = int(np.sum(kept - null > MIN_SPREAD))
+    below = int(np.sum(kept - null < -MIN_SPREAD))
     detail = {"n_above": above, "n_below": below, "n_ties": len(kept) - above - below, "n_missing": n_missing}
     estimand = f"share above {null:g} among those not equal to it"
     if len(kept) and above + below == 0:
@@ -84,7 +84,7 @@ def wilcoxon(
     """
     if zero_method not in ("zsplit", "wilcox"):
         raise ValueError(f"zero_method: {zero_method!r} is neither zsplit nor wilcox")
-    kept, n_missing = present(values, "values")
+    kept, n_missing = drop_missing(values, "values")
     # Rounding keeps .7 - .5 and .5 - .3 tied, which they are on the scale that was asked.
     distances = np.round(kept - null, 12)
     n_zeros = int(np.sum(distances == 0))
@@ -139,10 +139,10 @@ def sign_flip(
     >>> result.pvalue, result.detail["is_exact"]
     (0.25, True)
     """
-    kept, n_missing = present(values, "values")
+    kept, n_missing = drop_missing(values, "values")
     common: dict[str, Any] = {"analysis": analysis, "estimand": "mean", "unit": unit, "mode": mode}
     settings = {"null": null, "resamples": resamples}
-    edge = degenerate(kept, n_rows=len(kept), settings=settings, detail={"n_missing": n_missing}, **common)
+    edge = degenerate_estimate(kept, n_rows=len(kept), settings=settings, detail={"n_missing": n_missing}, **common)
     if edge is not None:
         return edge
     pvalues, is_exact = sign_flip_pvalues((kept - null)[:, None], resamples=resamples, rng=rng)

@@ -9,15 +9,15 @@ import numpy.typing as npt
 
 from analysis.stats import betting, effects
 from analysis.stats.arrays import (
-    DEGENERATE,
-    present,
+    MIN_SPREAD,
+    drop_missing,
     refuse_level,
     refuse_outside,
     vector,
 )
-from analysis.stats.basic._intervals import degenerate, t_interval, t_test
+from analysis.stats.basic._intervals import degenerate_estimate, t_interval, t_test
 from analysis.stats.basic._shape import CEILING_N, CEILING_SHARE, SKEW, SKEW_PER_N, largest_share, skew
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, ResultWarning
 
 
 def one_sample(
@@ -50,7 +50,7 @@ def one_sample(
     (0.655, 9, 0.0091)
     """
     refuse_level(level)
-    kept, n_missing = present(values, "values")
+    kept, n_missing = drop_missing(values, "values")
     if bounds is not None:
         refuse_outside(kept, bounds, "values")
     common: dict[str, Any] = {
@@ -61,7 +61,7 @@ def one_sample(
         "n_rows": len(kept),
         "settings": {"null": null, "level": level, "bounds": bounds},
     }
-    edge = degenerate(kept, level=level, bounds=bounds, detail={"n_missing": n_missing}, **common)
+    edge = degenerate_estimate(kept, level=level, bounds=bounds, detail={"n_missing": n_missing}, **common)
     if edge is not None:
         return edge
     n = len(kept)
@@ -71,14 +71,14 @@ def one_sample(
     warnings = []
     skewness = skew(kept)
     if abs(skewness) > SKEW and skewness**2 >= SKEW_PER_N * n:
-        warnings.append(Warning("small_n_skew", "warn", {"n": n, "skewness": skewness}))
+        warnings.append(ResultWarning("small_n_skew", "warn", {"n": n, "skewness": skewness}))
     if mode == "recommended" and bounds is not None and n < CEILING_N and largest_share(kept) >= CEILING_SHARE:
         t_ends = interval
         bet = betting.betting_interval(kept, level=level, bounds=bounds, rng=rng)
         interval = interval if bet is None else bet
         scaled = (kept - bounds[0]) / (bounds[1] - bounds[0])
         warnings.append(
-            Warning(
+            ResultWarning(
                 "ceiling",
                 "warn",
                 {
@@ -152,8 +152,8 @@ def welch(
     0.2
     """
     refuse_level(level)
-    first, missing_x = present(x, "x")
-    second, missing_y = present(y, "y")
+    first, missing_x = drop_missing(x, "x")
+    second, missing_y = drop_missing(y, "y")
     n_x, n_y = len(first), len(second)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -172,7 +172,7 @@ def welch(
         return Estimate(status="n_lt_2", reason="a group has one value", estimate=difference, **common)
     part_x, part_y = float(np.var(first, ddof=1)) / n_x, float(np.var(second, ddof=1)) / n_y
     se = math.sqrt(part_x + part_y)
-    if se < DEGENERATE:
+    if se < MIN_SPREAD:
         return Estimate(status="zero_variance", reason="both groups are constant", estimate=difference, **common)
     df = (part_x + part_y) ** 2 / (part_x**2 / (n_x - 1) + part_y**2 / (n_y - 1))
     return Estimate(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from analysis.stats.arrays import (
-    DEGENERATE,
+    MIN_SPREAD,
     FloatArray,
 )
 
@@ -24,7 +24,7 @@ def skew(values: FloatArray) -> float:
     """
     centred = values - np.mean(values)
     second = float(np.mean(centred**2))
-    return 0.0 if second < DEGENERATE**2 else float(np.mean(centred**3)) / second**1.5
+    return 0.0 if second < MIN_SPREAD**2 else float(np.mean(centred**3)) / second**1.5
 
 
 def largest_share(values: FloatArray) -> float:

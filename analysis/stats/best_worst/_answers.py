@@ -12,7 +12,7 @@ PADDING = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Sets:
+class BestWorstAnswers:
     """Checked sets and choices: `systems` (n, k) with `is_shown` (n, k) False for padding, `best` and `worst` (n,)."""
 
     systems: IntArray
@@ -22,7 +22,7 @@ class Sets:
     n_systems: int
 
     @classmethod
-    def of(cls, sets: npt.ArrayLike, best: npt.ArrayLike, worst: npt.ArrayLike, n_systems: int) -> "Sets":
+    def of(cls, sets: npt.ArrayLike, best: npt.ArrayLike, worst: npt.ArrayLike, n_systems: int) -> "BestWorstAnswers":
         """Raises ValueError, naming the argument and the row, for what is no answer about a set of systems."""
         if n_systems < 1:
             raise ValueError(f"n_systems: {n_systems} is not a positive number of systems")
@@ -57,14 +57,14 @@ class Sets:
         """How often each system was shown; shape (n_systems,)."""
         return np.bincount(self.systems[self.is_shown], minlength=self.n_systems)
 
-    def renumbered(self, present: IntArray) -> "Sets":
+    def renumber(self, present: IntArray) -> "BestWorstAnswers":
         """The same with the systems `present`, all that were shown, as numbers from 0."""
         numbers = np.full(self.n_systems, PADDING, dtype=np.int64)
         numbers[present] = np.arange(len(present))
         systems = np.where(self.is_shown, numbers[self.systems], PADDING)
-        return Sets(systems, self.is_shown, numbers[self.best], numbers[self.worst], len(present))
+        return BestWorstAnswers(systems, self.is_shown, numbers[self.best], numbers[self.worst], len(present))
 
-    def beats(self) -> BoolArray:
+    def win_matrix(self) -> BoolArray:
         """Whether the row was chosen over the column at least once: as the best of a set, or where the column was its worst."""
         rows, columns = np.nonzero(self.is_shown)
         found = np.zeros((self.n_systems, self.n_systems), dtype=np.bool_)
@@ -89,18 +89,18 @@ def maxdiff_rows(
     >>> answers.tolist(), systems.tolist(), values.tolist()
     ([0, 0, 0, 1, 1], [0, 1, 2, 2, 1], [1.0, 0.0, -1.0, -1.0, 1.0])
     """
-    return rows_of(Sets.of(sets, best, worst, n_systems))
+    return answer_rows(BestWorstAnswers.of(sets, best, worst, n_systems))
 
 
-def rows_of(asked: Sets) -> tuple[IntArray, IntArray, FloatArray]:
+def answer_rows(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, FloatArray]:
     """`maxdiff_rows` of what has been checked."""
-    answers, columns = np.nonzero(asked.is_shown)
-    systems = asked.systems[answers, columns]
-    values = (systems == asked.best[answers]).astype(np.float64) - (systems == asked.worst[answers])
+    answers, columns = np.nonzero(checked_answers.is_shown)
+    systems = checked_answers.systems[answers, columns]
+    values = (systems == checked_answers.best[answers]).astype(np.float64) - (systems == checked_answers.worst[answers])
     return answers.astype(np.int64), systems, np.asarray(values)
 
 
-def labels_of(
+def cluster_codes(
     people: npt.ArrayLike, prompts: npt.ArrayLike | None, n_rows: int
 ) -> tuple[IntArray, int, IntArray | None]:
     """The people and the prompts of the answers as integers from 0, and how many people there are.

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from analysis.stats import clusters
 from analysis.stats.arrays import IntArray
-from analysis.stats.best_worst._answers import Sets, labels_of, rows_of
+from analysis.stats.best_worst._answers import BestWorstAnswers, answer_rows, cluster_codes
 from analysis.stats.results import Estimate, Record
 
 
@@ -60,9 +60,9 @@ def maxdiff_counts(
     >>> counts.n_best.tolist(), counts.n_worst.tolist(), [score.estimate for score in counts.scores]
     ([3, 1, 0], [0, 1, 3], [0.75, 0.0, -0.75])
     """
-    asked = Sets.of(sets, best, worst, n_systems)
-    who, n_people, what = labels_of(people, prompts, len(asked.best))
-    answers, systems, values = rows_of(asked)
+    asked = BestWorstAnswers.of(sets, best, worst, n_systems)
+    who, n_people, what = cluster_codes(people, prompts, len(asked.best))
+    answers, systems, values = answer_rows(asked)
     shown = asked.shown()
     first, last = (np.bincount(chosen, minlength=n_systems) for chosen in (asked.best, asked.worst))
     scores = []

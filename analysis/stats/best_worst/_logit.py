@@ -9,11 +9,11 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats.arrays import FloatArray, IntArray, refuse_level
-from analysis.stats.best_worst._answers import Sets, labels_of
-from analysis.stats.best_worst._model import maximum
-from analysis.stats.best_worst._spread import Way, estimates_of, ways_of
-from analysis.stats.bradley_terry import connected, reachable
-from analysis.stats.multiplicity import Family, adjusted
+from analysis.stats.best_worst._answers import BestWorstAnswers, cluster_codes
+from analysis.stats.best_worst._model import fit_logit
+from analysis.stats.best_worst._spread import Clustering, clusterings, with_sensitivity
+from analysis.stats.bradley_terry import connected_components, reachability
+from analysis.stats.multiplicity import Family, adjust_family
 from analysis.stats.results import Estimate, Record
 
 
@@ -43,7 +43,7 @@ class BestWorstLogit(Record):
     level: float
     n_clusters: int
     n_rows: int
-    _ways: tuple[Way, ...]
+    _clusterings: tuple[Clustering, ...]
     _common: dict[str, Any]
 
     def difference(self, x: int, y: int) -> Estimate:
@@ -64,7 +64,7 @@ class BestWorstLogit(Record):
             if one.estimate is None:
                 return Estimate(status=one.status, reason=one.reason, **common)
         is_shown = self.n_shown > 0
-        return _over(self._ways, values[is_shown], weights[is_shown], 0.0, self.level, common)
+        return _over(self._clusterings, values[is_shown], weights[is_shown], 0.0, self.level, common)
 
 
 def best_worst_logit(
@@ -109,8 +109,8 @@ def best_worst_logit(
     refuse_level(level)
     if method not in ("cv3", "cr1"):
         raise ValueError(f"method: {method!r} is neither cv3 nor cr1")
-    asked = Sets.of(sets, best, worst, n_systems)
-    who, n_people, what = labels_of(people, prompts, len(asked.best))
+    asked = BestWorstAnswers.of(sets, best, worst, n_systems)
+    who, n_people, what = cluster_codes(people, prompts, len(asked.best))
     n_shown = asked.shown()
     present = np.flatnonzero(n_shown)
     of_present = np.ix_(present, present)
@@ -123,14 +123,14 @@ def best_worst_logit(
         "settings": {"model": "best_worst", "method": method, "level": level},
         "analysis": analysis,
     }
-    beats = asked.beats()[of_present]
-    groups = connected(beats) if len(present) else ()
+    beats = asked.win_matrix()[of_present]
+    groups = connected_components(beats) if len(present) else ()
     components = tuple(tuple(present[list(group)].tolist()) for group in groups)
     status, reason = _problem(len(asked.best), components, beats)
-    fit = maximum(asked.renumbered(present)) if status == "ok" else None
+    fit = fit_logit(asked.renumber(present)) if status == "ok" else None
     if status == "ok" and fit is None:
         status, reason = "failed", "the search for the maximum of the likelihood did not settle"
-    ways = () if fit is None else ways_of(fit, who, n_people, what, method=method, unit=unit)
+    ways = () if fit is None else clusterings(fit, who, n_people, what, method=method, unit=unit)
     values = np.full(n_systems, np.nan)
     covariance = np.full((n_systems, n_systems), np.nan)
     if fit is not None:
@@ -155,7 +155,7 @@ def best_worst_logit(
     if fit is None:
         omnibus = Estimate(status=status, reason=reason, **joint)
     else:
-        omnibus = estimates_of(tuple(way.joint(fit.strengths, **joint) for way in ways))
+        omnibus = with_sensitivity(tuple(way.joint_test(fit.strengths, **joint) for way in ways))
     result = BestWorstLogit(
         status=status,
         reason=reason,
@@ -171,12 +171,12 @@ def best_worst_logit(
         level=level,
         n_clusters=n_people,
         n_rows=len(asked.best),
-        _ways=ways,
+        _clusterings=ways,
         _common=common,
     )
     pairs = {f"{x} > {y}": result.difference(x, y) for x, y in combinations(present.tolist(), 2)}
     family = Family(f"{analysis}.pairs", tuple(pairs))
-    return replace(result, pairs=tuple(adjusted(pairs, family, star_scheme=None).values()))
+    return replace(result, pairs=tuple(adjust_family(pairs, family, star_scheme=None).values()))
 
 
 def _problem(n_rows: int, components: tuple[tuple[int, ...], ...], beats: npt.NDArray[np.bool_]) -> tuple[str, str]:
@@ -184,18 +184,18 @@ def _problem(n_rows: int, components: tuple[tuple[int, ...], ...], beats: npt.ND
         return "no_data", "no answer to analyse"
     if len(components) > 1:
         return "not_identified", "no chain of sets connects all systems; rank only within a component"
-    reach = reachable(beats)
+    reach = reachability(beats)
     if not np.all(reach & reach.T):
         return "separation", "some systems were chosen over others without exception, so their distance is unbounded"
     return "ok", ""
 
 
 def _over(
-    ways: tuple[Way, ...],
+    ways: tuple[Clustering, ...],
     strengths: FloatArray,
     weights: FloatArray,
     null: float | None,
     level: float,
     common: dict[str, Any],
 ) -> Estimate:
-    return estimates_of(tuple(way.contrast(strengths, weights, null=null, level=level, **common) for way in ways))
+    return with_sensitivity(tuple(way.contrast(strengths, weights, null=null, level=level, **common) for way in ways))

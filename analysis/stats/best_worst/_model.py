@@ -15,17 +15,17 @@ import numpy as np
 from scipy import special
 
 from analysis.stats.arrays import FloatArray, IntArray
-from analysis.stats.best_worst._answers import Sets
+from analysis.stats.best_worst._answers import BestWorstAnswers
 
 MAX_STEPS = 100
 HALVINGS = 40
 TOLERANCE = 1e-10
 # Less than this of the mean curvature is none: strengths differ by no more than that in what is left of the answers.
-FLAT = 1e-9
+MIN_CURVATURE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedLogit:
     """The maximum: `strengths` (K,) that add up to 0, and at it, a row an answer, the chances (n, K) of being the best and,
     of the rest, the worst; `scores` (n, K) are the answers' derivatives, `information` (K, K) minus the second ones."""
 
@@ -36,7 +36,7 @@ class Fitted:
     information: FloatArray
     log_likelihood: float
 
-    def by_sandwich(self, positions: IntArray, n_clusters: int) -> FloatArray:
+    def sandwich_covariance(self, positions: IntArray, n_clusters: int) -> FloatArray:
         """CR1: G / (G - 1) (N - 1) / (N - k) times the sandwich; `positions` (n,) are the answers' clusters from 0."""
         k, n_rows = len(self.strengths), len(self.scores)
         sums = np.zeros((n_clusters, k))
@@ -49,13 +49,13 @@ class Fitted:
         moves = sums @ bread
         return np.asarray(factor * (moves.T @ moves))
 
-    def by_jackknife(self, positions: IntArray, n_clusters: int) -> FloatArray | None:
+    def jackknife_covariance(self, positions: IntArray, n_clusters: int) -> FloatArray | None:
         """CV3 by one Newton step from the maximum without each cluster; None where one cluster alone tells of some system."""
         k = len(self.strengths)
         order = np.argsort(positions, kind="stable")
         ends = np.cumsum(np.bincount(positions, minlength=n_clusters))[:-1]
         moves = np.empty((n_clusters, k))
-        least = FLAT * float(np.trace(self.information)) / k
+        least = MIN_CURVATURE * float(np.trace(self.information)) / k
         for cluster, rows in enumerate(np.split(order, ends)):
             rest = self.information - _information(self.best[rows], self.worst[rows])
             if float(np.linalg.eigvalsh(_anchored(rest))[0]) <= least:
@@ -64,23 +64,23 @@ class Fitted:
         return np.asarray((n_clusters - 1) / n_clusters * (moves.T @ moves))
 
 
-def maximum(asked: Sets) -> Fitted | None:
+def fit_logit(answers: BestWorstAnswers) -> FittedLogit | None:
     """The fit to answers for which it exists; None where Newton's method does not settle, for numerical reasons."""
-    strengths = np.zeros(asked.n_systems)
-    fit = _at(strengths, asked)
+    strengths = np.zeros(answers.n_systems)
+    fit = _at(strengths, answers)
     for _ in range(MAX_STEPS):
         step = np.linalg.solve(_anchored(fit.information), fit.scores.sum(axis=0))
-        fit = stepped(fit, step, asked)
+        fit = take_step(fit, step, answers)
         if float(np.max(np.abs(step))) < TOLERANCE:
             return fit
     return None
 
 
-def stepped(fit: Fitted, step: FloatArray, asked: Sets) -> Fitted:
+def take_step(fit: FittedLogit, step: FloatArray, answers: BestWorstAnswers) -> FittedLogit:
     """The fit after the step (K,), which is halved until the likelihood does not fall."""
     step = step - np.mean(step)
     for _ in range(HALVINGS):
-        there = _at(fit.strengths + step, asked)
+        there = _at(fit.strengths + step, answers)
         # Rounding may cost a hair at the top.
         if there.log_likelihood >= fit.log_likelihood - 1e-12 * abs(fit.log_likelihood):
             return there
@@ -88,7 +88,7 @@ def stepped(fit: Fitted, step: FloatArray, asked: Sets) -> Fitted:
     return fit
 
 
-def _at(strengths: FloatArray, asked: Sets) -> Fitted:
+def _at(strengths: FloatArray, asked: BestWorstAnswers) -> FittedLogit:
     rows, columns = np.nonzero(asked.is_shown)
     shape = (len(asked.best), asked.n_systems)
     answers = np.arange(len(asked.best))
@@ -103,7 +103,7 @@ def _at(strengths: FloatArray, asked: Sets) -> Fitted:
     scores[answers, asked.best] += 1
     scores[answers, asked.worst] -= 1
     height = float(np.sum(log_best[answers, asked.best] + log_worst[answers, asked.worst]))
-    return Fitted(strengths, best, worst, scores, _information(best, worst), height)
+    return FittedLogit(strengths, best, worst, scores, _information(best, worst), height)
 
 
 def _information(best: FloatArray, worst: FloatArray) -> FloatArray:

@@ -8,13 +8,13 @@ import numpy as np
 from scipy import special
 
 from analysis.stats import clusters
-from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, codes, sizes_of
-from analysis.stats.best_worst._model import Fitted
-from analysis.stats.results import Estimate, HypothesisTest, Warning
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, codes, sizes_of
+from analysis.stats.best_worst._model import FittedLogit
+from analysis.stats.results import Estimate, HypothesisTest, ResultWarning
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Clustering:
     """A way to take clusters: people (one covariance), or people and prompts (over people, over prompts, and V_a + V_i - V_ai).
 
     Covariances have shape (K, K). The largest variance rules a contrast, and the least F a joint hypothesis. Without
@@ -25,7 +25,7 @@ class Way:
     df: float
     n_clusters: int
     method: str
-    warnings: tuple[Warning, ...]
+    warnings: tuple[ResultWarning, ...]
     status: str = "ok"
     reason: str = ""
 
@@ -44,7 +44,7 @@ class Way:
             return Estimate(status=self.status, reason=self.reason, estimate=value, **common)
         variances = [float(weights @ one @ weights) for one in self.covariances]
         if self.is_two_way:
-            common["detail"] = {**common.get("detail", {}), **clusters.TwoWay(*variances).detail()}
+            common["detail"] = {**common.get("detail", {}), **clusters.TwoWayVariance(*variances).detail()}
         return clusters.t_estimate(
             value,
             math.sqrt(max(0.0, *variances)),
@@ -58,7 +58,7 @@ class Way:
             **common,
         )
 
-    def joint(self, strengths: FloatArray, **common: Any) -> Estimate:
+    def joint_test(self, strengths: FloatArray, **common: Any) -> Estimate:
         """The joint F test that all strengths (K,) are equal."""
         common = self._named(common)
         if not self.covariances:
@@ -75,7 +75,7 @@ class Way:
         statistics = [
             float(contrasts @ np.linalg.solve(spread, contrasts)) / q
             for spread in map(_differences, self._candidates())
-            if float(np.linalg.eigvalsh(spread)[0]) > DEGENERATE * max(1.0, float(np.trace(spread)))
+            if float(np.linalg.eigvalsh(spread)[0]) > MIN_SPREAD * max(1.0, float(np.trace(spread)))
         ]
         if not statistics:
             return Estimate(status="zero_variance", reason="some differences of strengths do not vary", **common)
@@ -102,35 +102,35 @@ class Way:
         return {**found, "analysis": f"{common['analysis']}.two_way"} if self.is_two_way else found
 
 
-def ways_of(
-    fit: Fitted, who: IntArray, n_people: int, what: IntArray | None, *, method: str, unit: str
-) -> tuple[Way, ...]:
+def clusterings(
+    fit: FittedLogit, people_codes: IntArray, n_people: int, prompt_codes: IntArray | None, *, method: str, unit: str
+) -> tuple[Clustering, ...]:
     """Over people, and after it over people and prompts where the answers have prompts; `who` and `what` (n,) from 0."""
-    sizes = sizes_of(who, n_people)
+    sizes = sizes_of(people_codes, n_people)
     people = clusters.cluster_warnings(sizes, name=unit)
     if n_people < 2:
-        return (Way((), 1.0, n_people, method, people, "n_lt_2", f"one {unit} has no spread"),)
-    over_people = _covariance(fit, who, method)
+        return (Clustering((), 1.0, n_people, method, people, "n_lt_2", f"one {unit} has no spread"),)
+    over_people = _covariance(fit, people_codes, method)
     df = max(1.0, clusters.effective_clusters(sizes) - 1) if method == "cv3" else n_people - 1.0
     one_way = _way((over_people,), df, n_people, method, people, unit)
-    if what is None:
+    if prompt_codes is None:
         return (one_way,)
-    n_prompts = int(what.max()) + 1
-    pairs, _ = codes(who * n_prompts + what, "pairs", len(who))
-    over_prompts, over_pairs = _covariance(fit, what, method), _covariance(fit, pairs, method)
+    n_prompts = int(prompt_codes.max()) + 1
+    pairs, _ = codes(people_codes * n_prompts + prompt_codes, "pairs", len(people_codes))
+    over_prompts, over_pairs = _covariance(fit, prompt_codes, method), _covariance(fit, pairs, method)
     both = (
         None
         if over_people is None or over_prompts is None or over_pairs is None
         else over_people + over_prompts - over_pairs
     )
     fewest = min(n_people, n_prompts)
-    warnings = clusters.two_way_warnings(who, what, unit=unit)
+    warnings = clusters.two_way_warnings(people_codes, prompt_codes, unit=unit)
     return one_way, _way(
         (over_people, over_prompts, both), fewest - 1.0, fewest, "two_way", warnings, f"{unit} or prompt"
     )
 
 
-def estimates_of(found: tuple[Estimate, ...]) -> Estimate:
+def with_sensitivity(found: tuple[Estimate, ...]) -> Estimate:
     """The first estimate, the others its sensitivity."""
     return replace(found[0], sensitivity=found[1:])
 
@@ -140,19 +140,19 @@ def _way(
     df: float,
     n_clusters: int,
     method: str,
-    warnings: tuple[Warning, ...],
+    warnings: tuple[ResultWarning, ...],
     unit: str,
-) -> Way:
+) -> Clustering:
     defined = tuple(one for one in covariances if one is not None)
     if len(defined) == len(covariances):
-        return Way(defined, df, n_clusters, method, warnings)
+        return Clustering(defined, df, n_clusters, method, warnings)
     reason = f"one {unit} alone gives the answers that connect some system with the others"
-    return Way((), df, n_clusters, method, warnings, "not_identified", reason)
+    return Clustering((), df, n_clusters, method, warnings, "not_identified", reason)
 
 
-def _covariance(fit: Fitted, positions: IntArray, method: str) -> FloatArray | None:
+def _covariance(fit: FittedLogit, positions: IntArray, method: str) -> FloatArray | None:
     n_clusters = int(positions.max()) + 1
-    return (fit.by_jackknife if method == "cv3" else fit.by_sandwich)(positions, n_clusters)
+    return (fit.jackknife_covariance if method == "cv3" else fit.sandwich_covariance)(positions, n_clusters)
 
 
 def _differences(covariance: FloatArray) -> FloatArray:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from analysis.stats.arrays import FloatArray, IntArray, refuse_level
 from analysis.stats.bootstrap import percentile_interval
-from analysis.stats.choice._strategies import RequestLaw, Strategy, law_of_labels
-from analysis.stats.results import Estimate, Record, Warning
+from analysis.stats.choice._strategies import RequestProbabilities, Strategy, probabilities_from_labels
+from analysis.stats.results import Estimate, Record, ResultWarning
 from analysis.stats.sequential import Boundaries, crossings
 
 # How many (run, request) cells are held at once.
@@ -35,7 +35,7 @@ class Effort(Record):
 
 
 def effort_to_decision(
-    draw_law: Callable[[int], RequestLaw],
+    draw_probabilities: Callable[[int], RequestProbabilities],
     rule: Boundaries,
     strategy: Strategy,
     *,
@@ -51,7 +51,7 @@ def effort_to_decision(
     number of requests that `rule` is for. `reading` as in `sequential.crossings`.
 
     >>> from analysis.stats.sequential import hoeffding_boundaries
-    >>> law = law_of_labels([10] * 30, [10] * 30, Strategy("one"))
+    >>> law = probabilities_from_labels([10] * 30, [10] * 30, Strategy("one"))
     >>> effort = effort_to_decision(lambda size: law, hoeffding_boundaries(30, delta=0.01), Strategy("one"), runs=3,
     ...                             reading="stays", is_same_requests=True, rng=np.random.default_rng(0))
     >>> effort.n_labels.tolist()
@@ -64,7 +64,7 @@ def effort_to_decision(
     requests, labels, winners = [], [], []
     for start in range(0, runs, size):
         here = min(size, runs - start)
-        law = draw_law(here)
+        law = draw_probabilities(here)
         uniform = rng.random((here, n), dtype=np.float32)
         at_once = uniform < law.a_at_once.astype(np.float32)
         if strategy.name != "max_three":
@@ -118,7 +118,7 @@ def resampled_effort(
     >>> set(found.n_labels.tolist())
     {70}
     """
-    law = law_of_labels(wins, n_labels, strategy)
+    law = probabilities_from_labels(wins, n_labels, strategy)
     if len(rule.upper) != len(law.a_at_once):
         raise ValueError(f"rule: made for {len(rule.upper)} items where there are {len(law.a_at_once)}")
     return effort_to_decision(
@@ -168,11 +168,13 @@ def effort_summary(
     warnings = []
     if len(decided) < runs:
         detail: dict[str, Any] = {"share_undecided": 1 - len(decided) / runs}
-        warnings.append(Warning(*(("decided_only", "block") if mode == "paper" else ("undecided", "warn")), detail))
+        warnings.append(
+            ResultWarning(*(("decided_only", "block") if mode == "paper" else ("undecided", "warn")), detail)
+        )
     if effort.strategy.counting != "on_disagreement":
-        warnings.append(Warning("third_labels_miscounted", "block", {"counting": effort.strategy.counting}))
+        warnings.append(ResultWarning("third_labels_miscounted", "block", {"counting": effort.strategy.counting}))
     if effort.is_same_requests:
-        warnings.append(Warning("same_requests", "info"))
+        warnings.append(ResultWarning("same_requests", "info"))
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "mean number of labels to a decision" + (", among runs that decide" if mode == "paper" else ""),

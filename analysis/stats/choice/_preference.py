@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import agreement, basic, clusters, equivalence
-from analysis.stats.arrays import FloatArray, IntArray, binary, kept_codes, refuse_level, sizes_of, totals
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.arrays import FloatArray, IntArray, binary, group_sums, masked_codes, refuse_level, sizes_of
+from analysis.stats.results import Estimate, ResultWarning
 
 
 def choice_agreement(
@@ -48,7 +48,9 @@ def choice_agreement(
     places = [
         chosen[float(label == place)][1] if label == label else None for label, place in zip(system, first, strict=True)
     ]
-    return agreement.position_and_system(items, annotators, places, names, level=level, resamples=resamples, rng=rng)
+    return agreement.position_system_agreement(
+        items, annotators, places, names, level=level, resamples=resamples, rng=rng
+    )
 
 
 def position_effect(
@@ -80,7 +82,7 @@ def position_effect(
         return Estimate(
             status="not_identified",
             reason="A stood in the same place on every label",
-            warnings=(Warning("order_not_identified"),),
+            warnings=(ResultWarning("order_not_identified"),),
             **common,
         )
     when_first, when_second = rows.shares
@@ -116,8 +118,8 @@ def preference(
     labels = binary(chose_a, "chose_a")
     here = ~np.isnan(labels)
     kept = labels[here]
-    who, n_annotators = kept_codes(annotators, "annotators", here)
-    means = totals(who, kept, n_annotators) / sizes_of(who, n_annotators)
+    who, n_annotators = masked_codes(annotators, "annotators", here)
+    means = group_sums(who, kept, n_annotators) / sizes_of(who, n_annotators)
     estimand = f"{unit}-weighted share of A"
     if len(kept) == n_annotators:
         result = basic.proportion(
@@ -177,7 +179,7 @@ def repetition_difference(
     result = rows.difference(level, {**common, "detail": {"share_second": of_second, "share_first": of_first}})
     if margin is None or result.status != "ok":
         return result
-    tost = equivalence.equivalence_of(result, null=0.0, margin=margin, significance=1 - level)
+    tost = equivalence.equivalence_of_estimate(result, null=0.0, margin=margin, significance=1 - level)
     return result if tost is None else replace(result, sensitivity=(tost,))
 
 
@@ -196,7 +198,7 @@ class _Halves:
         if sides.shape != chosen.shape:
             raise ValueError(f"{name}: {len(sides)} rows where chose_a has {len(chosen)}")
         here = ~np.isnan(chosen) & ~np.isnan(sides)
-        return cls(chosen[here], sides[here], *kept_codes(annotators, "annotators", here))
+        return cls(chosen[here], sides[here], *masked_codes(annotators, "annotators", here))
 
     @property
     def is_one_sided(self) -> bool:

@@ -56,7 +56,7 @@ class ItemDecisions(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestLaw(Record):
+class RequestProbabilities(Record):
     """The chances of what a strategy gives on each request; the arrays have one shape, (n,) or (runs, n).
 
     `a_at_once` A without a third label, `a_by_third` and `b_by_third` after one; the rest is B without one. `labels`
@@ -123,13 +123,13 @@ def item_decisions(
     return ItemDecisions(tuple(names.tolist()), decisions, n_paid, len(labels) - int(np.sum(n_used)))
 
 
-def law_of_labels(wins: npt.ArrayLike, n_labels: npt.ArrayLike, strategy: Strategy) -> RequestLaw:
+def probabilities_from_labels(wins: npt.ArrayLike, n_labels: npt.ArrayLike, strategy: Strategy) -> RequestProbabilities:
     """What a strategy would have given on items whose labels are known, drawing among them without replacement.
 
     `wins` of the `n_labels` labels of each item, both of shape (n_items,), chose A. Raises ValueError for items with
     fewer labels than the strategy wants, and for "fixed", whose labels nobody gave.
 
-    >>> law = law_of_labels([9, 5], [10, 10], Strategy("majority", 3))
+    >>> law = probabilities_from_labels([9, 5], [10, 10], Strategy("majority", 3))
     >>> law.a_at_once.round(4).tolist()
     [1.0, 0.5]
     """
@@ -148,10 +148,10 @@ def law_of_labels(wins: npt.ArrayLike, n_labels: npt.ArrayLike, strategy: Strate
         drawn = strategy.most
         votes = np.arange(drawn // 2 + 1, drawn + 1)
         ways = special.comb(k[:, None], votes) * special.comb((n - k)[:, None], drawn - votes)
-        return RequestLaw(ways.sum(axis=1) / special.comb(n, drawn), zero, zero, drawn)
+        return RequestProbabilities(ways.sum(axis=1) / special.comb(n, drawn), zero, zero, drawn)
     pairs = n * (n - 1)
     split = 2 * k * (n - k) / pairs
-    return RequestLaw(k * (k - 1) / pairs, split * (k - 1) / (n - 2), split * (n - k - 1) / (n - 2), 2)
+    return RequestProbabilities(k * (k - 1) / pairs, split * (k - 1) / (n - 2), split * (n - k - 1) / (n - 2), 2)
 
 
 def _is_counted_as_two(agreed_on: FloatArray, counting: str) -> npt.NDArray[np.bool_]:

@@ -9,8 +9,8 @@ ignores clusters is not offered.
 from analysis.stats.clusters._means import clustered_mean, t_estimate, two_way_mean
 from analysis.stats.clusters._regression import Regression, clustered_regression
 from analysis.stats.clusters._variances import (
-    Components,
-    TwoWay,
+    TwoWayVariance,
+    VarianceComponents,
     between_variance,
     cr1_variance,
     cv3_variance,
@@ -19,10 +19,10 @@ from analysis.stats.clusters._variances import (
 from analysis.stats.clusters._warnings import TOO_FEW_CLUSTERS, cluster_warnings, effective_clusters, two_way_warnings
 
 __all__ = [
-    "Components",
+    "VarianceComponents",
     "Regression",
     "TOO_FEW_CLUSTERS",
-    "TwoWay",
+    "TwoWayVariance",
     "between_variance",
     "cluster_warnings",
     "clustered_mean",

@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from analysis.stats import basic, betting
 from analysis.stats.arrays import (
-    DEGENERATE,
-    kept_codes,
+    MIN_SPREAD,
+    group_sums,
+    masked_codes,
     refuse_level,
     refuse_outside,
     sizes_of,
-    totals,
     vector,
 )
 from analysis.stats.clusters._variances import _rows, cr1_variance, cv3_variance, two_way_variance
@@ -49,7 +49,7 @@ def t_estimate(
     (0.4869, 0.0766, 9)
     """
     common["detail"] = {**common.get("detail", {}), "se": se, "df": df}
-    if se < DEGENERATE:
+    if se < MIN_SPREAD:
         return Estimate(status="zero_variance", reason=reason, estimate=estimate, **common)
     tested = null is not None and (fewest is None or fewest >= TOO_FEW_CLUSTERS)
     return Estimate(
@@ -109,7 +109,7 @@ def clustered_mean(
     mean = float(np.mean(kept))
     if n_clusters == 1:
         return Estimate(status="n_lt_2", reason="one cluster has no spread", estimate=mean, **common)
-    sums = totals(positions, kept, n_clusters)
+    sums = group_sums(positions, kept, n_clusters)
     sizes = sizes_of(positions, n_clusters)
     effective = effective_clusters(sizes)
     if method == "cv3":
@@ -186,8 +186,8 @@ def two_way_mean(
     kept = array[here]
     if bounds is not None:
         refuse_outside(kept, bounds, "values")
-    annotator_codes, n_annotators = kept_codes(annotators, "annotators", here)
-    item_codes, n_items = kept_codes(items, "items", here)
+    annotator_codes, n_annotators = masked_codes(annotators, "annotators", here)
+    item_codes, n_items = masked_codes(items, "items", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,

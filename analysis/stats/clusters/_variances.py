@@ -7,20 +7,20 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.arrays import (
-    DEGENERATE,
+    MIN_SPREAD,
     FloatArray,
     IntArray,
     codes,
-    kept_codes,
+    group_sums,
+    masked_codes,
     sizes_of,
-    totals,
     vector,
 )
 from analysis.stats.results import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Components(Record):
+class VarianceComponents(Record):
     """The one-way components of variance: `between` clusters, `within` them, their ratio and the design effect.
 
     `icc` = between / (between + within); `design_effect` = the factor by which clusters of the observed sizes inflate
@@ -36,7 +36,7 @@ class Components(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class TwoWay(Record):
+class TwoWayVariance(Record):
     """The variance of a mean over rows that share annotators and items: over `annotators`, `items`, and both `combined`.
 
     `combined` = V_a + V_i - V_ai, which chance can make smaller than either part, or negative.
@@ -86,7 +86,7 @@ def cr1_variance(residuals: FloatArray, positions: IntArray) -> float:
     return n_clusters / (n_clusters - 1) * float(np.sum(sums**2)) / len(residuals) ** 2
 
 
-def two_way_variance(residuals: FloatArray, annotators: IntArray, items: IntArray) -> TwoWay:
+def two_way_variance(residuals: FloatArray, annotators: IntArray, items: IntArray) -> TwoWayVariance:
     """CR1 of a mean over annotators, over items and over both; codes from 0, all arrays of shape (n_rows,).
 
     >>> spread = two_way_variance(np.array([0.5, -0.5, 0.5, -0.5]), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
@@ -96,10 +96,10 @@ def two_way_variance(residuals: FloatArray, annotators: IntArray, items: IntArra
     # Coded anew: the numbers of all possible pairs would need more room than there are rows.
     pairs, _ = codes(annotators * (int(items.max()) + 1) + items, "pairs", len(residuals))
     by_annotator, by_item, by_pair = (cr1_variance(residuals, labels) for labels in (annotators, items, pairs))
-    return TwoWay(by_annotator, by_item, by_annotator + by_item - by_pair)
+    return TwoWayVariance(by_annotator, by_item, by_annotator + by_item - by_pair)
 
 
-def between_variance(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Components:
+def between_variance(values: npt.ArrayLike, clusters: npt.ArrayLike) -> VarianceComponents:
     """One-way components of variance by the method of moments, a negative one reported as 0.
 
     `values` has shape (n_rows,), NaN missing. With mean squares MSB and MSW and n0 = (N - sum(n_g^2) / N) / (G - 1):
@@ -113,26 +113,28 @@ def between_variance(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Componen
     kept, positions, n_clusters, _ = _rows(values, clusters, "clusters")
     n_rows = len(kept)
     if n_clusters < 2 or n_rows <= n_clusters:
-        return Components(n_clusters, n_rows, None, None, None, None)
+        return VarianceComponents(n_clusters, n_rows, None, None, None, None)
     sizes = sizes_of(positions, n_clusters)
-    means = totals(positions, kept, n_clusters) / sizes
+    means = group_sums(positions, kept, n_clusters) / sizes
     between_squares = float(np.sum(sizes * (means - np.mean(kept)) ** 2)) / (n_clusters - 1)
     within = float(np.sum((kept - means[positions]) ** 2)) / (n_rows - n_clusters)
     squared = float(np.sum(sizes**2)) / n_rows
     between = max(0.0, (between_squares - within) / ((n_rows - squared) / (n_clusters - 1)))
     total = between + within
-    icc = None if total < DEGENERATE**2 else between / total
-    return Components(n_clusters, n_rows, between, within, icc, None if icc is None else 1 + (squared - 1) * icc)
+    icc = None if total < MIN_SPREAD**2 else between / total
+    return VarianceComponents(
+        n_clusters, n_rows, between, within, icc, None if icc is None else 1 + (squared - 1) * icc
+    )
 
 
 def _rows(values: npt.ArrayLike, clusters: npt.ArrayLike, name: str) -> tuple[FloatArray, IntArray, int, int]:
     array = vector(values, "values")
     here = ~np.isnan(array)
-    kept_positions, n_clusters = kept_codes(clusters, name, here)
+    kept_positions, n_clusters = masked_codes(clusters, name, here)
     return array[here], kept_positions, n_clusters, int((~here).sum())
 
 
 def _summed(rows: FloatArray, positions: IntArray, n_clusters: int) -> FloatArray:
     flat = rows.reshape(len(rows), -1)
-    summed = np.stack([totals(positions, column, n_clusters) for column in flat.T], axis=1)
+    summed = np.stack([group_sums(positions, column, n_clusters) for column in flat.T], axis=1)
     return summed.reshape((n_clusters, *rows.shape[1:]))

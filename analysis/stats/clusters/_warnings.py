@@ -7,7 +7,7 @@ from analysis.stats.arrays import (
     IntArray,
     vector,
 )
-from analysis.stats.results import Warning
+from analysis.stats.results import ResultWarning
 
 # Under this many (effective) clusters an interval is doubtful; under the other, only the points are honest.
 FEW_CLUSTERS = 20
@@ -25,7 +25,7 @@ def effective_clusters(sizes: npt.ArrayLike) -> float:
     return float(np.sum(array)) ** 2 / float(np.sum(array**2))
 
 
-def cluster_warnings(sizes: npt.ArrayLike, *, name: str = "annotator") -> tuple[Warning, ...]:
+def cluster_warnings(sizes: npt.ArrayLike, *, name: str = "annotator") -> tuple[ResultWarning, ...]:
     """What a reader must know of the clusters: `few_clusters` (G* under 20; under 6 severity block),
     `dominant_annotator` (one gave more than a tenth of the answers).
 
@@ -42,16 +42,16 @@ def cluster_warnings(sizes: npt.ArrayLike, *, name: str = "annotator") -> tuple[
     if effective < FEW_CLUSTERS:
         severity = "block" if len(array) < TOO_FEW_CLUSTERS else "warn"
         found.append(
-            Warning("few_clusters", severity, {"cluster": name, "n_clusters": len(array), "effective": effective})
+            ResultWarning("few_clusters", severity, {"cluster": name, "n_clusters": len(array), "effective": effective})
         )
     largest = float(array.max()) / float(array.sum())
     # With ten clusters or fewer an equal share is already a tenth; there `few_clusters` says what matters.
     if len(array) > 1 / DOMINANT_SHARE and largest > DOMINANT_SHARE:
-        found.append(Warning("dominant_annotator", "warn", {"cluster": name, "largest_share": largest}))
+        found.append(ResultWarning("dominant_annotator", "warn", {"cluster": name, "largest_share": largest}))
     return tuple(found)
 
 
-def two_way_warnings(annotators: IntArray, items: IntArray, *, unit: str = "annotator") -> tuple[Warning, ...]:
+def two_way_warnings(annotators: IntArray, items: IntArray, *, unit: str = "annotator") -> tuple[ResultWarning, ...]:
     """`cluster_warnings` of the annotators, and of the items where they are few; codes of shape (n_rows,).
 
     >>> [warning.detail["cluster"] for warning in two_way_warnings(np.arange(60) // 2, np.arange(60) % 3)]

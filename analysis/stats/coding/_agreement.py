@@ -11,13 +11,13 @@ import numpy.typing as npt
 from analysis.stats import basic
 from analysis.stats.agreement import (
     Distance,
+    as_label_list,
     category_codes,
     category_table,
     fleiss_kappa,
     krippendorff_alpha,
-    listed,
 )
-from analysis.stats.arrays import DEGENERATE, codes, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, codes, refuse_level
 from analysis.stats.coding._labels import DISTANCES, LabelSet, _coded, _disagreement, _of_label, _refuse_unknown
 from analysis.stats.results import Estimate, Interval
 
@@ -57,7 +57,7 @@ def cohen_kappa(
     refuse_level(level)
     if method not in ("fisher_z", "wald"):
         raise ValueError(f"method: {method!r} is neither fisher_z nor wald")
-    ours, theirs = listed(first), listed(second)
+    ours, theirs = as_label_list(first), as_label_list(second)
     if len(ours) != len(theirs):
         raise ValueError(f"second: {len(theirs)} codes where first has {len(ours)}")
     if isinstance(weights, str) and weights not in ("linear", "quadratic"):
@@ -98,7 +98,7 @@ def cohen_kappa(
         "prevalence_first": by_first,
         "prevalence_second": by_second,
     }
-    if 1 - chance < DEGENERATE:
+    if 1 - chance < MIN_SPREAD:
         reason = "both coders gave one and the same code throughout"
         return Estimate(status="not_identified", reason=reason, detail=detail, **common)
     kappa = (observed - chance) / (1 - chance)
@@ -110,7 +110,7 @@ def cohen_kappa(
     se = math.sqrt(max(0.0, variance) / n) / (1 - chance)
     detail["se"] = se
     # Rounding leaves a variance of about 1e-17 where there is none.
-    if se < math.sqrt(DEGENERATE) or abs(kappa) >= 1:
+    if se < math.sqrt(MIN_SPREAD) or abs(kappa) >= 1:
         return Estimate(
             status="zero_variance", reason="the standard error is 0", estimate=kappa, detail=detail, **common
         )

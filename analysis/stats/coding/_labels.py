@@ -12,7 +12,7 @@ from analysis.stats.agreement import (
     Distance,
 )
 from analysis.stats.arrays import FloatArray, IntArray, codes, matrix
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, ResultWarning
 
 MERGE_RULES = ("union", "intersection", "both_counted")
 # Under this many codings with a label an interval of kappa covers as little as a third of the time (nominal 95 %).
@@ -111,7 +111,7 @@ def _of_label(result: Estimate, label: str, positions: IntArray, applied: npt.ND
         detail["positive_agreement"] = float(np.sum(with_label * (with_label - 1) / others)) / n_applied
     warnings = result.warnings
     if n > 0 and min(n_applied, n - n_applied) < FEW_CODINGS:
-        warnings = (*warnings, Warning("rare_label", "warn", {"n_applied": n_applied, "n_codings": n}))
+        warnings = (*warnings, ResultWarning("rare_label", "warn", {"n_applied": n_applied, "n_codings": n}))
     return replace(result, detail=detail, warnings=warnings, settings={**result.settings, "label": label})
 
 

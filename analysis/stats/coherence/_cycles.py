@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import bootstrap
-from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, refuse_level
 from analysis.stats.coherence._graph import (
     Pairs,
     _arrows,
@@ -17,7 +17,7 @@ from analysis.stats.coherence._graph import (
     _shortest_cycles,
     _table,
 )
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, ResultWarning
 
 
 def aggregate_cycles(
@@ -116,7 +116,7 @@ def cycle_sums(
         net = float(signs.sum())
         detail["implied_framing"] = total / net if net else None
         warnings = [
-            Warning("not_one_scale", "info", {"meaning": "S differs from 0 also where annotators merely differ"})
+            ResultWarning("not_one_scale", "info", {"meaning": "S differs from 0 also where annotators merely differ"})
         ]
         interval, status, reason = None, "ok", ""
         if n == 1:
@@ -124,14 +124,14 @@ def cycle_sums(
         elif len(draws):
             # A resample in which nobody answered one of the questions has no sum; one with a mean of 0 or 1 lies beyond all others.
             answered = draws[~np.isnan(draws[:, columns]).any(axis=1)][:, columns]
-            if len(answered) and float(np.ptp(answered, axis=0).max()) < DEGENERATE:
+            if len(answered) and float(np.ptp(answered, axis=0).max()) < MIN_SPREAD:
                 # An interval of no width would claim a certainty that equal answers do not give.
                 status, reason = "zero_variance", "all resamples give the same sum"
             elif len(answered) > len(draws) / 2:
                 interval = bootstrap.percentile_interval(special.logit(answered) @ signs, level)
             undefined = 1 - float(np.mean(((draws[:, columns] > 0) & (draws[:, columns] < 1)).all(axis=1)))
             if undefined:
-                warnings.append(Warning("undefined_resamples", "warn", {"share": undefined}))
+                warnings.append(ResultWarning("undefined_resamples", "warn", {"share": undefined}))
         common |= {"status": status, "reason": reason, "interval": interval, "warnings": tuple(warnings)}
         results.append(Estimate(estimate=total, detail=detail, **common))
     return tuple(results)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.arrays import FloatArray, matrix, refuse_outside
-from analysis.stats.bradley_terry import reachable
+from analysis.stats.bradley_terry import reachability
 
 Pairs = Sequence[tuple[int, int]]
 # Answers are whole percentages, so combined ones differ by at least .005; rounding errors are far below this.
@@ -44,13 +44,13 @@ def _arrows(means: FloatArray, pairs: Pairs, n_systems: int) -> npt.NDArray[np.b
 
 
 def _is_cyclic(beats: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    reach = reachable(beats)
+    reach = reachability(beats)
     mutual = reach & np.swapaxes(reach, -1, -2) & ~np.eye(beats.shape[-1], dtype=np.bool_)
     return np.asarray(np.any(mutual, axis=(-1, -2)))
 
 
 def _shortest_cycles(beats: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
-    reach = reachable(beats)
+    reach = reachability(beats)
     mutual = reach & reach.T
     groups = sorted({tuple(int(node) for node in np.flatnonzero(row)) for row in mutual if row.sum() > 1})
     return tuple(

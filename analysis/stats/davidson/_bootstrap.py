@@ -9,9 +9,14 @@ import numpy.typing as npt
 from analysis.stats.arrays import FloatArray, refuse_level
 from analysis.stats.bootstrap import multinomial_weights, percentile_estimate
 from analysis.stats.clusters import cluster_warnings
-from analysis.stats.davidson._comparison import PairedComparison, bradley_terry_counts, davidson_counts, difference_of
+from analysis.stats.davidson._comparison import (
+    PairedComparison,
+    bradley_terry_counts,
+    davidson_counts,
+    strength_difference,
+)
 from analysis.stats.davidson._labels import Labels
-from analysis.stats.davidson._model import PairCounts, checked_table, maxima
+from analysis.stats.davidson._model import PairCounts, checked_table, fit_tables
 from analysis.stats.results import Estimate, Record
 
 RESAMPLES = 999
@@ -39,7 +44,7 @@ class ResampledComparison(Record):
 
     def difference(self, x: int, y: int) -> Estimate:
         """The strength of system `x` minus that of `y`, with the percentile interval of the same resamples."""
-        value, common = difference_of(self.strengths, x, y, self._common)
+        value, common = strength_difference(self.strengths, x, y, self._common)
         if self.status != "ok" or value is None:
             return Estimate(status=self.status, reason=self.reason, estimate=value, **common)
         draws = self.draws[:, x] - self.draws[:, y]
@@ -149,7 +154,7 @@ def _refitted(counts: PairCounts, start: FloatArray) -> tuple[FloatArray, FloatA
     """Strengths (B, K) and nu (B,) of each table; NaN where there is no maximum."""
     n = len(counts.wins)
     step = max(1, CELLS // max(1, len(counts.first)))
-    found = [maxima(counts.rows(np.arange(low, min(n, low + step))), start=start) for low in range(0, n, step)]
+    found = [fit_tables(counts.rows(np.arange(low, min(n, low + step))), start=start) for low in range(0, n, step)]
     values = np.concatenate(found)
     return values[:, :-1], np.exp(values[:, -1])
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, clusters
-from analysis.stats.arrays import FloatArray, refuse_level, sizes_of, totals
-from analysis.stats.bradley_terry import connected
+from analysis.stats.arrays import FloatArray, group_sums, refuse_level, sizes_of
+from analysis.stats.bradley_terry import connected_components
 from analysis.stats.davidson._labels import Labels
-from analysis.stats.davidson._model import Fitted, PairCounts, checked_table, maxima, maximum
-from analysis.stats.results import Estimate, Interval, Record, Warning
+from analysis.stats.davidson._model import FittedModel, PairCounts, checked_table, fit_table, fit_tables
+from analysis.stats.results import Estimate, Interval, Record, ResultWarning
 
 # The strength of the prior that keeps separated systems in place, where only an order is asked for.
 RIDGE = 0.5
@@ -46,7 +46,7 @@ class PairedComparison(Record):
 
     def difference(self, x: int, y: int) -> Estimate:
         """The strength of system `x` minus that of `y`, with its interval and the test that they are equal."""
-        value, common = difference_of(self.strengths, x, y, self._common)
+        value, common = strength_difference(self.strengths, x, y, self._common)
         if value is None:
             return Estimate(status=self.status, reason=self.reason, **common)
         contrast = np.zeros(len(self.strengths))
@@ -56,7 +56,7 @@ class PairedComparison(Record):
         return _wald(value, variance, estimand, self, common, is_tested=True)
 
 
-def difference_of(
+def strength_difference(
     strengths: tuple[Estimate, ...], x: int, y: int, common: dict[str, Any]
 ) -> tuple[float | None, dict[str, Any]]:
     """The strength of `x` less that of `y`, None where there are none, and what an Estimate of it is called."""
@@ -118,13 +118,13 @@ def davidson(
         "warnings": clusters.cluster_warnings(sizes_of(who, n_annotators), name=unit) if n_annotators else (),
     }
 
-    def covariance_of(fit: Fitted) -> FloatArray:
+    def covariance_of(fit: FittedModel) -> FloatArray:
         residual = labels.outcomes - (fit.won + fit.tied / 2)[x, y]
         scores = np.zeros((n_annotators, n_systems + 1))
-        flat = totals(who * n_systems + x, residual, n_annotators * n_systems)
-        flat -= totals(who * n_systems + y, residual, n_annotators * n_systems)
+        flat = group_sums(who * n_systems + x, residual, n_annotators * n_systems)
+        flat -= group_sums(who * n_systems + y, residual, n_annotators * n_systems)
         scores[:, :n_systems] = flat.reshape(n_annotators, n_systems)
-        scores[:, n_systems] = totals(who, (labels.outcomes == 0.5) - fit.tied[x, y], n_annotators)
+        scores[:, n_systems] = group_sums(who, (labels.outcomes == 0.5) - fit.tied[x, y], n_annotators)
         bread = fit.sum_zero_covariance()
         k = n_systems - 1 + (fit.log_nu is not None)
         factor = 1.0
@@ -196,7 +196,7 @@ def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:
     True
     """
     won = checked_table(wins, "wins")
-    found = maxima(PairCounts.of(won[None], np.zeros((1, *won.shape))))[0, :-1]
+    found = fit_tables(PairCounts.of(won[None], np.zeros((1, *won.shape))))[0, :-1]
     return None if len(won) < 2 or np.isnan(found).any() else np.asarray(found - np.mean(found))
 
 
@@ -217,7 +217,7 @@ def _of_counts(
     return _fitted(
         wins,
         ties,
-        Fitted.sum_zero_covariance,
+        FittedModel.sum_zero_covariance,
         None,
         level,
         common,
@@ -228,7 +228,7 @@ def _of_counts(
 def _fitted(
     wins: FloatArray,
     ties: FloatArray,
-    covariance_of: Callable[[Fitted], FloatArray],
+    covariance_of: Callable[[FittedModel], FloatArray],
     df: float | None,
     level: float,
     common: dict[str, Any],
@@ -237,21 +237,21 @@ def _fitted(
 ) -> PairedComparison:
     n_systems = len(wins)
     asked = wins + wins.T + ties
-    components = connected(asked > 0)
+    components = connected_components(asked > 0)
     empty = np.full((n_systems, n_systems), np.nan)
     status, reason = "ok", ""
-    fit: Fitted | None = None
+    fit: FittedModel | None = None
     if not np.any(asked > 0):
         status, reason = "no_data", "no comparison to analyse"
     elif len(components) > 1:
         status = "not_identified"
         reason = "no chain of comparisons connects all systems; rank only within a component"
     else:
-        fit = maximum(wins, ties)
+        fit = fit_table(wins, ties)
         if fit is None:
             status = "separation"
             reason = "some systems were preferred without exception, so their distance is unbounded"
-            fit = maximum(wins, ties, ridge=RIDGE)
+            fit = fit_table(wins, ties, ridge=RIDGE)
     if fit is None:
         none = tuple(
             _undefined(status, reason, f"strength of system {system}", "strength", common)
@@ -303,7 +303,7 @@ def _wald(
     value: float, variance: float, estimand: str, result: PairedComparison, common: dict[str, Any], *, is_tested: bool
 ) -> Estimate:
     if result.status != "ok":
-        more = (*common["warnings"], Warning("not_identified", "block", {"ridge": RIDGE}))
+        more = (*common["warnings"], ResultWarning("not_identified", "block", {"ridge": RIDGE}))
         return Estimate(
             estimand=estimand,
             status=result.status,
@@ -331,7 +331,7 @@ def _wald(
     )
 
 
-def _tie(fit: Fitted, variance: float, result: PairedComparison) -> Estimate:
+def _tie(fit: FittedModel, variance: float, result: PairedComparison) -> Estimate:
     common = {**result._common, "analysis": f"{result._common['analysis']}.tie"}
     estimand = "tie parameter nu"
     if fit.log_nu is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, IntArray, kept_codes, vector
+from analysis.stats.arrays import FloatArray, IntArray, masked_codes, vector
 from analysis.stats.bradley_terry import compared_systems
 
 
@@ -36,7 +36,7 @@ class Labels:
         if len(wrong):
             raise ValueError(f"outcomes: row {int(wrong[0])} is {labels[wrong[0]]:g}, none of 0, .5 and 1")
         here = ~np.isnan(labels)
-        who, n_annotators = kept_codes(annotators, "annotators", here)
+        who, n_annotators = masked_codes(annotators, "annotators", here)
         return cls(x[here], y[here], labels[here], who, n_annotators, n_systems)
 
     def tables(self) -> tuple[FloatArray, FloatArray]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.linalg import lapack
 
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray, matrix
-from analysis.stats.bradley_terry import reachable
+from analysis.stats.bradley_terry import reachability
 
 MAX_STEPS = 100
 # Newton's steps square: what a step of this size leaves to the next is 1e-12.
@@ -21,21 +21,21 @@ TOLERANCE = 1e-6
 HALVINGS = 40
 # Newton's step rises where it changes no difference of strengths by more than this, r: without ties the third derivative along
 # it is at most r times the second, and (exp(r) - r - 1) / r^2 < 1 up to 1.79 (Bach 2010, proposition 1).
-SURELY_RISES = 1.79
+SAFE_STEP = 1.79
 # Log-odds beyond this mean that the likelihood rises for ever.
 DIVERGED = 30.0
 # Resamples lie near the sample, so that its curvature serves them: so many steps before each is given its own.
-CHORDS = 15
+MAX_CHORD_STEPS = 15
 # Their steps shrink by a tenth or less, and no quantile of resamples is printed to more than four digits.
 CHORD_TOLERANCE = 1e-8
 # From so many tables on a loop over the systems costs less than it saves.
-MANY = 10
+MANY_TABLES = 10
 
 Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedModel:
     """A point of the parameters and the chances that it gives: `won` and `tied` (K, K), row against column.
 
     `information` (K + 1, K + 1) is that of the labels alone, made invertible.
@@ -60,27 +60,27 @@ class Fitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Chances:
+class PairProbabilities:
     """At some parameters, for B tables of P pairs: how far `apart` the two strengths are, the chances that the first wins,
     and of a tie (None where no table has one), and the logarithm of what they are divided by, e^half + e^-half + nu."""
 
-    apart: FloatArray
+    strength_differences: FloatArray
     won: FloatArray
     tied: FloatArray | None
     log_total: FloatArray
 
     @property
-    def score(self) -> FloatArray:
+    def expected_score(self) -> FloatArray:
         """What the first of a pair may expect, a tie counting half."""
         return self.won if self.tied is None else self.won + self.tied / 2
 
-    def rows(self, chosen: IntArray) -> "Chances":
+    def rows(self, chosen: IntArray) -> "PairProbabilities":
         """The same for some of the tables."""
         tied = None if self.tied is None else self.tied[chosen]
-        return Chances(self.apart[chosen], self.won[chosen], tied, self.log_total[chosen])
+        return PairProbabilities(self.strength_differences[chosen], self.won[chosen], tied, self.log_total[chosen])
 
     @classmethod
-    def at(cls, apart: FloatArray, log_nu: FloatArray | None) -> "Chances":
+    def at(cls, apart: FloatArray, log_nu: FloatArray | None) -> "PairProbabilities":
         """From differences of strengths (..., P), and log nu as broadcasts to them."""
         distance = np.abs(apart)
         odds = np.exp(-distance)
@@ -141,7 +141,7 @@ class PairCounts:
         return total if self.ties is None else total + self.ties
 
     @property
-    def scored(self) -> FloatArray:
+    def points(self) -> FloatArray:
         """Points of the first of each pair, a tie counting half."""
         return self.wins if self.ties is None else self.wins + self.ties / 2
 
@@ -159,39 +159,41 @@ class PairCounts:
         """
         tied = 0.0 if self.ties is None else self.ties
         linked = self._table(self.wins + tied > 0) | self._table(self.losses + tied > 0).transpose(0, 2, 1)
-        reach = reachable(linked)
+        reach = reachability(linked)
         return np.asarray((reach & reach.transpose(0, 2, 1)).all(axis=(1, 2)))
 
-    def strengths_against_the_mean(self) -> FloatArray:
+    def initial_strengths(self) -> FloatArray:
         """The strengths (B, K) that would explain the shares of points if all opponents were alike: two of Newton's
         steps nearer than 0."""
-        (won, lost), (first, second) = self._sums(self.scored - self.asked / 2), self._sums(self.asked)
+        (won, lost), (first, second) = self._sums(self.points - self.asked / 2), self._sums(self.asked)
         share = (won - lost + (first + second) / 2 + 0.5) / (first + second + 1)
         found = np.log(share / (1 - share))
         return np.asarray(found - found.mean(axis=1, keepdims=True))
 
-    def chances(self, values: FloatArray) -> Chances:
+    def probabilities(self, values: FloatArray) -> PairProbabilities:
         """At the parameters (B, K + 1)."""
         apart = values.take(self.first, axis=1) - values.take(self.second, axis=1)
-        return Chances.at(apart, None if self.ties is None else values[:, -1:])
+        return PairProbabilities.at(apart, None if self.ties is None else values[:, -1:])
 
-    def height(self, values: FloatArray, chances: Chances, ridge: float) -> FloatArray:
+    def height(self, values: FloatArray, chances: PairProbabilities, ridge: float) -> FloatArray:
         """The log-likelihood of each table, less the prior's penalty."""
-        found = ((self.wins - self.losses) * chances.apart / 2 - self.asked * chances.log_total).sum(axis=1)
+        found = ((self.wins - self.losses) * chances.strength_differences / 2 - self.asked * chances.log_total).sum(
+            axis=1
+        )
         if self.ties is not None:
             found += np.where(self.has_ties, self.ties.sum(axis=1) * np.where(self.has_ties, values[:, -1], 0.0), 0.0)
         return np.asarray(found - ridge * np.sum(values[:, :-1] ** 2, axis=1) / 2)
 
     def slope(self, values: FloatArray, ridge: float) -> FloatArray:
         """The derivatives by the strengths and by log nu; shape (B, K + 1)."""
-        if len(values) >= MANY:
-            return self._slope_by_first(values, ridge)
-        return self.slope_at(values, self.chances(values), ridge)
+        if len(values) >= MANY_TABLES:
+            return self._gradient_by_first(values, ridge)
+        return self.gradient_at(values, self.probabilities(values), ridge)
 
-    def slope_at(self, values: FloatArray, chances: Chances, ridge: float) -> FloatArray:
+    def gradient_at(self, values: FloatArray, chances: PairProbabilities, ridge: float) -> FloatArray:
         """`slope` where the chances are known."""
         found = np.zeros_like(values)
-        given, taken = self._sums(self.scored - self.asked * chances.score)
+        given, taken = self._sums(self.points - self.asked * chances.expected_score)
         found[:, :-1] = given - taken - ridge * values[:, :-1]
         if chances.tied is not None and self.ties is not None:
             found[:, -1] = np.where(self.has_ties, (self.ties - self.asked * chances.tied).sum(axis=1), 0.0)
@@ -209,7 +211,7 @@ class PairCounts:
         table[:, self.first * k + self.second] = values
         return table.reshape(-1, k, k)
 
-    def _slope_by_first(self, values: FloatArray, ridge: float) -> FloatArray:
+    def _gradient_by_first(self, values: FloatArray, ridge: float) -> FloatArray:
         """`slope` where tables are many: a system with all its later opponents at a time stays in the processor's cache,
         and worths need one exponential a system, not one a pair."""
         worth, found = np.exp(values[:, :-1]), np.zeros_like(values)
@@ -234,10 +236,10 @@ class PairCounts:
         found[~self.has_ties, -1] = 0.0
         return found
 
-    def information(self, chances: Chances, ridge: float) -> FloatArray:
+    def information(self, chances: PairProbabilities, ridge: float) -> FloatArray:
         """Minus the second derivatives, (B, K + 1, K + 1), made invertible: the sum of the strengths is held at 0, and
         so is the step of log nu where it has none."""
-        won, tied, score = chances.won, chances.tied, chances.score
+        won, tied, score = chances.won, chances.tied, chances.expected_score
         weight = self.asked * ((won if tied is None else won + tied / 4) - score**2)
         k = self.n_systems
         found = np.zeros((len(won), k + 1, k + 1))
@@ -253,7 +255,7 @@ class PairCounts:
         return found
 
 
-def maxima(counts: PairCounts, *, ridge: float = 0.0, start: FloatArray | None = None) -> FloatArray:
+def fit_tables(counts: PairCounts, *, ridge: float = 0.0, start: FloatArray | None = None) -> FloatArray:
     """The parameters (B, K + 1) at which each table is likeliest: strengths that add up to 0, and log nu.
 
     log nu is minus infinity for a table without ties; all is NaN where there is no maximum, which without a `ridge`
@@ -277,23 +279,23 @@ def maxima(counts: PairCounts, *, ridge: float = 0.0, start: FloatArray | None =
         rest = rest[is_there]
     if len(rest):
         some = counts.rows(rest)
-        values[rest, :k] = some.strengths_against_the_mean()
+        values[rest, :k] = some.initial_strengths()
         values[rest] = _by_newton(some, values[rest], ridge)
     return values
 
 
-def maximum(wins: FloatArray, ties: FloatArray, *, ridge: float = 0.0) -> Fitted | None:
+def fit_table(wins: FloatArray, ties: FloatArray, *, ridge: float = 0.0) -> FittedModel | None:
     """The fit to one pair of tables (K, K), None where there is none."""
     counts = PairCounts.of(wins[None], ties[None])
-    values = maxima(counts, ridge=ridge)
+    values = fit_tables(counts, ridge=ridge)
     if np.isnan(values).any():
         return None
     strengths, log_nu = values[0, :-1], float(values[0, -1])
-    here = counts.chances(values)
+    here = counts.probabilities(values)
     is_tied = math.isfinite(log_nu)
-    of_all = Chances.at(strengths[:, None] - strengths[None, :], np.array(log_nu) if is_tied else None)
+    of_all = PairProbabilities.at(strengths[:, None] - strengths[None, :], np.array(log_nu) if is_tied else None)
     tied = np.zeros_like(of_all.won) if of_all.tied is None else of_all.tied
-    return Fitted(
+    return FittedModel(
         strengths - np.mean(strengths),
         log_nu if is_tied else None,
         of_all.won,
@@ -320,10 +322,10 @@ def checked_table(values: npt.ArrayLike, name: str) -> FloatArray:
 def _by_chords(counts: PairCounts, near: FloatArray, ridge: float) -> tuple[FloatArray, BoolArray]:
     """Steps by the curvature of the mean table at `near`, for all tables; and which of them have settled."""
     mean = counts.mean()
-    inverse = np.linalg.inv(mean.information(mean.chances(near[np.argmax(counts.has_ties)][None]), ridge)[0])
+    inverse = np.linalg.inv(mean.information(mean.probabilities(near[np.argmax(counts.has_ties)][None]), ridge)[0])
     is_settled = np.zeros(len(near), dtype=np.bool_)
     active = np.arange(len(near))
-    for _ in range(CHORDS):
+    for _ in range(MAX_CHORD_STEPS):
         some = counts.rows(active)
         step = some.slope(near[active], ridge) @ inverse
         step[~some.has_ties, -1] = 0.0
@@ -343,12 +345,12 @@ def _by_newton(counts: PairCounts, values: FloatArray, ridge: float) -> FloatArr
     found, active = np.full_like(values, np.nan), np.arange(len(values))
     some, here = counts, values
     for _ in range(MAX_STEPS):
-        chances = some.chances(here)
-        step = _solved(some.information(chances, ridge), some.slope_at(here, chances, ridge))
+        chances = some.probabilities(here)
+        step = _solved(some.information(chances, ridge), some.gradient_at(here, chances, ridge))
         if step is None:
             break
         size = np.abs(step).max(axis=1)
-        if some.ties is not None or 2 * size.max() > SURELY_RISES:
+        if some.ties is not None or 2 * size.max() > SAFE_STEP:
             _shorten(some, here, step, some.height(here, chances, ridge), ridge)
         here = here + step
         far = np.ptp(here[:, :k], axis=1) > DIVERGED
@@ -381,7 +383,7 @@ def _shorten(counts: PairCounts, here: FloatArray, step: FloatArray, height: Flo
     for _ in range(HALVINGS):
         # A step that is far too long may overflow, which is no height either.
         with np.errstate(over="ignore", invalid="ignore"):
-            there = counts.height(here + step, counts.chances(here + step), ridge)
+            there = counts.height(here + step, counts.probabilities(here + step), ridge)
         # Rounding may cost a hair at the top; a step that really falls is halved.
         fell = ~(there >= least)
         if not fell.any():

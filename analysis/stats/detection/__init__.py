@@ -34,7 +34,7 @@ from analysis.stats.detection._measures import (
     signal_detection,
 )
 from analysis.stats.detection._signal import ConditionSensitivity, criterion, sensitivity, sensitivity_by_condition
-from analysis.stats.detection._within import random_criterion, stratified_sensitivity
+from analysis.stats.detection._within import random_criterion_sensitivity, stratified_sensitivity
 
 __all__ = [
     "AnnotatorScores",
@@ -53,7 +53,7 @@ __all__ = [
     "human_likeness",
     "is_correct",
     "measures_from_counts",
-    "random_criterion",
+    "random_criterion_sensitivity",
     "rating_histogram",
     "says_machine",
     "score_histogram",

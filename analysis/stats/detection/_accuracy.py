@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, clusters, groups, power
-from analysis.stats.arrays import DEGENERATE, binary, kept_codes, refuse_level, totals, vector
+from analysis.stats.arrays import MIN_SPREAD, binary, group_sums, masked_codes, refuse_level, vector
 from analysis.stats.detection._answers import answers_and_truths, clustered_share
 from analysis.stats.detection._measures import annotator_scores
 from analysis.stats.results import Estimate
@@ -210,11 +210,11 @@ def session_drift(
         raise ValueError(f"positions: {len(places)} values where values has {len(array)}")
     here = ~np.isnan(array) & ~np.isnan(places)
     kept, places, n_rows = array[here], places[here], int(here.sum())
-    who, n_annotators = kept_codes(annotators, "annotators", here)
+    who, n_annotators = masked_codes(annotators, "annotators", here)
     sizes = np.bincount(who, minlength=n_annotators)
-    centred = places - (totals(who, places, n_annotators) / np.maximum(1, sizes))[who]
-    sums, squares = totals(who, centred * kept, n_annotators), totals(who, centred**2, n_annotators)
-    moving = squares > DEGENERATE
+    centred = places - (group_sums(who, places, n_annotators) / np.maximum(1, sizes))[who]
+    sums, squares = group_sums(who, centred * kept, n_annotators), group_sums(who, centred**2, n_annotators)
+    moving = squares > MIN_SPREAD
     sums, squares = sums[moving], squares[moving]
     n = int(moving.sum())
     found, inverse = np.unique(places, return_inverse=True)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap, clusters
-from analysis.stats.arrays import FloatArray, binary, kept_codes, totals, vector
+from analysis.stats.arrays import FloatArray, binary, group_sums, masked_codes, vector
 from analysis.stats.results import Estimate
 
 
@@ -68,10 +68,10 @@ def annotator_counts(
     """The rows used, and hits, machine texts, false alarms, human texts of each annotator, (n_annotators, 4)."""
     answers, truths = answers_and_truths(says, is_machine)
     here = ~np.isnan(answers)
-    who, n = kept_codes(annotators, "annotators", here)
+    who, n = masked_codes(annotators, "annotators", here)
     said, truth = answers[here], truths[here]
     columns = (said * truth, truth, said * (1 - truth), 1 - truth)
-    return int(here.sum()), np.stack([totals(who, column, n) for column in columns], axis=1)
+    return int(here.sum()), np.stack([group_sums(who, column, n) for column in columns], axis=1)
 
 
 def resampled_sums(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap, clusters
-from analysis.stats.arrays import FloatArray, codes, kept_codes, refuse_level, totals, vector
+from analysis.stats.arrays import FloatArray, codes, group_sums, masked_codes, refuse_level, vector
 from analysis.stats.detection._answers import resampled_sums, truths_of
 from analysis.stats.results import Estimate
 
@@ -44,7 +44,7 @@ def graded_auc(
     what = None if items is None else codes(np.asarray(items), "items", len(array))[0]
     here = ~np.isnan(array)
     kept, truths, n_rows = array[here], truths[here], int(here.sum())
-    who, n_annotators = kept_codes(annotators, "annotators", here)
+    who, n_annotators = masked_codes(annotators, "annotators", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "P(machine rated above human) + half the ties",
@@ -61,8 +61,8 @@ def graded_auc(
     points, place = np.unique(kept, return_inverse=True)
     k = len(points)
     keys = who * k + place
-    machine = totals(keys, truths, n_annotators * k).reshape(-1, k)
-    human = totals(keys, 1 - truths, n_annotators * k).reshape(-1, k)
+    machine = group_sums(keys, truths, n_annotators * k).reshape(-1, k)
+    human = group_sums(keys, 1 - truths, n_annotators * k).reshape(-1, k)
     estimate = float(_aucs(machine.sum(axis=0)[None], human.sum(axis=0)[None])[0])
     detail: dict[str, Any] = {"n_machine": n_machine, "n_human": n_human}
     common["detail"] = detail

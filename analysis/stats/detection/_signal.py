@@ -11,7 +11,7 @@ from analysis.stats import bootstrap, groups
 from analysis.stats.arrays import FloatArray, codes
 from analysis.stats.detection._answers import annotator_counts, answers_and_truths, resampled_sums
 from analysis.stats.detection._measures import signal_detection
-from analysis.stats.detection._within import random_criterion, stratified_sensitivity
+from analysis.stats.detection._within import random_criterion_sensitivity, stratified_sensitivity
 from analysis.stats.results import Estimate, Record
 
 
@@ -70,7 +70,7 @@ def sensitivity(
     if not result.sensitivity:
         return result
     others = (
-        random_criterion(says, is_machine, annotators, analysis=f"{analysis}.random_criterion", **more),
+        random_criterion_sensitivity(says, is_machine, annotators, analysis=f"{analysis}.random_criterion", **more),
         stratified_sensitivity(says, is_machine, annotators, analysis=f"{analysis}.stratified", **more),
     )
     return replace(result, sensitivity=(*result.sensitivity, *others))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from analysis.stats import basic, clusters
-from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, refuse_level
 from analysis.stats.detection._answers import annotator_counts
 from analysis.stats.detection._measures import SignalDetection, signal_detection
 from analysis.stats.results import Estimate
@@ -67,7 +67,7 @@ def stratified_sensitivity(
         return Estimate(status="separation", reason="no annotator erred, or none was right", **common)
     estimate = math.log(for_it / against)
     left = for_it - agreeing, against - crossing
-    if n < 2 or min(left[0].min(), left[1].min()) <= DEGENERATE:
+    if n < 2 or min(left[0].min(), left[1].min()) <= MIN_SPREAD:
         reason = "one annotator alone decides the odds"
         return Estimate(status="n_lt_2", reason=reason, estimate=estimate, **common)
     without = np.log(left[0] / left[1])
@@ -75,7 +75,7 @@ def stratified_sensitivity(
     return clusters.t_estimate(estimate, se, n - 1, fewest=n, level=level, method="cv3_t", null=0.0, **common)
 
 
-def random_criterion(
+def random_criterion_sensitivity(
     says: npt.ArrayLike,
     is_machine: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -96,7 +96,7 @@ def random_criterion(
     >>> rng = np.random.default_rng(0)
     >>> who, truth = np.repeat(np.arange(300), 10), np.tile([0, 1], 1500)
     >>> noise = rng.normal(0, 1, 3000) - np.repeat(rng.normal(0, 0.8, 300), 10)
-    >>> result = random_criterion(noise + truth > 0.5, truth, who)
+    >>> result = random_criterion_sensitivity(noise + truth > 0.5, truth, who)
     >>> abs(result.estimate - 1) < 0.15, result.detail["marginal_d_prime"] < result.estimate
     (True, True)
     """

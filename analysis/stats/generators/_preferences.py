@@ -119,7 +119,7 @@ def choice_answers(
         mean_difficulty,
         runs * n_distinct,
         spread=spread,
-        spread_is=spread_is,
+        spread_kind=spread_is,
         capability=capability,
         n_workers=runs * n_annotators,
         rng=rng,

@@ -7,8 +7,8 @@ that a claim reaches beyond these people and these texts. And counts of people: 
 
 from analysis.stats.groups._anova import one_way_anova, welch_anova
 from analysis.stats.groups._contrasts import ConditionModel, cell_contrast, condition_model
-from analysis.stats.groups._pairwise import pairwise, studentized_range_sf
-from analysis.stats.groups._shares import Attrition, differential_attrition, independence, share_difference
+from analysis.stats.groups._pairwise import pairwise_comparisons, studentized_range_sf
+from analysis.stats.groups._shares import Attrition, differential_attrition, independence_test, share_difference
 
 __all__ = [
     "Attrition",
@@ -16,9 +16,9 @@ __all__ = [
     "cell_contrast",
     "condition_model",
     "differential_attrition",
-    "independence",
+    "independence_test",
     "one_way_anova",
-    "pairwise",
+    "pairwise_comparisons",
     "share_difference",
     "studentized_range_sf",
     "welch_anova",

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from analysis.stats.arrays import DEGENERATE, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, refuse_level
 from analysis.stats.groups._sample import GroupSample
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
@@ -41,12 +41,12 @@ def one_way_anova(
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)
     k, n = len(sample.sizes), int(sample.sizes.sum())
-    between = float(np.sum(sample.sizes * (sample.means - sample.grand) ** 2))
+    between = float(np.sum(sample.sizes * (sample.means - sample.grand_mean) ** 2))
     within = float(np.sum(sample.variances * (sample.sizes - 1)))
     detail = {**sample.detail(), "df_between": k - 1, "df_within": n - k}
     if n <= k:
         return Estimate(status="n_lt_2", reason="no group has two values", detail=detail, **common)
-    if within < DEGENERATE * n:
+    if within < MIN_SPREAD * n:
         return Estimate(status="zero_variance", reason="no variance within the groups", detail=detail, **common)
     statistic = (between / (k - 1)) / (within / (n - k))
     pvalue = float(special.fdtrc(k - 1, n - k, statistic))
@@ -89,7 +89,7 @@ def welch_anova(
     problem = sample.problem(least=2)
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)
-    constant = np.flatnonzero(sample.variances < DEGENERATE**2)
+    constant = np.flatnonzero(sample.variances < MIN_SPREAD**2)
     if len(constant):
         reason = f"group {sample.names[int(constant[0])]} is constant"
         return Estimate(status="zero_variance", reason=reason, detail=sample.detail(), **common)
@@ -100,7 +100,7 @@ def welch_anova(
     statistic = float(np.sum(weights * (sample.means - centre) ** 2)) / (k - 1)
     statistic /= 1 + 2 * (k - 2) * lack / (k**2 - 1)
     df_within = (k**2 - 1) / (3 * lack)
-    between = float(np.sum(sample.sizes * (sample.means - sample.grand) ** 2))
+    between = float(np.sum(sample.sizes * (sample.means - sample.grand_mean) ** 2))
     within = float(np.sum(sample.variances * (sample.sizes - 1)))
     pvalue = float(special.fdtrc(k - 1, df_within, statistic))
     return Estimate(

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import FloatArray, IntArray, codes, kept_codes, sizes_of, totals, vector
-from analysis.stats.groups._sample import labelled
-from analysis.stats.results import Warning
+from analysis.stats.arrays import FloatArray, IntArray, codes, group_sums, masked_codes, sizes_of, vector
+from analysis.stats.groups._sample import codes_and_names
+from analysis.stats.results import ResultWarning
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,9 @@ class ContrastCovariance:
     def detail(self) -> dict[str, Any]:
         if self.items is None or self.two_way is None:
             return {}
-        return clusters.TwoWay(*(float(part[0, 0]) for part in (self.annotators, self.items, self.two_way))).detail()
+        return clusters.TwoWayVariance(
+            *(float(part[0, 0]) for part in (self.annotators, self.items, self.two_way))
+        ).detail()
 
     def candidates(self) -> list[FloatArray]:
         """The covariances under each of which a joint hypothesis must be rejected."""
@@ -68,7 +70,7 @@ class CellRows:
         wanted: Sequence[Any],
     ) -> "CellRows":
         array = vector(values, "values")
-        positions, found = labelled(cells, "cells", len(array))
+        positions, found = codes_and_names(cells, "cells", len(array))
         what = None if items is None else codes(np.asarray(items), "items", len(array))[0]
         place = {cell: column for column, cell in enumerate(wanted)}
         columns = np.array([place.get(cell, -1) for cell in found], dtype=np.int64)
@@ -76,11 +78,11 @@ class CellRows:
         chosen = column >= 0
         here = chosen & ~np.isnan(array)
         kept = array[here]
-        who, n_annotators = kept_codes(annotators, "annotators", here)
+        who, n_annotators = masked_codes(annotators, "annotators", here)
         n_items = 0
         if what is not None:
             what, n_items = codes(what[here], "items", len(kept))
-        sums, counts = totals(column[here], kept, len(place)), sizes_of(column[here], len(place))
+        sums, counts = group_sums(column[here], kept, len(place)), sizes_of(column[here], len(place))
         missing = int(chosen.sum()) - len(kept)
         return cls(kept, column[here], tuple(wanted), who, what, n_annotators, n_items, sums, counts, missing)
 
@@ -98,7 +100,7 @@ class CellRows:
     def method(self) -> str:
         return "cv3_t" if self.items is None else "two_way_t"
 
-    def warnings(self, unit: str) -> tuple[Warning, ...]:
+    def warnings(self, unit: str) -> tuple[ResultWarning, ...]:
         if self.items is None:
             return clusters.cluster_warnings(sizes_of(self.annotators, self.n_annotators), name=unit)
         return clusters.two_way_warnings(self.annotators, self.items, unit=unit)
@@ -132,7 +134,7 @@ class CellRows:
     ) -> FloatArray | None:
         n_cells = len(self.counts)
         both = positions * n_cells + self.cells
-        sums = totals(both, self.values, n_clusters * n_cells).reshape(-1, n_cells)
+        sums = group_sums(both, self.values, n_clusters * n_cells).reshape(-1, n_cells)
         counts = sizes_of(both, n_clusters * n_cells).reshape(-1, n_cells)
         left = self.counts - counts
         if np.any(left == 0):
@@ -142,6 +144,6 @@ class CellRows:
 
 
 def _clustered(moves: FloatArray, positions: IntArray, n_groups: int) -> FloatArray:
-    sums = np.stack([totals(positions, column, n_groups) for column in moves.T], axis=1)
+    sums = np.stack([group_sums(positions, column, n_groups) for column in moves.T], axis=1)
     factor = n_groups / (n_groups - 1) if n_groups > 1 else 0.0
     return np.asarray(factor * sums.T @ sums, dtype=np.float64)

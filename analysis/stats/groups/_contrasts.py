@@ -10,9 +10,9 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import basic, clusters
-from analysis.stats.arrays import DEGENERATE, FloatArray, codes, refuse_level, refuse_outside, vector
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, codes, refuse_level, refuse_outside, vector
 from analysis.stats.groups._cells import CellRows
-from analysis.stats.groups._sample import detectable_difference, labelled
+from analysis.stats.groups._sample import codes_and_names, detectable_difference
 from analysis.stats.results import Estimate, HypothesisTest, Record
 
 LINKS = ("identity", "logit", "probit")
@@ -134,7 +134,7 @@ def cell_contrast(
         return Estimate(status="not_identified", reason=reason, estimate=estimate, detail=detail, **common)
     se = math.sqrt(max(0.0, float(spread.variance()[0])))
     detail |= spread.detail()
-    if se >= DEGENERATE:
+    if se >= MIN_SPREAD:
         detail["detectable"] = detectable_difference(se, rows.df, level)
     return clusters.t_estimate(
         estimate,
@@ -193,8 +193,8 @@ def condition_model(
     (4, 'examples', 1)
     """
     array = vector(values, "values")
-    arms, arm_names = labelled(conditions, "conditions", len(array))
-    places, place_names = labelled(domains, "domains", len(array))
+    arms, arm_names = codes_and_names(conditions, "conditions", len(array))
+    places, place_names = codes_and_names(domains, "domains", len(array))
     if reference not in arm_names:
         raise ValueError(f"reference: {reference!r} is none of the conditions")
     base = arm_names.index(reference)
@@ -296,7 +296,7 @@ def _joint(
     statistics = []
     for covariance in spread.candidates():
         smallest = float(np.linalg.eigvalsh(covariance)[0])
-        if smallest <= DEGENERATE * max(1.0, float(np.trace(covariance))):
+        if smallest <= MIN_SPREAD * max(1.0, float(np.trace(covariance))):
             continue
         statistics.append(float(contrasts @ np.linalg.solve(covariance, contrasts)) / n_contrasts)
     if not statistics:

@@ -9,13 +9,13 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from analysis.stats import effects
-from analysis.stats.arrays import DEGENERATE, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, refuse_level
 from analysis.stats.groups._sample import GroupSample, detectable_difference
 from analysis.stats.quadrature import gauss_legendre
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
 
-def pairwise(
+def pairwise_comparisons(
     values: npt.ArrayLike,
     groups: npt.ArrayLike,
     *,
@@ -36,7 +36,7 @@ def pairwise(
 
     Source: Tukey 1949; Games and Howell 1976; Clark et al. 2021, section 3.2, footnote 10, across training conditions.
 
-    >>> pairs = pairwise([0.4, 0.6, 0.8, 0.2, 0.4, 0.3, 0.9, 0.7, 0.8], list("aaabbbccc"), method="tukey_hsd")
+    >>> pairs = pairwise_comparisons([0.4, 0.6, 0.8, 0.2, 0.4, 0.3, 0.9, 0.7, 0.8], list("aaabbbccc"), method="tukey_hsd")
     >>> [(pair.settings["x"], pair.settings["y"], round(pair.pvalue, 4)) for pair in pairs]
     [('a', 'b', 0.0901), ('a', 'c', 0.2694), ('b', 'c', 0.0117)]
     """
@@ -49,7 +49,7 @@ def pairwise(
     problem = sample.problem(least=2)
     within = float(np.sum(sample.variances * (sample.sizes - 1)))
     df_within = float(sample.sizes.sum()) - k
-    if problem is None and within < DEGENERATE * max(1.0, df_within):
+    if problem is None and within < MIN_SPREAD * max(1.0, df_within):
         problem = ("zero_variance", "no variance within the groups")
     results = []
     for i, j in pairs:
@@ -72,7 +72,7 @@ def pairwise(
         df, se = df_within, math.sqrt(within / df_within * (1 / n_x + 1 / n_y))
         if method == "games_howell":
             se = math.sqrt(part_x + part_y)
-        if se < DEGENERATE:
+        if se < MIN_SPREAD:
             results.append(Estimate(status="zero_variance", reason="both groups are constant", detail=detail, **common))
             continue
         if method == "games_howell":

@@ -20,13 +20,13 @@ class GroupSample:
     sizes: FloatArray
     means: FloatArray
     variances: FloatArray
-    grand: float
+    grand_mean: float
     n_missing: int
 
     @classmethod
     def of(cls, values: npt.ArrayLike, groups: npt.ArrayLike) -> "GroupSample":
         array = vector(values, "values")
-        positions, names = labelled(groups, "groups", len(array))
+        positions, names = codes_and_names(groups, "groups", len(array))
         here = ~np.isnan(array)
         members = tuple(array[here & (positions == group)] for group in range(len(names)))
         sizes = np.array([len(member) for member in members], dtype=np.float64)
@@ -69,7 +69,7 @@ class GroupSample:
         return None
 
 
-def labelled(labels: npt.ArrayLike, name: str, length: int) -> tuple[IntArray, tuple[Any, ...]]:
+def codes_and_names(labels: npt.ArrayLike, name: str, length: int) -> tuple[IntArray, tuple[Any, ...]]:
     """Codes of labels and the labels in the order of their codes."""
     array = np.asarray(labels)
     positions, n_groups = codes(array, name, length)

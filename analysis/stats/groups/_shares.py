@@ -11,7 +11,7 @@ from scipy import special
 
 from analysis.stats import basic, multiplicity
 from analysis.stats.arrays import matrix, refuse_level
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, ResultWarning
 
 # Under this expected count the chi-square distribution is a poor guide to its own test.
 SMALL_EXPECTED = 5.0
@@ -80,7 +80,7 @@ def share_difference(
     return Estimate(test=HypothesisTest(name="fisher_exact", null=0.0, statistic=None, pvalue=pvalue), **common)
 
 
-def independence(
+def independence_test(
     table: npt.ArrayLike,
     *,
     resamples: int = 9999,
@@ -98,10 +98,10 @@ def independence(
     unit makes the question meaningless (libraries raise, or give nan): `not_identified`, or `zero_variance` where all
     units are in one column.
 
-    >>> result = independence([[30, 10], [20, 20], [25, 15]])
+    >>> result = independence_test([[30, 10], [20, 20], [25, 15]])
     >>> round(result.test.statistic, 4), result.test.df, round(result.pvalue, 4)
     (5.3333, 2.0, 0.0695)
-    >>> independence([[30, 0], [20, 0]]).status
+    >>> independence_test([[30, 0], [20, 0]]).status
     'zero_variance'
     """
     from scipy import stats
@@ -135,7 +135,7 @@ def independence(
     statistic = float(np.sum((counts - expected) ** 2 / expected))
     df = (len(rows) - 1) * (len(columns) - 1)
     name, pvalue = "chi_square", float(special.chdtrc(df, statistic))
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     if float(expected.min()) < SMALL_EXPECTED:
         if counts.shape == (2, 2):
             name, pvalue = "fisher_exact", float(stats.fisher_exact(counts.astype(np.int64)).pvalue)
@@ -144,7 +144,7 @@ def independence(
             extreme = np.sum((drawn - expected) ** 2 / expected, axis=(1, 2)) >= statistic * (1 - 1e-9)
             name, pvalue = "chi_square_resampled", (1 + int(extreme.sum())) / (1 + resamples)
         else:
-            warnings = (Warning("small_expected", "warn", {"smallest": float(expected.min())}),)
+            warnings = (ResultWarning("small_expected", "warn", {"smallest": float(expected.min())}),)
     test = HypothesisTest(
         name=name,
         null=0.0,
@@ -214,8 +214,8 @@ def differential_attrition(
     table = np.array([lost, np.subtract(started, lost)], dtype=np.float64).T.reshape(len(names), 2)
     return Attrition(
         shares=tuple(shares),
-        differences=tuple(multiplicity.adjusted(differences, family, star_scheme=None).values()),
-        test=independence(
+        differences=tuple(multiplicity.adjust_family(differences, family, star_scheme=None).values()),
+        test=independence_test(
             table, resamples=resamples, rng=rng, analysis=f"{analysis}.independence", unit=unit, mode=mode
         ),
     )

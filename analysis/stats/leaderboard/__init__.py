@@ -8,21 +8,21 @@ Source: Genie (Khashabi et al. 2022), sections 4 and 6, appendix C.
 """
 
 from analysis.stats.leaderboard._board import Leaderboard, leaderboard
-from analysis.stats.leaderboard._differences import difference, from_reference
-from analysis.stats.leaderboard._precision import Labelling, design_effect, labelling_spread, worst_case_se
+from analysis.stats.leaderboard._differences import differences_from_reference, score_difference
+from analysis.stats.leaderboard._precision import LabellingSpread, design_effect, labelling_spread, worst_case_se
 from analysis.stats.leaderboard._rows import unit_scores
 from analysis.stats.leaderboard._scores import system_score
-from analysis.stats.leaderboard._stability import stability
+from analysis.stats.leaderboard._stability import score_stability
 
 __all__ = [
-    "Labelling",
+    "LabellingSpread",
     "Leaderboard",
     "design_effect",
-    "difference",
-    "from_reference",
+    "score_difference",
+    "differences_from_reference",
     "labelling_spread",
     "leaderboard",
-    "stability",
+    "score_stability",
     "system_score",
     "unit_scores",
     "worst_case_se",

@@ -99,7 +99,7 @@ def leaderboard(
         )
     draws = drawn.draws[:, order]
     draws = draws[np.isfinite(draws).all(axis=1)]
-    found = ranks.differences(drawn.scores[order], draws, **frame) if sets.low is not None else None
+    found = ranks.simultaneous_differences(drawn.scores[order], draws, **frame) if sets.low is not None else None
     common: dict[str, Any] = {"unit": unit, "n": drawn.n_annotators, "n_clusters": drawn.n_annotators}
     return Leaderboard(
         scores=tuple(scores),
@@ -114,7 +114,7 @@ def _distance(
     place: int,
     names: tuple[Any, ...],
     scores: FloatArray,
-    found: ranks.Differences | None,
+    found: ranks.SimultaneousDifferences | None,
     sets: ranks.RankSets,
     common: Mapping[str, Any],
 ) -> Estimate:

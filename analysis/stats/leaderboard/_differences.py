@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from analysis.stats import clusters
 from analysis.stats.arrays import codes, refuse_level, refuse_outside, vector
-from analysis.stats.leaderboard._rows import SCALE, Arm, ScoreRows, contrast_variance
-from analysis.stats.multiplicity import Family, adjusted
+from analysis.stats.leaderboard._rows import SCALE, ContrastTerm, ScoreRows, contrast_variance
+from analysis.stats.multiplicity import Family, adjust_family
 from analysis.stats.results import Estimate
 
 
-def difference(
+def score_difference(
     values: npt.ArrayLike,
     systems: npt.ArrayLike,
     items: npt.ArrayLike,
@@ -37,7 +37,7 @@ def difference(
     no test under six annotators. `n` counts annotators, detail["n_items"] the shared items.
 
     >>> answers, who = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
-    >>> found = difference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, who, x="a", y="b")
+    >>> found = score_difference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, who, x="a", y="b")
     >>> found.estimate, found.detail["n_items"], found.test is None
     (37.5, 4, True)
     """
@@ -71,7 +71,7 @@ def difference(
     if both.n_items == 0:
         return Estimate(status="no_data", reason="the two systems share no item", detail=detail, **common)
     first = is_x[here]
-    arms = [Arm.of(both, first, 1.0), Arm.of(both, ~first, -1.0)]
+    arms = [ContrastTerm.of(both, first, 1.0), ContrastTerm.of(both, ~first, -1.0)]
     estimate = SCALE * sum(arm.sign * arm.mean for arm in arms)
     if both.n_annotators == 1:
         return Estimate(
@@ -97,7 +97,7 @@ def difference(
     )
 
 
-def from_reference(
+def differences_from_reference(
     values: npt.ArrayLike,
     systems: npt.ArrayLike,
     items: npt.ArrayLike,
@@ -113,17 +113,17 @@ def from_reference(
     `planned` are the systems to be compared (all others in the data where None); one without answers still counts.
 
     >>> answers, who = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
-    >>> found = from_reference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, who, reference="b")
+    >>> found = differences_from_reference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, who, reference="b")
     >>> list(found), found["a"].estimate
     (['a'], 37.5)
     """
     names = np.unique(np.asarray(systems)).tolist() if planned is None else list(planned)
     others = [name for name in names if name != reference]
     found = {
-        str(other): difference(
+        str(other): score_difference(
             values, systems, items, annotators, x=other, y=reference, level=level, items_sampled=items_sampled
         )
         for other in others
     }
-    after = adjusted(found, Family("leaderboard.reference", tuple(found)), star_scheme=None)
+    after = adjust_family(found, Family("leaderboard.reference", tuple(found)), star_scheme=None)
     return {other: after[str(other)] for other in others}

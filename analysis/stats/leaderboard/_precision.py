@@ -14,7 +14,7 @@ from analysis.stats.results import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Labelling(Record):
+class LabellingSpread(Record):
     """The spread of a score at one budget: k labels on N / k items (multilabel), or one label on each of N.
 
     `sd_unilabel` and `sd_multilabel` are over `rounds` simulated rounds, in points of 100, and `exact_unilabel`,
@@ -75,7 +75,7 @@ def design_effect(cluster_size: float, icc: float) -> float:
 
 def labelling_spread(
     labels: npt.ArrayLike, *, rng: np.random.Generator, rounds: int = 500, aggregate: str = "mean"
-) -> Labelling:
+) -> LabellingSpread:
     """How much the score would vary if one budget bought k labels on few items, or one label on k times as many.
 
     `labels` has shape (n_items, k), complete, in 0..1. Each round draws with replacement either n_items / k items with
@@ -107,7 +107,7 @@ def labelling_spread(
     few = each[rng.integers(0, n_items, (rounds, n_few))].mean(axis=1)
     many = table.ravel()[rng.integers(0, n_items * k, (rounds, n_items))].mean(axis=1)
     parts = clusters.between_variance(table.ravel(), np.repeat(np.arange(n_items), k))
-    return Labelling(
+    return LabellingSpread(
         sd_unilabel=SCALE * float(np.std(many, ddof=1)),
         sd_multilabel=SCALE * float(np.std(few, ddof=1)),
         exact_unilabel=SCALE * float(np.std(table)) / math.sqrt(n_items),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import FloatArray, IntArray, codes, kept_codes, refuse_outside, vector
+from analysis.stats.arrays import FloatArray, IntArray, codes, masked_codes, refuse_outside, vector
 
 SCALE = 100.0
 BOUNDS = (0.0, SCALE)
@@ -50,8 +50,8 @@ class ScoreRows:
         refuse_outside(array, (0.0, 1.0), "values")
         here = ~np.isnan(array)
         n = int(here.sum())
-        item_codes, n_items = kept_codes(items, "items", here)
-        annotator_codes, n_annotators = kept_codes(annotators, "annotators", here)
+        item_codes, n_items = masked_codes(items, "items", here)
+        annotator_codes, n_annotators = masked_codes(annotators, "annotators", here)
         return cls(array[here], item_codes, annotator_codes, n_items, n_annotators, len(array) - n)
 
     @property
@@ -60,7 +60,7 @@ class ScoreRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class ContrastTerm:
     """One system's part of a contrast: weights over all rows, adding up to 1, and the sign it enters with."""
 
     rows: ScoreRows
@@ -68,7 +68,7 @@ class Arm:
     sign: float
 
     @classmethod
-    def of(cls, rows: ScoreRows, own: npt.NDArray[np.bool_], sign: float) -> "Arm":
+    def of(cls, rows: ScoreRows, own: npt.NDArray[np.bool_], sign: float) -> "ContrastTerm":
         per_item = np.bincount(rows.items[own], minlength=rows.n_items)
         return cls(rows, np.where(own, 1 / (rows.n_items * per_item[rows.items]), 0.0), sign)
 
@@ -97,7 +97,7 @@ class _Variance:
         }
 
 
-def contrast_variance(arms: Sequence[Arm], *, items_sampled: bool, is_difference: bool) -> _Variance | None:
+def contrast_variance(arms: Sequence[ContrastTerm], *, items_sampled: bool, is_difference: bool) -> _Variance | None:
     """Of sum(sign * mean) over the arms, which share their rows; None where one annotator is all of an arm."""
     rows = arms[0].rows
     n = rows.n_annotators

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, betting, bootstrap, clusters
-from analysis.stats.arrays import DEGENERATE, FloatArray, refuse_level, totals
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, group_sums, refuse_level
 from analysis.stats.leaderboard._precision import worst_case_se
-from analysis.stats.leaderboard._rows import BOUNDS, SCALE, Arm, ScoreRows, contrast_variance
-from analysis.stats.results import MODES, Estimate, Interval, Warning
+from analysis.stats.leaderboard._rows import BOUNDS, SCALE, ContrastTerm, ScoreRows, contrast_variance
+from analysis.stats.results import MODES, Estimate, Interval, ResultWarning
 
 
 def system_score(
@@ -69,7 +69,7 @@ def system_score(
         return Estimate(
             status="n_lt_2", reason="one annotator has no spread", estimate=estimate, detail=detail, **common
         )
-    found = contrast_variance([Arm(rows, weights, 1.0)], items_sampled=items_sampled, is_difference=False)
+    found = contrast_variance([ContrastTerm(rows, weights, 1.0)], items_sampled=items_sampled, is_difference=False)
     if found is None:
         return Estimate(
             status="not_identified",
@@ -83,10 +83,13 @@ def system_score(
     warnings = clusters.cluster_warnings(sizes, name=unit)
     means = SCALE * np.bincount(rows.annotators, rows.values) / sizes
     n = rows.n_annotators
-    sums, counts = SCALE * totals(rows.annotators, weights * rows.values, n), totals(rows.annotators, weights, n)
+    sums, counts = (
+        SCALE * group_sums(rows.annotators, weights * rows.values, n),
+        group_sums(rows.annotators, weights, n),
+    )
     bet = betting.ratio_interval(sums, counts, level=level, bounds=BOUNDS)
     se = SCALE * math.sqrt(found.variance)
-    if se < DEGENERATE * SCALE:
+    if se < MIN_SPREAD * SCALE:
         reason = "the annotators' answers do not differ, so the standard error is 0"
         return Estimate(
             status="zero_variance",
@@ -101,7 +104,7 @@ def system_score(
     share = basic.largest_share(rows.values)
     if bet is not None and rows.n_annotators < basic.CEILING_N and share >= basic.CEILING_SHARE:
         ends = {"cv3_t_low": interval.low, "cv3_t_high": interval.high}
-        warnings = (*warnings, Warning("ceiling", "warn", {"largest_share": share, **ends}))
+        warnings = (*warnings, ResultWarning("ceiling", "warn", {"largest_share": share, **ends}))
         interval = bet
     sensitivity = _sensitivities(
         rows, estimate, means, level=level, resamples=resamples, rng=rng, analysis=analysis, unit=unit
@@ -152,7 +155,9 @@ def _paper_score(
         )
     draws = SCALE * (rng.multinomial(n, counts / n, resamples) @ scores) / n
     interval = bootstrap.percentile_interval(np.asarray(draws), level)
-    warnings = () if rows.n_annotators == n else (Warning("annotators_ignored", "block", {"n": rows.n_annotators}),)
+    warnings = (
+        () if rows.n_annotators == n else (ResultWarning("annotators_ignored", "block", {"n": rows.n_annotators}),)
+    )
     arms = {} if interval is None else _arms(estimate, interval)
     return Estimate(estimate=estimate, interval=interval, warnings=warnings, detail={**detail, **arms}, **named)
 
@@ -170,7 +175,10 @@ def _sensitivities(
 ) -> tuple[Estimate, ...]:
     n = rows.n_annotators
     weights = rows.weights
-    sums, counts = SCALE * totals(rows.annotators, weights * rows.values, n), totals(rows.annotators, weights, n)
+    sums, counts = (
+        SCALE * group_sums(rows.annotators, weights * rows.values, n),
+        group_sums(rows.annotators, weights, n),
+    )
     draws = bootstrap.ratio_draws(sums[:, None], counts[:, None], bootstrap.multinomial_weights(n, resamples, rng))
     interval = bootstrap.interval_from_draws(estimate, draws[:, 0], sums, counts, method="bca", level=level)
     resampled = Estimate(

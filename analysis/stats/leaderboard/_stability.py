@@ -11,7 +11,7 @@ from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
 
-def stability(
+def score_stability(
     values: npt.ArrayLike,
     days: npt.ArrayLike,
     items: npt.ArrayLike,
@@ -34,7 +34,7 @@ def stability(
 
     >>> rng = np.random.default_rng(0)
     >>> days, items, annotators = np.repeat([1, 2], 60), np.tile(np.arange(60), 2), np.repeat(np.arange(24), 5)
-    >>> found = stability(rng.choice([0.5, 0.75, 1], 120), days, items, annotators, rng=rng, resamples=999)
+    >>> found = score_stability(rng.choice([0.5, 0.75, 1], 120), days, items, annotators, rng=rng, resamples=999)
     >>> found.detail["n_items"], found.interval.low
     (60, 0.0)
     """
@@ -90,7 +90,7 @@ def stability(
         return Estimate(status="n_lt_2", reason="one annotator has no spread", **common)
     if len(draws) < ranks.MAX_UNDEFINED * resamples:
         return Estimate(status="not_identified", reason="some days were rated by too few to be resampled", **common)
-    found = ranks.differences(drawn.scores, draws, level=level, df=drawn.df)
+    found = ranks.simultaneous_differences(drawn.scores, draws, level=level, df=drawn.df)
     if not found.decidable[~np.eye(len(drawn.systems), dtype=bool)].all():
         return Estimate(status="zero_variance", reason="the difference of two days does not vary", **common)
     half = np.nan_to_num((found.high - found.low) / 2, nan=0.0)

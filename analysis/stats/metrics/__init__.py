@@ -7,7 +7,7 @@ annotators stand behind them, the agreement is one with these annotators.
 
 from analysis.stats.metrics._comparison import compare_metrics
 from analysis.stats.metrics._segments import segment_tau, tie_calibrated_accuracy
-from analysis.stats.metrics._systems import STATISTICS, pairwise_accuracy, soft_pairwise_accuracy, system_level
+from analysis.stats.metrics._systems import STATISTICS, pairwise_accuracy, soft_pairwise_accuracy, system_correlations
 
 __all__ = [
     "STATISTICS",
@@ -15,6 +15,6 @@ __all__ = [
     "pairwise_accuracy",
     "segment_tau",
     "soft_pairwise_accuracy",
-    "system_level",
+    "system_correlations",
     "tie_calibrated_accuracy",
 ]

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import DEGENERATE, FloatArray, matrix
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix
 from analysis.stats.metrics._flips import sign_flips
-from analysis.stats.metrics._statistics import compare, to_unit
+from analysis.stats.metrics._statistics import agreement_statistic, divide_by_max
 from analysis.stats.metrics._systems import MIN_SYSTEMS, STATISTICS
 from analysis.stats.metrics._tables import OutputPairs, ScoreTables, too_few_systems
 from analysis.stats.results import Estimate, HypothesisTest
@@ -61,7 +61,7 @@ def compare_metrics(
     edge = too_few_systems(tables, minimum, common)
     if edge is not None:
         return edge
-    if np.nanstd(to_unit(one)) < DEGENERATE or np.nanstd(to_unit(other)) < DEGENERATE:
+    if np.nanstd(divide_by_max(one)) < MIN_SPREAD or np.nanstd(divide_by_max(other)) < MIN_SPREAD:
         return Estimate(status="not_identified", reason="a metric is constant", **common)
     one, other = ((table - np.nanmean(table)) / np.nanstd(table) for table in (one, other))
     observed, draws = (_swapped_taus if statistic == "segment_tau" else _swapped_systems)(
@@ -70,7 +70,7 @@ def compare_metrics(
     if observed is None:
         return Estimate(status="not_identified", reason="the scores of the systems are equal", **common)
     defined = draws[np.isfinite(draws)]
-    if len(defined) == 0 or float(np.max(np.abs(defined))) < DEGENERATE:
+    if len(defined) == 0 or float(np.max(np.abs(defined))) < MIN_SPREAD:
         return Estimate(
             status="zero_variance",
             reason="the two metrics agree equally in every resample",
@@ -98,10 +98,12 @@ def _swapped_systems(
 ) -> tuple[float | None, FloatArray]:
     counts = np.sum(~np.isnan(human), axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        target = np.nansum(to_unit(human), axis=0) / counts
+        target = np.nansum(divide_by_max(human), axis=0) / counts
         first, second = np.nansum(one, axis=0), np.nansum(other, axis=0)
         change = np.nan_to_num(other - one)
-        observed = [compare(statistic, target[None], (total / counts)[None])[0] for total in (first, second)]
+        observed = [
+            agreement_statistic(statistic, target[None], (total / counts)[None])[0] for total in (first, second)
+        ]
         if not np.isfinite(observed).all():
             return None, np.empty(0)
         draws = []
@@ -109,7 +111,8 @@ def _swapped_systems(
             moved = ((signs + 1) / 2) @ change
             wide = np.broadcast_to(target, moved.shape)
             draws.append(
-                compare(statistic, wide, (first + moved) / counts) - compare(statistic, wide, (second - moved) / counts)
+                agreement_statistic(statistic, wide, (first + moved) / counts)
+                - agreement_statistic(statistic, wide, (second - moved) / counts)
             )
     return float(observed[0] - observed[1]), np.concatenate(draws)
 

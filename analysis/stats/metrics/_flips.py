@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analysis.stats.arrays import DEGENERATE, FloatArray
+from analysis.stats.arrays import MIN_SPREAD, FloatArray
 
 
 def pair_differences(table: FloatArray) -> FloatArray:
@@ -13,11 +13,11 @@ def pair_differences(table: FloatArray) -> FloatArray:
     return np.nan_to_num(table[:, left] - table[:, right])
 
 
-def upper_tail(differences: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
+def sign_flip_upper_tail(differences: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
     """P(sum of sign-flipped differences > the observed sum), ties half, of each column of (n_items, n_columns)."""
     n = len(differences)
     observed = differences.sum(axis=0)
-    slack = 1e-9 * np.maximum(DEGENERATE, np.abs(differences).sum(axis=0))
+    slack = 1e-9 * np.maximum(MIN_SPREAD, np.abs(differences).sum(axis=0))
     is_exact = n < 60 and 2**n <= resamples
     above = np.zeros(differences.shape[1])
     for signs in sign_flips(n, resamples, is_exact, rng):

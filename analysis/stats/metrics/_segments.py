@@ -8,7 +8,7 @@ import numpy.typing as npt
 from analysis.stats.arrays import BoolArray, FloatArray, refuse_level, refuse_negative
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval, ratio_draws
 from analysis.stats.metrics._tables import OutputPairs, ScoreTables
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, ResultWarning
 
 
 def segment_tau(
@@ -104,10 +104,10 @@ def tie_calibrated_accuracy(
     human_sign = np.sign(pairs.human)
     apart = np.abs(pairs.metric)
     agrees = (human_sign != 0) & (human_sign == np.sign(pairs.metric))
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     if threshold is None:
         chosen = _best_threshold(apart, agrees, human_sign == 0, 1 / sizes[pairs.group])
-        warnings = (Warning("calibrated_on_these_data", "info", {"threshold": chosen}),)
+        warnings = (ResultWarning("calibrated_on_these_data", "info", {"threshold": chosen}),)
     else:
         chosen = threshold
     tied = apart <= chosen

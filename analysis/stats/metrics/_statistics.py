@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from analysis.stats.arrays import DEGENERATE, BoolArray, FloatArray
+from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray
 from analysis.stats.bootstrap import ratio_draws
 
 BLOCK = 128
@@ -21,7 +21,9 @@ def weighted_means(table: FloatArray, weights: FloatArray) -> FloatArray:
     return ratio_draws(np.nan_to_num(table), here.astype(np.float64), iter([weights]))
 
 
-def compare(statistic: str, ours: FloatArray, theirs: FloatArray, chosen: BoolArray | None = None) -> FloatArray:
+def agreement_statistic(
+    statistic: str, ours: FloatArray, theirs: FloatArray, chosen: BoolArray | None = None
+) -> FloatArray:
     """The statistic of each row of two (B, K) arrays, NaN where it is undefined."""
     results = [
         _BY_NAME[statistic](ours[start : start + BLOCK], theirs[start : start + BLOCK], chosen)
@@ -33,7 +35,7 @@ def compare(statistic: str, ours: FloatArray, theirs: FloatArray, chosen: BoolAr
 def _pearson(ours: FloatArray, theirs: FloatArray, _: BoolArray | None = None) -> FloatArray:
     centred = [table - table.mean(axis=1, keepdims=True) for table in (ours, theirs)]
     spreads = [np.sqrt(np.sum(table**2, axis=1)) for table in centred]
-    varies = (spreads[0] > DEGENERATE * _scale(ours)[:, 0]) & (spreads[1] > DEGENERATE * _scale(theirs)[:, 0])
+    varies = (spreads[0] > MIN_SPREAD * _scale(ours)[:, 0]) & (spreads[1] > MIN_SPREAD * _scale(theirs)[:, 0])
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = np.sum(centred[0] * centred[1], axis=1) / (spreads[0] * spreads[1])
     return np.where(varies, np.clip(correlation, -1.0, 1.0), np.nan)
@@ -70,7 +72,7 @@ def _signs(scores: FloatArray) -> FloatArray:
 
 def _sign(apart: FloatArray, scale: FloatArray) -> FloatArray:
     """The sign of differences of means; those of equal scores may differ in the last digit, which is a tie."""
-    return np.asarray(np.sign(np.where(np.abs(apart) < DEGENERATE * scale, 0.0, apart)))
+    return np.asarray(np.sign(np.where(np.abs(apart) < MIN_SPREAD * scale, 0.0, apart)))
 
 
 def _scale(scores: FloatArray) -> FloatArray:
@@ -78,7 +80,7 @@ def _scale(scores: FloatArray) -> FloatArray:
     return np.maximum(1.0, largest)
 
 
-def to_unit(table: FloatArray) -> FloatArray:
+def divide_by_max(table: FloatArray) -> FloatArray:
     """The scores divided by the largest in size."""
     largest = float(np.max(np.abs(np.nan_to_num(table)), initial=0.0))
     return table / largest if largest > 0 else table

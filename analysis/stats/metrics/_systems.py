@@ -7,17 +7,17 @@ import numpy.typing as npt
 
 from analysis.stats.arrays import BoolArray, FloatArray, matrix, refuse_level
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval
-from analysis.stats.metrics._flips import pair_differences, upper_tail
-from analysis.stats.metrics._statistics import compare, system_means, to_unit, weighted_means
+from analysis.stats.metrics._flips import pair_differences, sign_flip_upper_tail
+from analysis.stats.metrics._statistics import agreement_statistic, divide_by_max, system_means, weighted_means
 from analysis.stats.metrics._tables import ScoreTables, too_few_systems
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, ResultWarning
 
 # Under this many systems a correlation of systems is a line through two or three points.
 MIN_SYSTEMS = 4
 STATISTICS = ("pearson", "spearman", "kendall", "pairwise_accuracy")
 
 
-def system_level(
+def system_correlations(
     human: npt.ArrayLike,
     metric: npt.ArrayLike,
     *,
@@ -34,7 +34,7 @@ def system_level(
     `n` counts items; detail has both sides' scores of the systems.
 
     >>> human = [[0.1, 0.4, 0.6, 0.9], [0.2, 0.3, 0.7, 0.8], [0.0, 0.5, 0.4, 1.0]]
-    >>> found = system_level(human, [3, 5, 4, 9], rng=np.random.default_rng(0), resamples=99)
+    >>> found = system_correlations(human, [3, 5, 4, 9], rng=np.random.default_rng(0), resamples=99)
     >>> round(found["pearson"].estimate, 3), round(found["kendall"].estimate, 3)
     (0.889, 0.667)
     """
@@ -125,7 +125,7 @@ def soft_pairwise_accuracy(
     if edge is not None:
         return edge
     both = np.concatenate([pair_differences(tables.human), pair_differences(tables.metric)], axis=1)
-    pvalues = upper_tail(both, resamples=resamples, rng=rng)
+    pvalues = sign_flip_upper_tail(both, resamples=resamples, rng=rng)
     n_pairs = k * (k - 1) // 2
     apart = np.abs(pvalues[:n_pairs] - pvalues[n_pairs:])
     detail = {"n_systems": k, "n_pairs": n_pairs, "human": pvalues[:n_pairs], "metric": pvalues[n_pairs:]}
@@ -173,26 +173,26 @@ def _of_systems(
                 **common,
             )
     # To one scale, on which equal means differ by rounding and by nothing else.
-    human, metric = to_unit(tables.human), to_unit(tables.metric)
-    fixed = None if tables.fixed is None else to_unit(tables.fixed)
+    human, metric = divide_by_max(tables.human), divide_by_max(tables.metric)
+    fixed = None if tables.fixed is None else divide_by_max(tables.fixed)
     theirs_now = system_means(metric) if fixed is None else fixed
-    estimate = compare(statistic, system_means(human)[None, :], theirs_now[None, :], chosen)[0]
+    estimate = agreement_statistic(statistic, system_means(human)[None, :], theirs_now[None, :], chosen)[0]
     if not np.isfinite(estimate):
         return Estimate(
             status="not_identified", reason="the scores of the systems are equal or missing", detail=detail, **common
         )
     interval = None
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     if tables.n_items > 1:
         draws = []
         for block in multinomial_weights(tables.n_items, resamples, rng):
             ours = weighted_means(human, block)
             theirs = weighted_means(metric, block) if fixed is None else np.broadcast_to(fixed, ours.shape)
-            draws.append(compare(statistic, ours, theirs, chosen))
+            draws.append(agreement_statistic(statistic, ours, theirs, chosen))
         drawn = np.concatenate(draws)
         defined = drawn[np.isfinite(drawn)]
         if len(defined) < len(drawn):
-            warnings = (Warning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(drawn)}),)
+            warnings = (ResultWarning("undefined_resamples", "warn", {"share": 1 - len(defined) / len(drawn)}),)
         interval = percentile_interval(defined, level) if len(defined) > len(drawn) / 2 else None
     return Estimate(estimate=float(estimate), interval=interval, warnings=warnings, detail=detail, **common)
 
@@ -206,4 +206,4 @@ _ESTIMANDS = {
 
 
 def _one_sided(table: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
-    return upper_tail(pair_differences(table), resamples=resamples, rng=rng)
+    return sign_flip_upper_tail(pair_differences(table), resamples=resamples, rng=rng)

@@ -8,39 +8,46 @@ negative ones (an output of something else) are fitted apart, since a clicker ma
 Source: Genie (Khashabi et al. 2022), section 5 and appendix B.1.
 """
 
-from analysis.stats.mixture._boundaries import Boundaries, boundaries, flag_probability
-from analysis.stats.mixture._fit import EM_CONCENTRATION, MixtureFit, fit
+from analysis.stats.mixture._boundaries import FlagBoundaries, flag_boundaries, flag_probability
+from analysis.stats.mixture._fit import EM_CONCENTRATION, MixtureFit, fit_beta_mixture
 from analysis.stats.mixture._priors import (
+    CUTOFF_RULES,
     MODELS,
     PRIORS,
-    RULES,
     BetaMixture,
     class_posterior,
     is_noisy,
-    posterior,
+    noise_posterior,
     rate_posterior,
 )
-from analysis.stats.mixture._screening import Screening, Tally, default_model, score_answers, screen, tally
+from analysis.stats.mixture._screening import (
+    Screening,
+    TestAnswerCounts,
+    count_test_answers,
+    default_model,
+    score_answers,
+    screen_annotators,
+)
 
 __all__ = [
     "BetaMixture",
-    "Boundaries",
+    "FlagBoundaries",
     "EM_CONCENTRATION",
     "MODELS",
     "MixtureFit",
     "PRIORS",
-    "RULES",
+    "CUTOFF_RULES",
     "Screening",
-    "Tally",
-    "boundaries",
+    "TestAnswerCounts",
+    "flag_boundaries",
     "class_posterior",
     "default_model",
-    "fit",
+    "fit_beta_mixture",
     "flag_probability",
     "is_noisy",
-    "posterior",
+    "noise_posterior",
     "rate_posterior",
     "score_answers",
-    "screen",
-    "tally",
+    "screen_annotators",
+    "count_test_answers",
 ]

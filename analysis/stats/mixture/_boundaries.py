@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.stats.arrays import FloatArray
-from analysis.stats.mixture._priors import CUTOFF, RATE_THRESHOLD, ROUNDING, BetaMixture, is_noisy, posterior
+from analysis.stats.mixture._priors import CUTOFF, RATE_THRESHOLD, ROUNDING, BetaMixture, is_noisy, noise_posterior
 from analysis.stats.results import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Boundaries(Record):
+class FlagBoundaries(Record):
     """When an annotator is flagged: of `questions[i]` answers of one type, at most `at_most[i]` are right.
 
     None: not even all wrong suffices yet. `irregular` lists (right, asked) that a model flags although somebody with
@@ -23,7 +23,7 @@ class Boundaries(Record):
     irregular: tuple[tuple[int, int], ...]
 
 
-def boundaries(
+def flag_boundaries(
     prior: BetaMixture,
     questions: Sequence[int],
     *,
@@ -31,10 +31,10 @@ def boundaries(
     threshold: float = RATE_THRESHOLD,
     cutoff: float = CUTOFF,
     rule: str = "at_least",
-) -> Boundaries:
+) -> FlagBoundaries:
     """The table "flag if at most b right of n" for each number of `questions` of one type.
 
-    >>> boundaries(PRIORS["fixed2"], [1, 3, 10, 20], criterion="rate").at_most
+    >>> flag_boundaries(PRIORS["fixed2"], [1, 3, 10, 20], criterion="rate").at_most
     (None, 0, 4, 12)
     """
     at_most: list[int | None] = []
@@ -43,12 +43,12 @@ def boundaries(
         if asked < 0:
             raise ValueError(f"questions: {asked} is negative")
         right = np.arange(asked + 1)
-        found = posterior(prior, right, np.full(asked + 1, asked), criterion=criterion, threshold=threshold)
+        found = noise_posterior(prior, right, np.full(asked + 1, asked), criterion=criterion, threshold=threshold)
         flagged = is_noisy(found, cutoff=cutoff, rule=rule)
         first_free = int(np.argmin(flagged)) if not flagged.all() else asked + 1
         at_most.append(first_free - 1 if first_free else None)
         irregular += [(int(count), asked) for count in right[first_free:][flagged[first_free:]]]
-    return Boundaries(tuple(int(asked) for asked in questions), tuple(at_most), tuple(irregular))
+    return FlagBoundaries(tuple(int(asked) for asked in questions), tuple(at_most), tuple(irregular))
 
 
 def flag_probability(at_most: Sequence[int | None], accuracy: float, *, skip_rate: float = 0.0) -> FloatArray:
@@ -59,7 +59,7 @@ def flag_probability(at_most: Sequence[int | None], accuracy: float, *, skip_rat
     by the time that 1..N questions were asked. By a forward recursion over (counted, right), so without simulation
     error. Flagged on positive or on negative questions is 1 - (1 - a)(1 - b).
 
-    >>> table = boundaries(PRIORS["fixed2"], range(1, 11), criterion="rate")
+    >>> table = flag_boundaries(PRIORS["fixed2"], range(1, 11), criterion="rate")
     >>> flag_probability(table.at_most, 0.4)[[4, 9]].round(3).tolist()
     [0.372, 0.746]
     """

@@ -4,13 +4,15 @@ import numpy as np
 from scipy import special
 
 from analysis.stats.arrays import FloatArray, IntArray
-from analysis.stats.mixture._tails import Found, Tails
+from analysis.stats.mixture._tails import MixtureSolution, TailIndicators
 
 # How many steps of the fixed point are taken between two looks at the likelihood.
 EM_BLOCK = 128
 
 
-def expectation_maximisation(tails: Tails, k: int, starts: int, rng: np.random.Generator) -> Found | None:
+def expectation_maximisation(
+    tails: TailIndicators, k: int, starts: int, rng: np.random.Generator
+) -> MixtureSolution | None:
     """All starts at once: their steps are the same arithmetic, and each stops by its own tolerance."""
     # One component is fitted in the first step, whatever it starts from.
     starts = starts if k > 1 else 1
@@ -46,7 +48,7 @@ def expectation_maximisation(tails: Tails, k: int, starts: int, rng: np.random.G
     return weights[best], alphas[best], betas[best], -float(now[best])
 
 
-def _fixed_point(tails: Tails, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _fixed_point(tails: TailIndicators, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Minka's iteration for every row of `shares` (components, distinct rows), each stopped by its own tolerance.
 
     Steps are taken in blocks and the likelihood is then looked at for the whole block, which gives the same iterates

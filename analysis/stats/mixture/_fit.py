@@ -11,7 +11,7 @@ from scipy import optimize, special
 from analysis.stats.arrays import FloatArray
 from analysis.stats.mixture._em import expectation_maximisation
 from analysis.stats.mixture._priors import BetaMixture, checked_pairs
-from analysis.stats.mixture._tails import Found, Tails
+from analysis.stats.mixture._tails import MixtureSolution, TailIndicators
 from analysis.stats.results import Record
 
 # The paper's stabiliser: 36 workers with 19 of 20, four with 1, 1, 5 and 10 of 20.
@@ -43,7 +43,7 @@ class MixtureFit(Record):
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-def fit(
+def fit_beta_mixture(
     successes: npt.ArrayLike,
     trials: npt.ArrayLike,
     *,
@@ -69,7 +69,7 @@ def fit(
 
     Source: appendix B.1; Minka 2000, Estimating a Dirichlet distribution.
 
-    >>> found = fit([], [], n_components=2, rng=np.random.default_rng(0))
+    >>> found = fit_beta_mixture([], [], n_components=2, rng=np.random.default_rng(0))
     >>> [round(mean, 2) for mean in found.mixture.means], round(found.log_likelihood, 2), found.at_cap
     ([0.21, 0.95], -58.45, (1,))
     """
@@ -104,7 +104,7 @@ def fit(
     elif int(np.sum(asked > 1)) < 2 * n_components:
         reason = f"fewer than {2 * n_components} annotators answered two questions or more"
         return MixtureFit("not_identified", reason, **empty, **common)
-    tails = Tails.of(right, asked)
+    tails = TailIndicators.of(right, asked)
     if method == "em":
         found = expectation_maximisation(tails, n_components, starts, rng)
     else:
@@ -126,7 +126,7 @@ def fit(
     )
 
 
-def _climb(tails: Tails, k: int, starts: int, cap: float, rng: np.random.Generator) -> Found | None:
+def _climb(tails: TailIndicators, k: int, starts: int, cap: float, rng: np.random.Generator) -> MixtureSolution | None:
     total = float(tails.counts.sum())
     bounds = [(-12.0, 12.0)] * (k - 1) + [(-MAX_LOGIT, MAX_LOGIT)] * k
     bounds += [(math.log(MIN_CONCENTRATION), math.log(cap))] * k

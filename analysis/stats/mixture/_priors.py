@@ -9,13 +9,13 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray, refuse_level
-from analysis.stats.results import Record, plain
+from analysis.stats.results import Record, json_safe
 
 RATE_THRESHOLD = 0.9
 CUTOFF = 0.99
 # A posterior that equals the cut-off but for rounding (the uniform prior at 0 of 1) lies on it.
 ROUNDING = 1e-12
-RULES = ("at_least", "more_than")
+CUTOFF_RULES = ("at_least", "more_than")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class BetaMixture(Record):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dict."""
-        return Record.as_dict(self) | {"means": plain(self.means)}
+        return Record.as_dict(self) | {"means": json_safe(self.means)}
 
 
 PRIORS = {
@@ -103,7 +103,7 @@ def class_posterior(prior: BetaMixture, successes: npt.ArrayLike, trials: npt.Ar
     return np.asarray(np.sum(weights[:, others], axis=1), dtype=np.float64)
 
 
-def posterior(
+def noise_posterior(
     prior: BetaMixture,
     successes: npt.ArrayLike,
     trials: npt.ArrayLike,
@@ -113,7 +113,7 @@ def posterior(
 ) -> FloatArray:
     """The probability of being noisy by `criterion`: "rate" (`rate_posterior`) or "class" (`class_posterior`).
 
-    >>> posterior(PRIORS["uniform"], [0], [1], criterion="rate").round(4).tolist()
+    >>> noise_posterior(PRIORS["uniform"], [0], [1], criterion="rate").round(4).tolist()
     [0.99]
     """
     if criterion == "rate":
@@ -133,8 +133,8 @@ def is_noisy(posteriors: npt.ArrayLike, *, cutoff: float = CUTOFF, rule: str = "
     ([True], [False])
     """
     refuse_level(cutoff)
-    if rule not in RULES:
-        raise ValueError(f"rule: {rule!r} is none of {', '.join(RULES)}")
+    if rule not in CUTOFF_RULES:
+        raise ValueError(f"rule: {rule!r} is none of {', '.join(CUTOFF_RULES)}")
     values = np.asarray(posteriors, dtype=np.float64)
     return np.asarray(values >= cutoff - ROUNDING if rule == "at_least" else values > cutoff + ROUNDING)
 

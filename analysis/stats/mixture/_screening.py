@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray, codes, refuse_outside, vector
-from analysis.stats.mixture._fit import MAX_CONCENTRATION, MixtureFit, fit
+from analysis.stats.mixture._fit import MAX_CONCENTRATION, MixtureFit, fit_beta_mixture
 from analysis.stats.mixture._priors import (
     CUTOFF,
     MODELS,
@@ -15,18 +15,18 @@ from analysis.stats.mixture._priors import (
     RATE_THRESHOLD,
     BetaMixture,
     is_noisy,
-    posterior,
+    noise_posterior,
     whole_counts,
 )
-from analysis.stats.results import MODES, Record, Warning
+from analysis.stats.results import MODES, Record, ResultWarning
 
 LEARNED_MIN_ANNOTATORS = 30
 LEARNED_MIN_QUESTIONS = 5
-TYPES = ("positive", "negative")
+QUESTION_TYPES = ("positive", "negative")
 
 
 @dataclass(frozen=True, slots=True)
-class Tally(Record):
+class TestAnswerCounts(Record):
     """Test questions answered: `annotators` (labels, sorted), `successes` and `trials` (n, 2), `skipped` (n, 2).
 
     The columns are positive and negative questions; a skipped answer is a neutral one that was not counted.
@@ -58,7 +58,7 @@ class Screening(Record):
     spared: tuple[int, ...]
     priors: tuple[BetaMixture, ...]
     fits: tuple[MixtureFit, ...]
-    warnings: tuple[Warning, ...]
+    warnings: tuple[ResultWarning, ...]
     settings: dict[str, Any]
     beside: "Screening | None" = None
 
@@ -93,17 +93,17 @@ def score_answers(
     return right
 
 
-def tally(
+def count_test_answers(
     values: npt.ArrayLike,
     is_positive: npt.ArrayLike,
     annotators: npt.ArrayLike,
     *,
     midpoint: float = 0.5,
     neutral: str = "skip",
-) -> Tally:
+) -> TestAnswerCounts:
     """Right answers and answers counted of each annotator, by type of question; see `score_answers`.
 
-    >>> counted = tally([1, 0.5, 0.25, 0], [True, True, False, True], ["a", "a", "a", "b"])
+    >>> counted = count_test_answers([1, 0.5, 0.25, 0], [True, True, False, True], ["a", "a", "a", "b"])
     >>> counted.successes.tolist(), counted.trials.tolist(), counted.skipped.tolist()
     ([[1, 1], [0, 0]], [[1, 1], [1, 0]], [[1, 0], [0, 0]])
     """
@@ -115,7 +115,7 @@ def tally(
     def table(chosen: BoolArray) -> IntArray:
         return np.asarray(np.bincount(cell[chosen], minlength=2 * n).reshape(n, 2), dtype=np.int64)
 
-    return Tally(
+    return TestAnswerCounts(
         annotators=tuple(np.unique(np.asarray(annotators)).tolist()),
         successes=table(right == 1),
         trials=table(counted),
@@ -135,7 +135,7 @@ def default_model(trials: npt.ArrayLike) -> str:
     return "class_learned2" if bool(np.all(enough >= LEARNED_MIN_ANNOTATORS)) else "rate_fixed2"
 
 
-def screen(
+def screen_annotators(
     successes: npt.ArrayLike,
     trials: npt.ArrayLike,
     *,
@@ -157,7 +157,7 @@ def screen(
     (warning `perfect_spared`). The uninformative priors flag careful people after one or two mistakes (warning
     `uninformative_prior`). A learned fit that fails makes everybody unflagged, with the fit's status.
 
-    >>> found = screen([[0, 5], [10, 10]], [[5, 5], [10, 10]], rng=np.random.default_rng(0))
+    >>> found = screen_annotators([[0, 5], [10, 10]], [[5, 5], [10, 10]], rng=np.random.default_rng(0))
     >>> found.model, found.flagged.tolist()
     ('rate_fixed2', [True, False])
     """
@@ -178,7 +178,7 @@ def screen(
         if isinstance(prior, str):
             priors.append(PRIORS[prior])
             continue
-        found = fit(
+        found = fit_beta_mixture(
             right[:, column],
             asked[:, column],
             n_components=prior,
@@ -196,11 +196,11 @@ def screen(
     flagged = np.zeros((n, 2), dtype=bool)
     if broken is None:
         for column in range(2):
-            posteriors[:, column] = posterior(
+            posteriors[:, column] = noise_posterior(
                 priors[column], right[:, column], asked[:, column], criterion=criterion, threshold=threshold
             )
         flagged = is_noisy(posteriors, cutoff=cutoff, rule=used_rule)
-    warnings: list[Warning] = []
+    warnings: list[ResultWarning] = []
     spared: tuple[int, ...] = ()
     if mode == "recommended":
         # A component with a higher mean but less spread can claim everybody who makes some mistakes, and leave those
@@ -209,15 +209,17 @@ def screen(
         spared = tuple(int(row) for row in np.flatnonzero(perfect.any(axis=1)))
         flagged = flagged & ~perfect
         if spared:
-            warnings.append(Warning("perfect_spared", "warn", {"n": len(spared)}))
+            warnings.append(ResultWarning("perfect_spared", "warn", {"n": len(spared)}))
         if prior in ("jeffreys", "uniform"):
-            warnings.append(Warning("uninformative_prior", "warn", {"model": chosen}))
+            warnings.append(ResultWarning("uninformative_prior", "warn", {"model": chosen}))
     status, reason = ("ok", "") if broken is None else (broken.status, broken.reason)
     if n == 0:
         status, reason = "no_data", "no annotator answered a test question"
     beside = None
     if mode == "recommended" and chosen != "rate_fixed2":
-        beside = screen(right, asked, rng=rng, model="rate_fixed2", threshold=threshold, cutoff=cutoff, rule=used_rule)
+        beside = screen_annotators(
+            right, asked, rng=rng, model="rate_fixed2", threshold=threshold, cutoff=cutoff, rule=used_rule
+        )
     return Screening(
         model=chosen,
         mode=mode,

@@ -9,7 +9,7 @@ from analysis.stats.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Tails:
+class TailIndicators:
     """The counts as tail indicators: log B(a + s, b + f) / B(a, b) is a sum of logarithms over j < s, j < f, j < n.
 
     Distinct rows only. `member` (rows, J) says which of the J terms a row has, `offset` (J,) is j, `kind` (J,) whether
@@ -26,7 +26,7 @@ class Tails:
     binomial: FloatArray
 
     @classmethod
-    def of(cls, right: IntArray, asked: IntArray) -> "Tails":
+    def of(cls, right: IntArray, asked: IntArray) -> "TailIndicators":
         rows, counts = np.unique(np.column_stack([right, asked]), axis=0, return_counts=True)
         parts = (rows[:, 0], rows[:, 1] - rows[:, 0], rows[:, 1])
         ranges = [np.arange(part.max(initial=0)) for part in parts]
@@ -55,4 +55,4 @@ class Tails:
         return np.asarray((np.log(self.terms(alphas, betas)) * self.sign) @ self.member.T + self.binomial)
 
 
-Found = tuple[FloatArray, FloatArray, FloatArray, float]
+MixtureSolution = tuple[FloatArray, FloatArray, FloatArray, float]

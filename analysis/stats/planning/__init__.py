@@ -17,13 +17,13 @@ from analysis.stats.planning._exact import (
 )
 from analysis.stats.planning._human_likeness import plan_human_likeness
 from analysis.stats.planning._leaderboard import plan_leaderboard
-from analysis.stats.planning._plan import Options, Plan, Prices
+from analysis.stats.planning._plan import Plan, PlanOptions, Prices
 from analysis.stats.planning._ratings import plan_expected_utility, plan_rating
 from analysis.stats.planning._search import HALVINGS
 from analysis.stats.planning._simulation import (
     BLOCKS,
-    Cancelled,
     Outcomes,
+    SimulationCancelled,
     one_sample_outcomes,
     outcomes_of,
     refuse_size,
@@ -34,9 +34,9 @@ from analysis.stats.planning._spa import plan_spa
 
 __all__ = [
     "BLOCKS",
-    "Cancelled",
+    "SimulationCancelled",
     "HALVINGS",
-    "Options",
+    "PlanOptions",
     "Outcomes",
     "Plan",
     "Prices",

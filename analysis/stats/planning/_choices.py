@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from analysis.stats import choice, choice_simulation, generators
-from analysis.stats.planning._plan import Options, Plan, plan_of
+from analysis.stats.planning._plan import Plan, PlanOptions, plan_of
 from analysis.stats.planning._search import simulated_plan, simulated_runs
 from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes, outcomes_of
 from analysis.stats.sequential import Boundaries
@@ -19,7 +19,7 @@ def plan_strategy(
     *,
     rule: Boundaries,
     rng: np.random.Generator,
-    options: Options | None = None,
+    options: PlanOptions | None = None,
     **agents: Any,
 ) -> Plan:
     """A labelling strategy and its stopping rule, by simulation: how often the better system wins, at what effort.
@@ -29,11 +29,11 @@ def plan_strategy(
 
     >>> from analysis.stats.sequential import beta_binomial_boundaries
     >>> plan = plan_strategy(0.25, 1000, choice.Strategy("max_three"), rule=beta_binomial_boundaries(1000),
-    ...                      rng=np.random.default_rng(0), options=Options(runs=100))
+    ...                      rng=np.random.default_rng(0), options=PlanOptions(runs=100))
     >>> plan.power, 200 < plan.labels < 600
     (1.0, True)
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
 
     def generate(size: int, generator: np.random.Generator) -> choice.Effort:
         return choice_simulation.planned_effort(
@@ -81,7 +81,7 @@ def plan_choice(
     mean_difficulty: float,
     *,
     rng: np.random.Generator,
-    options: Options | None = None,
+    options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
     """Two-choice labels at a fixed n, several an annotator, by simulation; `answers` to `generators.choice_answers`.
@@ -89,11 +89,11 @@ def plan_choice(
     The test is t on annotators' means (`choice.preference`), or, with one label each, the exact binomial test of all
     labels. detail["estimate"] is the mean share of A, .5 + about .45 times the mean difficulty.
 
-    >>> plan = plan_choice(100, 5, 0.25, rng=np.random.default_rng(0), options=Options(runs=200))
+    >>> plan = plan_choice(100, 5, 0.25, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> plan.power > 0.95, round(plan.detail["estimate"], 2), plan.labels
     (True, 0.61, 500.0)
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
     level = 1 - chosen.significance
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.ChoiceAnswers]:
@@ -116,7 +116,7 @@ def plan_choice(
         mean_difficulty,
         largest=1.0,
         size=n_annotators * n_each,
-        chosen=chosen,
+        options=chosen,
         rng=rng,
         protocol="choice",
         estimand="annotator-weighted share of A",

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from analysis.stats import basic, choice_simulation, group_sequential, power
-from analysis.stats.planning._plan import Options, Plan, plan_of, positive, recruited
+from analysis.stats.planning._plan import Plan, PlanOptions, n_to_recruit, plan_of, require_positive
 from analysis.stats.sequential import Boundaries
 
 
@@ -19,7 +19,7 @@ def plan_mean(
     answers_each: int = 1,
     excluded_share: float = 0.0,
     margin: float | None = None,
-    options: Options | None = None,
+    options: PlanOptions | None = None,
     protocol: str = "mean",
 ) -> Plan:
     """One value a unit against a null, exactly: SPA answers combined, paired rating differences, annotators' means.
@@ -32,9 +32,9 @@ def plan_mean(
     >>> round(plan.power, 3), round(plan.detectable, 3), round(plan.width, 3), plan.labels
     (0.879, 0.09, 0.125, 180.0)
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
     level = chosen.significance / chosen.tests
-    found = power.t_power(difference / positive(sd, "sd"), n, significance=level)
+    found = power.t_power(difference / require_positive(sd, "sd"), n, significance=level)
     detectable = power.detectable_effect(
         n, sd=sd, power=chosen.wanted, significance=chosen.significance, tests=chosen.tests
     )
@@ -58,7 +58,7 @@ def plan_mean(
         power=found,
         detectable=detectable,
         width=width,
-        labels=recruited(n, excluded_share) * answers_each,
+        labels=n_to_recruit(n, excluded_share) * answers_each,
         detail=detail,
         settings={"sd": sd, "answers_each": answers_each, "excluded_share": excluded_share, "margin": margin},
     )
@@ -73,7 +73,7 @@ def plan_two_groups(
     sd_y: float | None = None,
     answers_each: int = 1,
     excluded_share: float = 0.0,
-    options: Options | None = None,
+    options: PlanOptions | None = None,
     protocol: str = "two_groups",
 ) -> Plan:
     """One value a unit in two independent groups (arms of a training study), Welch's test, exactly.
@@ -83,7 +83,7 @@ def plan_two_groups(
     >>> round(plan_two_groups(0.05, 315, 315, sd_x=0.224).power, 2)
     0.8
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
     other = sd_x if sd_y is None else sd_y
     level = chosen.significance / chosen.tests
     found = power.two_sample_power(difference, n_x, n_y, sd_x=sd_x, sd_y=sd_y, significance=level)
@@ -110,7 +110,7 @@ def plan_two_groups(
         power=found,
         detectable=detectable,
         width=width,
-        labels=recruited(n_x + n_y, excluded_share) * answers_each,
+        labels=n_to_recruit(n_x + n_y, excluded_share) * answers_each,
         settings={
             "n_x": n_x,
             "n_y": n_y,
@@ -128,7 +128,7 @@ def plan_share(
     *,
     null: float = 0.5,
     excluded_share: float = 0.0,
-    options: Options | None = None,
+    options: PlanOptions | None = None,
     protocol: str = "choice",
 ) -> Plan:
     """A share of `n` independent labels, one an annotator, by the exact binomial test; Wilson's width.
@@ -137,7 +137,7 @@ def plan_share(
     >>> round(plan.power, 3), round(plan.detectable, 3), round(plan.width, 3)
     (0.82, 0.097, 0.131)
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
     level = chosen.significance / chosen.tests
     found = power.proportion_power(p, n, null=null, significance=level)
     try:
@@ -167,12 +167,14 @@ def plan_share(
         power=found,
         detectable=detectable,
         width=float(chances @ (ends[:, 1] - ends[:, 0])),
-        labels=recruited(n, excluded_share),
+        labels=n_to_recruit(n, excluded_share),
         settings={"p": p, "null": null, "excluded_share": excluded_share},
     )
 
 
-def plan_sequential(p: float, rule: Boundaries, *, options: Options | None = None, protocol: str = "choice") -> Plan:
+def plan_sequential(
+    p: float, rule: Boundaries, *, options: PlanOptions | None = None, protocol: str = "choice"
+) -> Plan:
     """A rule that looks after every label (one an annotator), exactly: how often it finds A, and after how many labels.
 
     `rule` is made for its own error and its greatest n (`sequential.beta_binomial_boundaries`); `power` is the chance of
@@ -183,7 +185,7 @@ def plan_sequential(p: float, rule: Boundaries, *, options: Options | None = Non
     >>> round(plan.power, 3), round(plan.labels)
     (1.0, 170)
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
     table = choice_simulation.rule_table(p, rule)
     wins, losses = float(table.a_better[-1]), float(table.b_better[-1])
     found = wins if p > 0.5 else losses if p < 0.5 else wins + losses
@@ -197,7 +199,7 @@ def plan_sequential(p: float, rule: Boundaries, *, options: Options | None = Non
         effect=p - 0.5,
         power=found,
         labels=table.mean_n,
-        detail=table.at_end(),
+        detail=table.final_probabilities(),
         settings={"p": p, "rule": rule.name},
     )
 
@@ -209,7 +211,7 @@ def plan_group_sequential(
     *,
     shape: str = "obrien_fleming",
     answers_each: int = 1,
-    options: Options | None = None,
+    options: PlanOptions | None = None,
     protocol: str = "mean",
 ) -> Plan:
     """`plan_mean` with planned looks: power, and the expected numbers of units and labels (large-sample boundaries).
@@ -218,13 +220,15 @@ def plan_group_sequential(
     >>> round(plan.power, 2), round(plan.detail["expected_n"])
     (0.97, 131)
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
     at = np.asarray(looks, dtype=np.float64)
     # What the test itself refuses is not planned either.
     if at.ndim != 1 or len(at) == 0 or np.any(at != np.round(at)) or at[0] < 2 or not np.all(np.diff(at) > 0):
         raise ValueError(f"looks: {list(looks)} are not whole numbers that ascend from at least 2")
-    boundaries = group_sequential.design(at / at[-1], shape=shape, significance=chosen.significance / chosen.tests)
-    drift = difference / positive(sd, "sd") * math.sqrt(float(at[-1]))
+    boundaries = group_sequential.group_sequential_design(
+        at / at[-1], shape=shape, significance=chosen.significance / chosen.tests
+    )
+    drift = difference / require_positive(sd, "sd") * math.sqrt(float(at[-1]))
     leaving = group_sequential.exit_probabilities(at / at[-1], boundaries.z, drift=drift)
     found = min(1.0, float(leaving.sum()))
     expected = float(leaving @ at) + (1 - found) * float(at[-1])

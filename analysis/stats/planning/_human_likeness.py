@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from analysis.stats import generators, groups
-from analysis.stats.planning._plan import Options, Plan
+from analysis.stats.planning._plan import Plan, PlanOptions
 from analysis.stats.planning._search import simulated_plan
 from analysis.stats.planning._simulation import Outcomes, outcomes_of, two_way_outcomes
 
@@ -18,7 +18,7 @@ def plan_human_likeness(
     *,
     measure: str = "accuracy",
     rng: np.random.Generator,
-    options: Options | None = None,
+    options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
     """Human or machine, by simulation; `answers` go to `generators.human_like_ratings`.
@@ -27,11 +27,11 @@ def plan_human_likeness(
     marginal d' against 0 by the probit contrast (`detection.sensitivity`). Texts are shared if `n_texts` says how many.
     To compare conditions of training, each annotator in one: `plan_two_groups` on annotators' accuracies.
 
-    >>> plan = plan_human_likeness(130, 5, 0.5, n_texts=100, rng=np.random.default_rng(0), options=Options(runs=200))
+    >>> plan = plan_human_likeness(130, 5, 0.5, n_texts=100, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> plan.power > 0.9, round(plan.detail["estimate"], 1), plan.labels
     (True, 0.6, 650.0)
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
     if measure not in ("accuracy", "sensitivity"):
         raise ValueError(f"measure: {measure!r} is neither accuracy nor sensitivity")
     who = np.repeat(np.arange(n_annotators), n_each)
@@ -61,7 +61,7 @@ def plan_human_likeness(
         d_prime,
         largest=4.0,
         size=n_annotators * n_each,
-        chosen=chosen,
+        options=chosen,
         rng=rng,
         protocol="humanlike",
         estimand="share of correct answers" if measure == "accuracy" else "marginal d'",

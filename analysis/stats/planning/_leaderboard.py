@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from analysis.stats import generators, leaderboard
-from analysis.stats.planning._plan import Options, Plan
+from analysis.stats.planning._plan import Plan, PlanOptions
 from analysis.stats.planning._search import simulated_plan
 from analysis.stats.planning._simulation import Outcomes, outcomes_of
 
@@ -17,7 +17,7 @@ def plan_leaderboard(
     *,
     score: float = 0.7,
     rng: np.random.Generator,
-    options: Options | None = None,
+    options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
     """Two systems on one draw of items, one label each, by simulation; `answers` to `generators.leaderboard_answers`.
@@ -25,11 +25,11 @@ def plan_leaderboard(
     `difference` and `score` (of the worse system) are in 0..1; the test is `leaderboard.difference` (annotators as
     clusters, items paired and sampled), whose estimate and width are in points of 100.
 
-    >>> plan = plan_leaderboard(300, 0.1, rng=np.random.default_rng(0), options=Options(runs=40))
+    >>> plan = plan_leaderboard(300, 0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=40))
     >>> plan.power > 0.5, plan.labels, 5 < plan.detail["estimate"] < 15
     (True, 600.0, True)
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
     items, systems = np.tile(np.arange(n_items), 2), np.repeat([0, 1], n_items)
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.LeaderboardAnswers]:
@@ -39,7 +39,7 @@ def plan_leaderboard(
 
     def analyse(made: generators.LeaderboardAnswers) -> Outcomes:
         return outcomes_of(
-            leaderboard.difference(
+            leaderboard.score_difference(
                 values.ravel(), systems, items, annotators.ravel(), x=0, y=1, level=1 - chosen.significance
             )
             for values, annotators in zip(made.values, made.annotators, strict=True)
@@ -51,7 +51,7 @@ def plan_leaderboard(
         difference,
         largest=1.0 - score,
         size=2 * n_items,
-        chosen=chosen,
+        options=chosen,
         rng=rng,
         protocol="leaderboard",
         estimand="difference of two systems' scores, points of 100",

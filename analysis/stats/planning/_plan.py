@@ -8,7 +8,7 @@ from typing import Any
 from analysis.stats.arrays import refuse_level
 from analysis.stats.bootstrap import monte_carlo_error
 from analysis.stats.cost import Cost, study_cost
-from analysis.stats.results import Record, Warning
+from analysis.stats.results import Record, ResultWarning
 
 SECONDS_AN_HOUR = 3600.0
 
@@ -25,7 +25,7 @@ class Prices(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class PlanOptions:
     """What every planner takes: the test's `significance`, divided by `tests` (the first step of a Holm family), the
     power `wanted`, how many `runs` to simulate, whether to look for the smallest `detectable` effect by simulation (ten
     more simulations), `prices`, and the two hooks of a long job: `progress(done, total)` after each block of runs, and
@@ -75,19 +75,19 @@ class Plan(Record):
     cost: Cost | None = None
     hours: float | None = None
     runs: int | None = None
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     detail: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
 
 
 def plan_of(
-    chosen: Options, *, method: str, power: float, labels: float, settings: dict[str, Any], **named: Any
+    options: PlanOptions, *, method: str, power: float, labels: float, settings: dict[str, Any], **named: Any
 ) -> Plan:
     """A plan with its costs, and with its Monte-Carlo error where it was simulated."""
     is_simulated = method == "monte_carlo"
     bill, hours = None, None
-    if chosen.prices is not None:
-        prices = chosen.prices
+    if options.prices is not None:
+        prices = options.prices
         bill = study_cost(
             math.ceil(labels - 1e-9),
             pay=prices.pay,
@@ -99,27 +99,27 @@ def plan_of(
     return Plan(
         method=method,
         power=power,
-        power_error=monte_carlo_error(power, chosen.runs) if is_simulated else None,
-        runs=chosen.runs if is_simulated else None,
+        power_error=monte_carlo_error(power, options.runs) if is_simulated else None,
+        runs=options.runs if is_simulated else None,
         labels=float(labels),
         cost=bill,
         hours=hours,
-        significance=chosen.significance,
-        tests=chosen.tests,
-        wanted=chosen.wanted,
+        significance=options.significance,
+        tests=options.tests,
+        wanted=options.wanted,
         settings=settings,
         **named,
     )
 
 
-def recruited(n: int, excluded_share: float) -> float:
+def n_to_recruit(n: int, excluded_share: float) -> float:
     """How many must be paid for `n` to be left."""
     if not 0 <= excluded_share < 1:
         raise ValueError(f"excluded_share: {excluded_share!r} is not in 0..1")
     return float(math.ceil(n / (1 - excluded_share) - 1e-9))
 
 
-def positive(value: float, name: str) -> float:
+def require_positive(value: float, name: str) -> float:
     """`value`, or a ValueError where it is not a positive number."""
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name}: {value!r} is not a positive number")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from analysis.stats import clusters, generators, ratings
-from analysis.stats.planning._plan import Options, Plan
+from analysis.stats.planning._plan import Plan, PlanOptions
 from analysis.stats.planning._search import simulated_plan
 from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes, two_way_outcomes
 
@@ -19,7 +19,7 @@ def plan_rating(
     *,
     estimator: str = "superiority",
     rng: np.random.Generator,
-    options: Options | None = None,
+    options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
     """Two systems rated on a Likert scale by the same annotators, by simulation; `answers` to `generators.likert_ratings`.
@@ -28,11 +28,11 @@ def plan_rating(
     the annotator as cluster (`ratings.superiority`; the width is that of the t interval, where the data get a bootstrap).
     "mean_difference": points, with prompts as second cluster if `n_prompts` are shared (`ratings.mean_difference`).
 
-    >>> plan = plan_rating(60, 5, 0.4, rng=np.random.default_rng(0), options=Options(runs=200))
+    >>> plan = plan_rating(60, 5, 0.4, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> plan.power > 0.9, 0.55 < plan.detail["estimate"] < 0.65, plan.labels
     (True, True, 600.0)
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
     if estimator not in ("superiority", "mean_difference"):
         raise ValueError(f"estimator: {estimator!r} is neither superiority nor mean_difference")
     is_superiority = estimator == "superiority"
@@ -63,7 +63,7 @@ def plan_rating(
         difference,
         largest=6.0,
         size=n_annotators * n_each * 2,
-        chosen=chosen,
+        options=chosen,
         rng=rng,
         protocol="rating",
         estimand="P(x rated above y), ties half" if is_superiority else "mean difference of ratings, points",
@@ -79,7 +79,7 @@ def plan_expected_utility(
     *,
     utility: float = 0.5,
     rng: np.random.Generator,
-    options: Options | None = None,
+    options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
     """Two systems on a continuous scale with planted references, by simulation (`generators.continuous_ratings`).
@@ -88,11 +88,11 @@ def plan_expected_utility(
     annotator's references by `ratings.between_references`, averaged per annotator and system, and compared by paired t;
     whoever violates the references is left out, and has been paid. Labels count the two reference ratings too.
 
-    >>> plan = plan_expected_utility(60, 4, 0.1, rng=np.random.default_rng(0), options=Options(runs=100))
+    >>> plan = plan_expected_utility(60, 4, 0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=100))
     >>> plan.power > 0.9, plan.labels
     (True, 600.0)
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
     if not abs(difference) / 2 <= min(utility, 1 - utility):
         raise ValueError(f"difference: {difference!r} around {utility!r} leaves 0..1")
 
@@ -109,7 +109,7 @@ def plan_expected_utility(
         ends = [made.reference_minimum[..., None], made.reference_maximum[..., None]]
         rows = np.concatenate([made.ratings.reshape(runs, n_annotators, -1), *ends], axis=2).reshape(-1)
         place = np.tile(np.arange(per), runs * n_annotators)
-        rescaled = ratings.between_references(
+        rescaled = ratings.rescale_to_references(
             rows,
             np.repeat(np.arange(runs * n_annotators), per),
             is_minimum=place == per - 2,
@@ -124,7 +124,7 @@ def plan_expected_utility(
         difference,
         largest=2 * min(utility, 1 - utility),
         size=n_annotators * (2 * n_each + 2),
-        chosen=chosen,
+        options=chosen,
         rng=rng,
         protocol="rating",
         estimand="difference of expected expected utilities",

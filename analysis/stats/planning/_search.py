@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from analysis.stats.arrays import FloatArray
-from analysis.stats.planning._plan import Options, Plan, plan_of
+from analysis.stats.planning._plan import Plan, PlanOptions, plan_of
 from analysis.stats.planning._simulation import Outcomes, T, simulate
-from analysis.stats.results import Warning
+from analysis.stats.results import ResultWarning
 
 # A simulated power is too coarse for more halvings than these.
 HALVINGS = 10
@@ -22,24 +22,24 @@ def simulated_plan(
     *,
     largest: float,
     size: int,
-    chosen: Options,
+    options: PlanOptions,
     rng: np.random.Generator,
     **named: Any,
 ) -> Plan:
     """The plan of one comparison: its power at `effect` by simulation and, where asked for, the least effect in 0..`largest`."""
-    level = chosen.significance / chosen.tests
-    found = simulated_runs(generate(effect), analyse, size, chosen, rng)
+    level = options.significance / options.tests
+    found = simulated_runs(generate(effect), analyse, size, options, rng)
     detectable, warnings = least_detectable(
         lambda other, seeded, hooks: float(
             np.mean(simulated_runs(generate(other), analyse, size, hooks, seeded).pvalue < level)
         ),
         largest,
-        chosen,
+        options,
         rng,
     )
     means = mean_outcomes(found, None)
     return plan_of(
-        chosen,
+        options,
         method="monte_carlo",
         unit="annotator",
         effect=effect,
@@ -57,7 +57,7 @@ def simulated_runs(
     generate: Callable[[int, np.random.Generator], T],
     analyse: Callable[[T], Outcomes],
     size: int,
-    chosen: Options,
+    options: PlanOptions,
     rng: np.random.Generator,
 ) -> Outcomes:
     """As many runs as the options say, with their hooks."""
@@ -65,14 +65,14 @@ def simulated_runs(
         generate,
         analyse,
         answers=size,
-        runs=chosen.runs,
+        runs=options.runs,
         rng=rng,
-        progress=_told(chosen, 0),
-        is_cancelled=chosen.is_cancelled,
+        progress=_progress_hook(options, 0),
+        is_cancelled=options.is_cancelled,
     )
 
 
-def _told(chosen: Options, before: int) -> Callable[[int, int], None] | None:
+def _progress_hook(chosen: PlanOptions, before: int) -> Callable[[int, int], None] | None:
     """Progress on the whole job, of which the search for a detectable effect is most."""
     told = chosen.progress
     if told is None:
@@ -82,30 +82,30 @@ def _told(chosen: Options, before: int) -> Callable[[int, int], None] | None:
 
 
 def least_detectable(
-    power_at: Callable[[float, np.random.Generator, Options], float],
+    power_at: Callable[[float, np.random.Generator, PlanOptions], float],
     largest: float,
-    chosen: Options,
+    options: PlanOptions,
     rng: np.random.Generator,
-) -> tuple[float | None, tuple[Warning, ...]]:
+) -> tuple[float | None, tuple[ResultWarning, ...]]:
     """The least effect with the power wanted, by halving, every simulation from the same random numbers."""
-    if not chosen.find_detectable:
+    if not options.find_detectable:
         return None, ()
     seed = int(rng.integers(2**63))
 
     def at(effect: float, number: int) -> float:
-        told = _told(chosen, chosen.runs * (1 + number))
-        hooks = replace(chosen, find_detectable=False, progress=told)
+        told = _progress_hook(options, options.runs * (1 + number))
+        hooks = replace(options, find_detectable=False, progress=told)
         return power_at(effect, np.random.default_rng(seed), hooks)
 
-    if at(largest, 0) < chosen.wanted:
+    if at(largest, 0) < options.wanted:
         # Whoever waits for the rest of the search need not.
-        if (told := _told(chosen, chosen.runs * (HALVINGS + 1))) is not None:
-            told(chosen.runs, chosen.runs)
-        return None, (Warning("not_detectable", "warn", {"largest": largest, "wanted": chosen.wanted}),)
+        if (told := _progress_hook(options, options.runs * (HALVINGS + 1))) is not None:
+            told(options.runs, options.runs)
+        return None, (ResultWarning("not_detectable", "warn", {"largest": largest, "wanted": options.wanted}),)
     low, high = 0.0, largest
     for number in range(1, HALVINGS + 1):
         middle = (low + high) / 2
-        if at(middle, number) >= chosen.wanted:
+        if at(middle, number) >= options.wanted:
             high = middle
         else:
             low = middle

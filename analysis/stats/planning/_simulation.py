@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import basic, clusters
-from analysis.stats.arrays import DEGENERATE, BoolArray, FloatArray, codes, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, codes, refuse_level
 from analysis.stats.results import Estimate, Record
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ CELLS = 2_000_000
 BLOCKS = 20
 
 
-class Cancelled(Exception):
+class SimulationCancelled(Exception):
     """The simulation was told to stop; nothing of it is kept."""
 
 
@@ -63,7 +63,7 @@ def simulate(
     parts = []
     for start in range(0, runs, size):
         if is_cancelled is not None and is_cancelled():
-            raise Cancelled(f"after {start} of {runs} runs")
+            raise SimulationCancelled(f"after {start} of {runs} runs")
         here = min(size, runs - start)
         parts.append(analyse(generate(here, rng)))
         if progress is not None:
@@ -135,7 +135,7 @@ def one_sample_outcomes(
         mean = np.where(here, table, 0.0).sum(axis=1) / n
         sd = np.sqrt((np.where(here, table - mean[:, None], 0.0) ** 2).sum(axis=1) / (n - 1))
         se = sd / np.sqrt(n)
-    is_plain = (n > 1) & (sd >= DEGENERATE)
+    is_plain = (n > 1) & (sd >= MIN_SPREAD)
     if bounds is not None:
         is_plain &= (n >= basic.CEILING_N) | (_largest_share(table, here, n) < basic.CEILING_SHARE)
     df = np.where(is_plain, n - 1, 1)
@@ -191,7 +191,7 @@ def two_way_outcomes(
     )
     variance = np.maximum.reduce([by_annotator + by_item - by_cell, by_annotator, by_item])
     se, df = np.sqrt(variance), fewest - 1
-    is_plain = se >= DEGENERATE
+    is_plain = se >= MIN_SPREAD
     scale = np.where(is_plain, se, 1.0)
     pvalue = np.minimum(1.0, 2 * special.stdtr(df, -np.abs((mean - null) / scale)))
     if fewest < clusters.TOO_FEW_CLUSTERS:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from analysis.stats import generators, multiplicity, spa
-from analysis.stats.arrays import DEGENERATE, BoolArray, FloatArray
-from analysis.stats.planning._plan import Options, Plan, plan_of
+from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray
+from analysis.stats.planning._plan import Plan, PlanOptions, plan_of
 from analysis.stats.planning._search import least_detectable, mean_defined, mean_outcomes, simulated_runs
 from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes
 from analysis.stats.results import MODES
@@ -21,7 +21,7 @@ def plan_spa(
     tau: float | None = None,
     margin: float | None = None,
     rng: np.random.Generator,
-    options: Options | None = None,
+    options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
     """System-level probabilities by simulation, `answers` going to `generators.spa_answers`.
@@ -33,11 +33,11 @@ def plan_spa(
     .5, `power` is the share of runs with any false finding. The detectable effect is a distance from .5 shared by all
     pairs. `n` is the number recruited; those excluded are paid too.
 
-    >>> plan = plan_spa(90, 0.6, annotator_sd=0.28, order_sd=0.1, rng=np.random.default_rng(0), options=Options(runs=200))
+    >>> plan = plan_spa(90, 0.6, annotator_sd=0.28, order_sd=0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> 0.8 < plan.power < 0.97, plan.labels, round(plan.detail["by_pair"][0]["estimate"], 1)
     (True, 180.0, 0.6)
     """
-    chosen = options or Options()
+    chosen = options or PlanOptions()
     if mode not in MODES:
         raise ValueError(f"mode: {mode!r} is none of {', '.join(MODES)}")
     wanted = np.atleast_1d(np.asarray(preferences, dtype=np.float64))
@@ -58,7 +58,7 @@ def plan_spa(
         ]
         return _beside(each)
 
-    is_real = np.abs(wanted - 0.5) > DEGENERATE
+    is_real = np.abs(wanted - 0.5) > MIN_SPREAD
 
     def share(found: Outcomes, real: BoolArray) -> float:
         is_found = _holm_found(found.pvalue, chosen)
@@ -106,7 +106,7 @@ def plan_spa(
 
 
 def _spa_values(made: generators.SpaAnswers, mode: str, tau: float | None) -> FloatArray:
-    values = spa.combined(made.xy_percent, made.yx_percent) if mode == "recommended" else made.xy_percent / 100
+    values = spa.combine_orders(made.xy_percent, made.yx_percent) if mode == "recommended" else made.xy_percent / 100
     if tau is None:
         return np.asarray(values)
     # The rule judges each annotator alone, so all runs' annotators are judged in one call.
@@ -127,7 +127,7 @@ def _beside(each: Sequence[Outcomes]) -> Outcomes:
     )
 
 
-def _holm_found(pvalues: FloatArray, chosen: Options) -> BoolArray:
+def _holm_found(pvalues: FloatArray, chosen: PlanOptions) -> BoolArray:
     """Which comparisons each run finds, Holm within the run's family; shape of `pvalues`."""
     size = max(chosen.tests, pvalues.shape[1])
     if size == 1:

@@ -14,24 +14,24 @@ from analysis.stats.ratings._differences import (
     reversal_guard,
     superiority,
 )
-from analysis.stats.ratings._mixed import crossed_mixed
+from analysis.stats.ratings._mixed import crossed_mixed_model
 from analysis.stats.ratings._ordinal import cumulative_logit
 from analysis.stats.ratings._position import position_effect
 from analysis.stats.ratings._scales import (
-    Rescaled,
+    RescaledRatings,
     ZScores,
-    between_references,
     expected_utility,
-    use_of_scale,
+    rescale_to_references,
+    scale_usage,
     z_scores,
 )
 
 __all__ = [
-    "Rescaled",
+    "RescaledRatings",
     "ReversalGuard",
     "ZScores",
-    "between_references",
-    "crossed_mixed",
+    "rescale_to_references",
+    "crossed_mixed_model",
     "cumulative_logit",
     "expected_utility",
     "mean_difference",
@@ -40,6 +40,6 @@ __all__ = [
     "rank_tests",
     "reversal_guard",
     "superiority",
-    "use_of_scale",
+    "scale_usage",
     "z_scores",
 ]

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, bootstrap, clusters
-from analysis.stats.arrays import FloatArray, codes, refuse_outside, sizes_of, totals, vector
-from analysis.stats.results import Estimate, Record, Warning
+from analysis.stats.arrays import FloatArray, codes, group_sums, refuse_outside, sizes_of, vector
+from analysis.stats.results import Estimate, Record, ResultWarning
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def mean_difference(
         else:
             result = clusters.clustered_mean(first - second, labels, **common)
     share = None if result.estimate is None else result.estimate / (scale[1] - scale[0])
-    assumed = Warning("interval_scale_assumed", "info")
+    assumed = ResultWarning("interval_scale_assumed", "info")
     return replace(
         result,
         warnings=(*result.warnings, assumed),
@@ -194,7 +194,7 @@ def rank_tests(
     difference = first - second
     here = ~np.isnan(difference)
     positions, n_annotators = codes(np.asarray(annotators)[here], "annotators", int(here.sum()))
-    means = totals(positions, difference[here], n_annotators) / sizes_of(positions, n_annotators)
+    means = group_sums(positions, difference[here], n_annotators) / sizes_of(positions, n_annotators)
     return (
         basic.sign_test(means, analysis=f"{analysis}.sign_test", unit=unit),
         basic.wilcoxon(means, analysis=f"{analysis}.wilcoxon", unit=unit),

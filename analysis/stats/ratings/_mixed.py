@@ -7,16 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import DEGENERATE, FloatArray, IntArray, kept_codes, refuse_level, sizes_of
-from analysis.stats.ratings._systems import of_two_systems, unless_both_rated
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, masked_codes, refuse_level, sizes_of
+from analysis.stats.ratings._systems import missing_rating_estimate, select_two_systems
+from analysis.stats.results import Estimate, ResultWarning
 
 # Standard deviations of annotators and prompts relative to the residual one: where the search begins, and where it ends.
 STARTS = ((1.0, 1.0), (0.1, 0.1), (0.1, 1.0), (1.0, 0.1))
 MAX_RATIO = 1e3
 
 
-def crossed_mixed(
+def crossed_mixed_model(
     ratings: npt.ArrayLike,
     systems: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -41,13 +41,13 @@ def crossed_mixed(
     >>> annotators, prompts = np.repeat(np.arange(8), 12), np.tile(np.repeat(np.arange(6), 2), 8)
     >>> systems = np.tile(["x", "y"], 48)
     >>> ratings = 3 + (systems == "x") + rng.normal(0, 1, 8)[annotators] + rng.normal(0, 1, 96)
-    >>> round(crossed_mixed(ratings, systems, annotators, prompts, system="x", reference="y").estimate, 1)
+    >>> round(crossed_mixed_model(ratings, systems, annotators, prompts, system="x", reference="y").estimate, 1)
     1.0
     """
     refuse_level(level)
-    kept, treated, here = of_two_systems(ratings, systems, system, reference)
-    annotator_codes, n_annotators = kept_codes(annotators, "annotators", here)
-    prompt_codes, n_prompts = kept_codes(prompts, "prompts", here)
+    kept, treated, here = select_two_systems(ratings, systems, system, reference)
+    annotator_codes, n_annotators = masked_codes(annotators, "annotators", here)
+    prompt_codes, n_prompts = masked_codes(prompts, "prompts", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "difference of mean ratings, system - reference",
@@ -57,27 +57,27 @@ def crossed_mixed(
         "n_rows": len(kept),
         "settings": {"system": str(system), "reference": str(reference), "level": level},
     }
-    edge = unless_both_rated(treated, common)
+    edge = missing_rating_estimate(treated, common)
     if edge is not None:
         return edge
     difference = float(np.mean(kept[treated == 1])) - float(np.mean(kept[treated == 0]))
     if min(n_annotators, n_prompts) < 2:
         reason = "one annotator, or one prompt, has no spread"
         return Estimate(status="n_lt_2", reason=reason, estimate=difference, **common)
-    if float(np.std(kept)) < DEGENERATE:
+    if float(np.std(kept)) < MIN_SPREAD:
         return Estimate(status="zero_variance", reason="all ratings are equal", estimate=difference, **common)
     fitted = _fit_mixed(kept, treated, annotator_codes, prompt_codes)
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     if isinstance(fitted, str):
         value, se = difference, _two_way_contrast_se(kept, treated, annotator_codes, prompt_codes)
-        warnings = (Warning("mixed_not_converged", "warn", {"reason": fitted}),)
+        warnings = (ResultWarning("mixed_not_converged", "warn", {"reason": fitted}),)
         detail: dict[str, Any] = {"method": "two_way_cluster"}
     else:
         value, se, components = fitted
         total = sum(components.values())
         detail = {"method": "mixed", "components": components}
         for name in ("annotator", "prompt"):
-            detail[f"icc_{name}"] = components[name] / total if total > DEGENERATE else None
+            detail[f"icc_{name}"] = components[name] / total if total > MIN_SPREAD else None
     return clusters.t_estimate(
         value,
         se,
@@ -134,7 +134,7 @@ def _fit_mixed(
         se = math.sqrt(residual * float(np.linalg.inv(precision)[1, 1]))
     except (ValueError, np.linalg.LinAlgError, ZeroDivisionError) as problem:
         return f"the fit failed: {problem}"
-    if residual < DEGENERATE or max(best.x) >= MAX_RATIO:
+    if residual < MIN_SPREAD or max(best.x) >= MAX_RATIO:
         return "the fit leaves no residual variance"
     components = {
         name: float(ratio) ** 2 * residual for name, ratio in zip(("annotator", "prompt"), best.x, strict=True)

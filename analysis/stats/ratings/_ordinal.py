@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import clusters
-from analysis.stats.arrays import FloatArray, IntArray, kept_codes, refuse_level, sizes_of
-from analysis.stats.ratings._systems import of_two_systems, unless_both_rated
+from analysis.stats.arrays import FloatArray, IntArray, masked_codes, refuse_level, sizes_of
+from analysis.stats.ratings._systems import missing_rating_estimate, select_two_systems
 from analysis.stats.results import Estimate
 
 MAX_STEPS = 100
@@ -46,8 +46,8 @@ def cumulative_logit(
     ('ok', True)
     """
     refuse_level(level)
-    kept, treated, here = of_two_systems(ratings, systems, system, reference)
-    positions, n_annotators = kept_codes(annotators, "annotators", here)
+    kept, treated, here = select_two_systems(ratings, systems, system, reference)
+    positions, n_annotators = masked_codes(annotators, "annotators", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "log odds ratio of a higher rating, system against reference",
@@ -57,7 +57,7 @@ def cumulative_logit(
         "n_rows": len(kept),
         "settings": {"system": str(system), "reference": str(reference), "level": level},
     }
-    edge = unless_both_rated(treated, common)
+    edge = missing_rating_estimate(treated, common)
     if edge is not None:
         return edge
     points = np.unique(kept)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import kept_codes, refuse_level, sizes_of, vector
+from analysis.stats.arrays import masked_codes, refuse_level, sizes_of, vector
 from analysis.stats.results import Estimate
 
 
@@ -36,8 +36,8 @@ def position_effect(
     if places.shape != array.shape:
         raise ValueError(f"positions: {len(places)} values where ratings has {len(array)}")
     here = ~np.isnan(array) & ~np.isnan(places)
-    labels, n_annotators = kept_codes(annotators, "annotators", here)
-    groups, n_groups = kept_codes(np.zeros(len(array)) if systems is None else systems, "systems", here)
+    labels, n_annotators = masked_codes(annotators, "annotators", here)
+    groups, n_groups = masked_codes(np.zeros(len(array)) if systems is None else systems, "systems", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "change of the rating per place",

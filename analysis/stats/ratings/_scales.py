@@ -9,17 +9,17 @@ import numpy.typing as npt
 
 from analysis.stats import basic
 from analysis.stats.arrays import (
-    DEGENERATE,
+    MIN_SPREAD,
     FloatArray,
     IntArray,
     codes,
-    kept_codes,
+    group_sums,
+    masked_codes,
     refuse_outside,
     sizes_of,
-    totals,
     vector,
 )
-from analysis.stats.results import Estimate, Record, Warning
+from analysis.stats.results import Estimate, Record, ResultWarning
 
 MIN_Z_RATINGS = 10
 MIN_REFERENCE_SPREAD = 10.0
@@ -34,7 +34,7 @@ class ZScores(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Rescaled(Record):
+class RescaledRatings(Record):
     """`values` (n_rows,) between each annotator's own references (0 the minimal, 1 the maximal), NaN where left out.
 
     `extremum_violation` and `narrow_references` name the annotators left out, `no_references` those who rated none.
@@ -62,23 +62,23 @@ def z_scores(values: npt.ArrayLike, annotators: npt.ArrayLike, *, minimum: int =
     here = ~np.isnan(array)
     size = sizes_of(positions[here], n_annotators)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = totals(positions[here], array[here], n_annotators) / size
+        mean = group_sums(positions[here], array[here], n_annotators) / size
         centred = array - mean[positions]
-        sd = np.sqrt(totals(positions[here], centred[here] ** 2, n_annotators) / (size - 1))
-    usable = (size >= max(2, minimum)) & (sd > DEGENERATE)
+        sd = np.sqrt(group_sums(positions[here], centred[here] ** 2, n_annotators) / (size - 1))
+    usable = (size >= max(2, minimum)) & (sd > MIN_SPREAD)
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = np.where(usable[positions], centred / sd[positions], np.nan)
     return ZScores(scores, _labels(labels, positions, np.flatnonzero(~usable)))
 
 
-def between_references(
+def rescale_to_references(
     values: npt.ArrayLike,
     annotators: npt.ArrayLike,
     *,
     is_minimum: npt.ArrayLike,
     is_maximum: npt.ArrayLike,
     minimum_spread: float = MIN_REFERENCE_SPREAD,
-) -> Rescaled:
+) -> RescaledRatings:
     """Continuous ratings on each annotator's own scale, between the references that everybody was shown.
 
     `values` (n_rows,) on the question's scale, `is_minimum` and `is_maximum` (n_rows,) booleans that mark the ratings of
@@ -88,7 +88,7 @@ def between_references(
 
     Source: section 4, point 2; Boutilier 2003 for extremum equivalence.
 
-    >>> rescaled = between_references([10, 90, 50], ["a"] * 3, is_minimum=[True, False, False],
+    >>> rescaled = rescale_to_references([10, 90, 50], ["a"] * 3, is_minimum=[True, False, False],
     ...                               is_maximum=[False, True, False])
     >>> rescaled.values.tolist()
     [0.0, 1.0, 0.5]
@@ -103,7 +103,9 @@ def between_references(
             raise ValueError(f"{name}: expected {len(array)} booleans, got an array of shape {mask.shape}")
         mask = mask & ~np.isnan(array)
         with np.errstate(invalid="ignore", divide="ignore"):
-            ends.append(totals(positions[mask], array[mask], n_annotators) / sizes_of(positions[mask], n_annotators))
+            ends.append(
+                group_sums(positions[mask], array[mask], n_annotators) / sizes_of(positions[mask], n_annotators)
+            )
     low, high = ends
     absent = np.isnan(low) | np.isnan(high)
     with np.errstate(invalid="ignore"):
@@ -112,7 +114,7 @@ def between_references(
     left_out = absent | violated | narrow
     with np.errstate(invalid="ignore", divide="ignore"):
         rescaled = (array - low[positions]) / (high - low)[positions]
-    return Rescaled(
+    return RescaledRatings(
         np.where(left_out[positions], np.nan, rescaled),
         _labels(labels, positions, np.flatnonzero(violated)),
         _labels(labels, positions, np.flatnonzero(narrow)),
@@ -142,8 +144,8 @@ def expected_utility(
     """
     array = vector(values, "values")
     here = ~np.isnan(array)
-    positions, n_annotators = kept_codes(annotators, "annotators", here)
-    means = totals(positions, array[here], n_annotators) / sizes_of(positions, n_annotators)
+    positions, n_annotators = masked_codes(annotators, "annotators", here)
+    means = group_sums(positions, array[here], n_annotators) / sizes_of(positions, n_annotators)
     result = basic.one_sample(
         means,
         null=0.0,
@@ -152,7 +154,7 @@ def expected_utility(
         estimand="expected expected utility (EEU)" if has_references else "mean rating (not EEU)",
         unit=unit,
     )
-    missing = () if has_references else (Warning("no_references", "warn"),)
+    missing = () if has_references else (ResultWarning("no_references", "warn"),)
     # The null of a mean utility is nothing anyone asked about: only differences are tested.
     return replace(
         result,
@@ -164,7 +166,7 @@ def expected_utility(
     )
 
 
-def use_of_scale(
+def scale_usage(
     values: npt.ArrayLike, annotators: npt.ArrayLike, *, scale: tuple[float, float]
 ) -> list[Mapping[str, Any]]:
     """How each annotator used the scale: n, mean, sd, share of its range, and the entropy of the answers in bits.
@@ -172,7 +174,7 @@ def use_of_scale(
     `values` and `annotators` have shape (n_rows,). A description for a reader who looks for straight-lining; nobody is
     left out by it.
 
-    >>> use_of_scale([3, 3, 1, 5], ["a", "a", "b", "b"], scale=(1, 5))[1]["used_range"]
+    >>> scale_usage([3, 3, 1, 5], ["a", "a", "b", "b"], scale=(1, 5))[1]["used_range"]
     1.0
     """
     array = vector(values, "values")

@@ -9,7 +9,7 @@ from analysis.stats.arrays import BoolArray, FloatArray, vector
 from analysis.stats.results import Estimate
 
 
-def of_two_systems(
+def select_two_systems(
     ratings: npt.ArrayLike, systems: npt.ArrayLike, system: object, reference: object
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """The ratings given to either, 1 beside those of `system` and 0 beside the others, and which rows they are."""
@@ -21,7 +21,7 @@ def of_two_systems(
     return array[here], is_system[here].astype(np.float64), here
 
 
-def unless_both_rated(treated: FloatArray, common: dict[str, Any]) -> Estimate | None:
+def missing_rating_estimate(treated: FloatArray, common: dict[str, Any]) -> Estimate | None:
     """What is said where one of the two has no rating; None where both have."""
     if 0 < treated.sum() < len(treated):
         return None

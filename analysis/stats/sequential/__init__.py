@@ -31,8 +31,8 @@ from analysis.stats.sequential._processes import (
     confidence_sequence,
     log_e_beta_binomial,
 )
-from analysis.stats.sequential._remaining import Remaining, expected_remaining
-from analysis.stats.sequential._units import Units, annotator_units
+from analysis.stats.sequential._remaining import RemainingUnits, expected_remaining
+from analysis.stats.sequential._units import AnnotatorUnits, annotator_units
 from analysis.stats.sequential._verdicts import SequentialResult, sequential_test
 
 __all__ = [
@@ -40,9 +40,9 @@ __all__ = [
     "Crossings",
     "PROCESSES",
     "READINGS",
-    "Remaining",
+    "RemainingUnits",
     "SequentialResult",
-    "Units",
+    "AnnotatorUnits",
     "annotator_units",
     "anytime_pvalues",
     "beta_binomial_boundaries",

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.arrays import refuse_level, vector
-from analysis.stats.results import Estimate, Interval, Warning
+from analysis.stats.results import Estimate, Interval, ResultWarning
 from analysis.stats.sequential._boundaries import READINGS, crossings, hoeffding_boundaries, hoeffding_radius
 
 
@@ -51,9 +51,9 @@ def hoeffding_decision(
     used = n or len(kept)
     mean, radius = float(np.mean(kept[:used])), float(hoeffding_radius(used, delta))
     low, high = mean - radius, mean + radius
-    warnings = [Warning("fixed_n_bound", "block", {"delta": delta})]
+    warnings = [ResultWarning("fixed_n_bound", "block", {"delta": delta})]
     if reading == "stays":
-        warnings.append(Warning("hindsight", "block", {"n_answers": len(kept)}))
+        warnings.append(ResultWarning("hindsight", "block", {"n_answers": len(kept)}))
     return Estimate(
         n=used,
         n_rows=used,

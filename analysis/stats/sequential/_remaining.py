@@ -18,7 +18,7 @@ RUNS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Remaining(Record):
+class RemainingUnits(Record):
     """How many more units until the rule stops, in `runs` simulated futures of at most `horizon` units.
 
     `median` and `high` (the 90 % quantile) are None where that share of the futures does not stop by the horizon.
@@ -44,7 +44,7 @@ def expected_remaining(
     runs: int = RUNS,
     rng: np.random.Generator,
     unit: str = "annotator",
-) -> Remaining:
+) -> RemainingUnits:
     """How many more units the rule will want, if the future resembles the past: for display, never for a decision.
 
     `values` as in `sequential_test`. Each of `runs` futures draws the distribution of a unit from its Bayesian
@@ -86,7 +86,7 @@ def expected_remaining(
         found = float(more[math.ceil(share * runs) - 1])
         return int(found) if math.isfinite(found) else None
 
-    return Remaining(quantile(0.5), quantile(0.9), float(np.mean(np.isfinite(more))), horizon, runs, unit)
+    return RemainingUnits(quantile(0.5), quantile(0.9), float(np.mean(np.isfinite(more))), horizon, runs, unit)
 
 
 def _stop_on_counts(successes: FloatArray, rule: Boundaries) -> float:

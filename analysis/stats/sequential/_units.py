@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, IntArray, codes, refuse_outside, totals, vector
+from analysis.stats.arrays import FloatArray, IntArray, codes, group_sums, refuse_outside, vector
 from analysis.stats.results import Record
 
 RETURNING = ("first", "last")
 
 
 @dataclass(frozen=True, slots=True)
-class Units(Record):
+class AnnotatorUnits(Record):
     """What a sequential rule takes in: `values` (n,), one an annotator, in claim order.
 
     `n_labels` (n,) counts the labels in each. `n_waiting` finished claims stand behind one that is still open,
@@ -37,7 +37,7 @@ def annotator_units(
     is_settled: npt.ArrayLike | None = None,
     missing: float = 0.5,
     returning: str = "first",
-) -> Units:
+) -> AnnotatorUnits:
     """Labels as the units of a sequential rule: one mean an annotator, in the order in which batches were claimed.
 
     `values` has shape (n_rows,), one planned label a row: 1 A, 0 B, between for a share or tie, NaN where it was not
@@ -89,12 +89,12 @@ def annotator_units(
     given = ~np.isnan(labels)
     filled = np.where(given, labels, missing)
     sizes = np.bincount(place[who[rows]], minlength=n_claims)[entered]
-    sums = totals(place[who[rows]], filled[rows], n_claims)[entered]
+    sums = group_sums(place[who[rows]], filled[rows], n_claims)[entered]
     names = np.empty(n_claims, dtype=object)
     names[batch] = np.asarray(annotators)
     numbers = np.zeros(n_claims, dtype=np.int64)
     numbers[batch] = np.asarray(claims, dtype=np.int64)
-    return Units(
+    return AnnotatorUnits(
         values=sums / sizes,
         annotators=tuple(names[entered].tolist()),
         claims=numbers[entered],

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from analysis.stats import betting
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray, codes, refuse_level
 from analysis.stats.betting import ConfidenceSequence
-from analysis.stats.results import Estimate, HypothesisTest, Record, Warning
+from analysis.stats.results import Estimate, HypothesisTest, Record, ResultWarning
 from analysis.stats.sequential._processes import (
     CONCENTRATION,
     anytime_pvalues,
@@ -28,7 +28,7 @@ VERDICTS = (
     "inconclusive",
     "budget_exhausted",
 )
-STOPS = VERDICTS[:4]
+STOPPING_VERDICTS = VERDICTS[:4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def sequential_test(
     level: float = 0.95,
     margin: float | None = None,
     budget: int | None = None,
-    stops: tuple[str, ...] = STOPS,
+    stops: tuple[str, ...] = STOPPING_VERDICTS,
     annotators: npt.ArrayLike | None = None,
     concentration: float = CONCENTRATION,
     analysis: str = "choice.sequential",
@@ -86,9 +86,9 @@ def sequential_test(
     """
     refuse_level(level)
     refuse_null(null, margin)
-    unknown = sorted(set(stops) - set(STOPS))
+    unknown = sorted(set(stops) - set(STOPPING_VERDICTS))
     if unknown:
-        raise ValueError(f"stops: {unknown[0]!r} is none of {', '.join(STOPS)}")
+        raise ValueError(f"stops: {unknown[0]!r} is none of {', '.join(STOPPING_VERDICTS)}")
     if budget is not None and budget < 1:
         raise ValueError(f"budget: {budget} is less than one unit")
     series = checked_series(values, process)
@@ -137,7 +137,7 @@ def sequential_test(
             reason="drift: no mean fits all units so far, so they do not share one",
             estimate=float(np.mean(series[:n])),
             interval=sequence.at(n),
-            warnings=(Warning("drift", "block", {"at": drift_at}),),
+            warnings=(ResultWarning("drift", "block", {"at": drift_at}),),
             **common,
         )
     else:
@@ -153,7 +153,7 @@ def sequential_test(
                 statistic=float(np.max(log_e[:n])),
                 pvalue=float(pvalues[n - 1]),
             ),
-            warnings=() if stopped_at is None else (Warning("optional_stopping", "info", {"at": stopped_at}),),
+            warnings=() if stopped_at is None else (ResultWarning("optional_stopping", "info", {"at": stopped_at}),),
             detail={"verdict": verdict, "n_overrun": len(series) - n},
             **common,
         )

@@ -7,8 +7,8 @@ exactly. A row is an annotator, a column a pair; NaN is a question not asked or 
 Source: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, sections 5 and 6, appendix B.
 """
 
-from analysis.stats.spa._answers import BOUNDS, combined
-from analysis.stats.spa._exclusions import before_after, before_after_relative
+from analysis.stats.spa._answers import BOUNDS, combine_orders
+from analysis.stats.spa._exclusions import exclusion_effects, relative_exclusion_effect
 from analysis.stats.spa._pairs import pair_paper, pair_recommended, pairs_recommended
 from analysis.stats.spa._symmetry import order_symmetry
 from analysis.stats.spa._tau import TAU, TauFlags, tau_asymmetry, tau_flags
@@ -17,9 +17,9 @@ __all__ = [
     "BOUNDS",
     "TAU",
     "TauFlags",
-    "before_after",
-    "before_after_relative",
-    "combined",
+    "exclusion_effects",
+    "relative_exclusion_effect",
+    "combine_orders",
     "order_symmetry",
     "pair_paper",
     "pair_recommended",

@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from analysis.stats import bootstrap
 from analysis.stats.arrays import FloatArray, IntArray, matrix, refuse_level, vector
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, ResultWarning
 
 
-def before_after(
+def exclusion_effects(
     values: npt.ArrayLike,
     kept: Mapping[str, npt.ArrayLike],
     *,
@@ -30,7 +30,7 @@ def before_after(
     annotator by that annotator's own answers; for the others see `before_after_relative`. Returns {rule: {name:
     Estimate}}; nobody kept is `no_data` with the warning `all_excluded`.
 
-    >>> found = before_after([[0.2], [0.6], [0.7]], {"too_fast": [False, True, True]}, names=["a > b"],
+    >>> found = exclusion_effects([[0.2], [0.6], [0.7]], {"too_fast": [False, True, True]}, names=["a > b"],
     ...                      rng=np.random.default_rng(0), resamples=999)
     >>> round(found["too_fast"]["a > b"].estimate, 4)
     0.15
@@ -71,7 +71,7 @@ def before_after(
     return results
 
 
-def before_after_relative(
+def relative_exclusion_effect(
     values: npt.ArrayLike,
     rule: Callable[[IntArray], npt.ArrayLike],
     *,
@@ -88,7 +88,7 @@ def before_after_relative(
     with repetitions, and returns whom of them it keeps, a boolean of shape (k,).
 
     >>> scores = np.array([0.2, 0.6, 0.7, 0.65])
-    >>> result = before_after_relative(scores, lambda rows: scores[rows] > np.median(scores[rows]) - 0.3,
+    >>> result = relative_exclusion_effect(scores, lambda rows: scores[rows] > np.median(scores[rows]) - 0.3,
     ...                                name="outlier", rng=np.random.default_rng(0))
     >>> round(result.estimate, 4)
     0.1125
@@ -137,7 +137,7 @@ def _change(
         return Estimate(status="no_data", reason="no value to analyse", detail=detail, **common)
     detail["before"] = float(sums[0] / counts[0])
     if n_after == 0:
-        excluded = (Warning("all_excluded", "block", {"rule": settings["rule"], "n": n_before}),)
+        excluded = (ResultWarning("all_excluded", "block", {"rule": settings["rule"], "n": n_before}),)
         return Estimate(status="no_data", reason="the rule keeps nobody", detail=detail, warnings=excluded, **common)
     detail["after"] = float(sums[1] / counts[1])
     change = detail["after"] - detail["before"]
@@ -149,7 +149,7 @@ def _change(
     interval = None
     if len(defined) >= 0.99 * len(draws):
         interval = bootstrap.percentile_interval(defined, float(settings["level"]))
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     if interval is None:
-        warnings = (Warning("undefined_resamples", "warn", {"share": 1 - len(defined) / max(1, len(draws))}),)
+        warnings = (ResultWarning("undefined_resamples", "warn", {"share": 1 - len(defined) / max(1, len(draws))}),)
     return Estimate(estimate=change, interval=interval, detail=detail, warnings=warnings, **common)

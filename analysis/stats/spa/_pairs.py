@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from analysis.stats import basic, bootstrap, clusters, equivalence, power
 from analysis.stats.arrays import FloatArray, IntArray, codes, refuse_level, refuse_outside, vector
-from analysis.stats.results import Estimate, Warning
-from analysis.stats.spa._answers import BOUNDS, combined, share_of, tables_of
+from analysis.stats.results import Estimate, ResultWarning
+from analysis.stats.spa._answers import BOUNDS, checked_order_tables, combine_orders, share_with_interval
 from analysis.stats.spa._resamples import shared_resamples
-from analysis.stats.spa._tau import TAU, after_tau, tau_flags
+from analysis.stats.spa._tau import TAU, estimates_after_tau, tau_flags
 
 
 def pair_paper(
@@ -48,7 +48,7 @@ def pair_paper(
     )
     if not is_after_tau:
         return result
-    biased = Warning("tau_one_order_bias", "block", {"direction": "downwards"})
+    biased = ResultWarning("tau_one_order_bias", "block", {"direction": "downwards"})
     return replace(result, warnings=(*result.warnings, biased))
 
 
@@ -109,8 +109,8 @@ def pairs_recommended(
     (4, ['spa.pair.sign_flip', 'spa.pair.wilcoxon'])
     """
     refuse_level(level)
-    xy, yx = tables_of(xy_percent, yx_percent, names)
-    values = combined(xy, yx)
+    xy, yx = checked_order_tables(xy_percent, yx_percent, names)
+    values = combine_orders(xy, yx)
     shared = shared_resamples(values, resamples=resamples, rng=rng)
     flags = None if tau is None else tau_flags(xy, yx, tau=tau)
     labels = None if batches is None else codes(np.asarray(batches), "batches", len(values))[0]
@@ -135,7 +135,7 @@ def pairs_recommended(
         warnings = [*result.warnings, *_order_warnings(counts)]
         common: dict[str, Any] = {"level": level, "unit": unit}
         if flags is not None and counts["n_both"]:
-            sensitivity += after_tau(xy, yx, values, flags, column, analysis=analysis, **common)
+            sensitivity += estimates_after_tau(xy, yx, values, flags, column, analysis=analysis, **common)
         if labels is not None:
             by_batch, components, found = _by_batch(values[:, column], labels, analysis=analysis, level=level)
             if by_batch is not None:
@@ -169,14 +169,14 @@ def pairs_recommended(
 
 def _by_batch(
     values: FloatArray, labels: IntArray, *, analysis: str, level: float
-) -> tuple[Estimate | None, clusters.Components | None, list[Warning]]:
+) -> tuple[Estimate | None, clusters.VarianceComponents | None, list[ResultWarning]]:
     here = ~np.isnan(values)
     kept, labels = values[here], labels[here]
     n_batches = len(np.unique(labels))
     if n_batches == len(kept) or n_batches < 2:
         only = n_batches == 1 and len(kept) > 1
         # One batch for everybody: the claim is about these prompts and no other.
-        return None, None, [Warning("few_batches", "warn", {"n_batches": 1})] if only else []
+        return None, None, [ResultWarning("few_batches", "warn", {"n_batches": 1})] if only else []
     estimate = clusters.clustered_mean(
         kept, labels, null=0.5, level=level, bounds=BOUNDS, analysis=f"{analysis}.by_batch", unit="batch"
     )
@@ -188,7 +188,7 @@ def _by_batch(
     )
     if any(warning.code == "few_batches" for warning in warnings):
         detail = {"n_batches": n_batches, "effective": estimate.detail["effective_clusters"]}
-        found.append(Warning("few_batches", "warn", detail))
+        found.append(ResultWarning("few_batches", "warn", detail))
     return replace(estimate, warnings=warnings), clusters.between_variance(kept, labels), found
 
 
@@ -202,14 +202,14 @@ def _orders(xy: FloatArray, yx: FloatArray) -> dict[str, int]:
     }
 
 
-def _order_warnings(counts: Mapping[str, int]) -> list[Warning]:
+def _order_warnings(counts: Mapping[str, int]) -> list[ResultWarning]:
     if counts["n_xy"] + counts["n_yx"] == 0:
         return []
     found = []
     if counts["n_single"]:
-        found.append(Warning("single_order", "info", {"n": counts["n_single"]}))
+        found.append(ResultWarning("single_order", "info", {"n": counts["n_single"]}))
     if counts["n_xy"] == 0 or counts["n_yx"] == 0:
-        found.append(Warning("order_not_identified", "warn", {"n_xy": counts["n_xy"], "n_yx": counts["n_yx"]}))
+        found.append(ResultWarning("order_not_identified", "warn", {"n_xy": counts["n_xy"], "n_yx": counts["n_yx"]}))
     return found
 
 
@@ -217,4 +217,7 @@ def _shares(values: FloatArray) -> dict[str, Any]:
     kept = values[~np.isnan(values)]
     n = len(kept)
     above, below = int(np.sum(kept > 0.5)), int(np.sum(kept < 0.5))
-    return {name: share_of(k, n) for name, k in (("above", above), ("equal", n - above - below), ("below", below))}
+    return {
+        name: share_with_interval(k, n)
+        for name, k in (("above", above), ("equal", n - above - below), ("below", below))
+    }

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from analysis.stats import basic, bootstrap
-from analysis.stats.arrays import DEGENERATE, FloatArray
+from analysis.stats.arrays import MIN_SPREAD, FloatArray
 from analysis.stats.results import Estimate, HypothesisTest
 
 
@@ -26,7 +26,7 @@ class Resamples:
         here = ~np.isnan(kept)
         kept = kept[here]
         n, mean = len(kept), float(np.mean(kept))
-        varies = float(np.std(kept)) >= DEGENERATE
+        varies = float(np.std(kept)) >= MIN_SPREAD
         common: dict[str, Any] = {"unit": unit, "n": n, "n_rows": n}
         settings = {"null": 0.5, "level": level, "resamples": self.resamples}
         constant: dict[str, Any] = {"status": "zero_variance", "reason": "all values are equal"}

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from analysis.stats import basic, equivalence
 from analysis.stats.arrays import vector
-from analysis.stats.results import Estimate, Warning
-from analysis.stats.spa._answers import answers_of, share_of
+from analysis.stats.results import Estimate, ResultWarning
+from analysis.stats.spa._answers import checked_orders, share_with_interval
 
 # A gap between the two orders beyond this many percentage points is counted as one-sided.
 GAP_PERCENT = 10
@@ -54,10 +54,10 @@ def order_symmetry(
             n=0,
             status="not_applicable",
             reason="circular",
-            warnings=(Warning("circular", "block", {"rule": "incoherent"}),),
+            warnings=(ResultWarning("circular", "block", {"rule": "incoherent"}),),
             settings=settings,
         )
-    xy, yx = answers_of(vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent"))
+    xy, yx = checked_orders(vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent"))
     gaps = xy + yx - 100
     gaps = gaps[~np.isnan(gaps)]
     common: dict[str, Any] = {"bounds": (-1.0, 1.0), "estimand": estimand, "unit": unit}
@@ -72,7 +72,7 @@ def order_symmetry(
         ("within", int(np.sum(np.abs(gaps) <= GAP_PERCENT))),
         ("below", int(np.sum(gaps < -GAP_PERCENT))),
     ):
-        shares[name] = share_of(count, n, level)
+        shares[name] = share_with_interval(count, n, level)
     verdict = equivalence.verdict(result.pvalue, tost.pvalue, significance=1 - level)
     return replace(
         result,

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from scipy import special, stats
 
 from analysis.stats import basic
-from analysis.stats.arrays import DEGENERATE, BoolArray, FloatArray, matrix, vector
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, Warning
-from analysis.stats.spa._answers import BOUNDS, answers_of
+from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, matrix, vector
+from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, ResultWarning
+from analysis.stats.spa._answers import BOUNDS, checked_orders
 
 TAU = 1.1
 
@@ -47,7 +47,7 @@ def tau_flags(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike, *, tau: floa
     """
     if not 0 <= tau <= 2:
         raise ValueError(f"tau: {tau!r} is not in 0..2")
-    xy, yx = answers_of(matrix(xy_percent, "xy_percent"), matrix(yx_percent, "yx_percent"))
+    xy, yx = checked_orders(matrix(xy_percent, "xy_percent"), matrix(yx_percent, "yx_percent"))
     tau_percent = round(100 * tau)
     sums = xy + yx
     above, below = sums > tau_percent, sums < 200 - tau_percent
@@ -83,7 +83,7 @@ def tau_asymmetry(
     >>> tau_asymmetry([60, 70, 80, 90, 50], [50, 50, 50, 50, 50]).warned("tau_asymmetric")
     True
     """
-    xy, yx = answers_of(vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent"))
+    xy, yx = checked_orders(vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent"))
     both = ~np.isnan(xy) & ~np.isnan(yx)
     gap, preference = xy[both] + yx[both] - 100, xy[both] - yx[both]
     n = int(both.sum())
@@ -97,14 +97,16 @@ def tau_asymmetry(
     }
     if n == 0:
         return Estimate(status="no_data", reason="nobody answered in both orders", **common)
-    if n < 4 or float(np.std(gap)) < DEGENERATE or float(np.std(preference)) < DEGENERATE:
+    if n < 4 or float(np.std(gap)) < MIN_SPREAD or float(np.std(preference)) < MIN_SPREAD:
         return Estimate(status="not_identified", reason="too few answers, or no variance, for a correlation", **common)
     pearson, spearman = _correlation(gap, preference), _correlation(stats.rankdata(gap), stats.rankdata(preference))
     statistic, pvalue = _correlation_test(pearson, n)
     _, spearman_pvalue = _correlation_test(spearman, n)
-    found: tuple[Warning, ...] = ()
+    found: tuple[ResultWarning, ...] = ()
     if min(pvalue, spearman_pvalue) < significance:
-        found = (Warning("tau_asymmetric", "warn", {"correlation": pearson, "pvalue": min(pvalue, spearman_pvalue)}),)
+        found = (
+            ResultWarning("tau_asymmetric", "warn", {"correlation": pearson, "pvalue": min(pvalue, spearman_pvalue)}),
+        )
     centre, half = math.atanh(max(-1 + 1e-15, min(1 - 1e-15, pearson))), basic.normal_quantile(level) / math.sqrt(n - 3)
     return Estimate(
         estimate=pearson,
@@ -121,7 +123,7 @@ def tau_asymmetry(
     )
 
 
-def after_tau(
+def estimates_after_tau(
     xy: FloatArray,
     yx: FloatArray,
     values: FloatArray,
@@ -147,7 +149,7 @@ def after_tau(
         )
         attached = list(asymmetry.warnings)
         if result.status == "no_data":
-            attached.append(Warning("all_excluded", "block", {"n": int(excluded.sum())}))
+            attached.append(ResultWarning("all_excluded", "block", {"n": int(excluded.sum())}))
         detail = {**result.detail, "n_excluded": int((excluded & ~np.isnan(values[:, column])).sum())}
         settings = {**result.settings, "tau_percent": flags.tau_percent}
         estimates.append(replace(result, warnings=(*result.warnings, *attached), detail=detail, settings=settings))
@@ -161,7 +163,7 @@ def _correlation(x: FloatArray, y: FloatArray) -> float:
 
 def _correlation_test(correlation: float, n: int) -> tuple[float | None, float]:
     left = 1 - correlation**2
-    if left < DEGENERATE:
+    if left < MIN_SPREAD:
         return None, 0.0
     statistic = correlation * math.sqrt((n - 2) / left)
     return statistic, min(1.0, 2 * float(special.stdtr(n - 2, -abs(statistic))))

@@ -10,7 +10,7 @@ from analysis.stats.arrays import (
     refuse_level,
     refuse_outside,
 )
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, ResultWarning
 from analysis.stats.unpaired._samples import _common, _fewest, _nothing_of, _Spread, _TwoSamples
 
 
@@ -51,7 +51,10 @@ def mean_difference(
         refuse_outside(rows.values, scale, "x and y")
     reach = None if scale is None else scale[1] - scale[0]
     common = _common(rows, analysis, estimand, unit, mode, {"null": 0.0, "level": level, "scale": scale})
-    warnings = (Warning("not_side_by_side", "info"), *((Warning("interval_scale_assumed", "info"),) if scale else ()))
+    warnings = (
+        ResultWarning("not_side_by_side", "info"),
+        *((ResultWarning("interval_scale_assumed", "info"),) if scale else ()),
+    )
     if min(rows.sizes) == 0:
         return Estimate(status="no_data", reason=_nothing_of(rows, systems), warnings=warnings, **common)
     mean_x, mean_y = (float(np.mean(rows.values[rows.is_x == one])) for one in (1, 0))

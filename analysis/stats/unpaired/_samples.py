@@ -12,12 +12,12 @@ from analysis.stats.arrays import (
     FloatArray,
     IntArray,
     codes,
-    kept_codes,
+    group_sums,
+    masked_codes,
     sizes_of,
-    totals,
     vector,
 )
-from analysis.stats.results import Estimate, Warning
+from analysis.stats.results import Estimate, ResultWarning
 
 BOUNDS = (0.0, 1.0)
 # Up to so many distinct ratings a bootstrap resamples their counts instead of rows.
@@ -56,7 +56,7 @@ class _TwoSamples:
             pair = (np.asarray(of_x), np.asarray(of_y))
             for system, given, ratings in zip("xy", pair, (first, second), strict=True):
                 codes(given, f"{system}_{name}", len(ratings))
-            labels.append(kept_codes(np.concatenate(pair), name, here)[0])
+            labels.append(masked_codes(np.concatenate(pair), name, here)[0])
         is_x = np.repeat([1.0, 0.0], [len(first), len(second)])
         who, prompts = labels
         return cls(values[here], is_x[here], who, prompts, int((~here).sum()))
@@ -70,7 +70,7 @@ class _TwoSamples:
     def counts(self, labels: IntArray) -> FloatArray:
         """How many ratings of x and of y each cluster holds; shape (G, 2)."""
         n = int(labels.max(initial=-1)) + 1
-        return np.stack([totals(labels, self.is_x, n), totals(labels, 1 - self.is_x, n)], axis=1)
+        return np.stack([group_sums(labels, self.is_x, n), group_sums(labels, 1 - self.is_x, n)], axis=1)
 
     def described(self) -> dict[str, Any]:
         """How many annotators and prompts each system has, how many have ratings of both, and how many annotators rated both for
@@ -100,9 +100,9 @@ class _TwoSamples:
                     return "n_lt_2", f"all ratings of {system} are {whose}, so their spread is unknown"
         return None
 
-    def warnings(self, unit: str) -> tuple[Warning, ...]:
+    def warnings(self, unit: str) -> tuple[ResultWarning, ...]:
         """`clusters.cluster_warnings` of the annotators and the prompts of each system, the graver system's alone."""
-        found: dict[tuple[str, str], Warning] = {}
+        found: dict[tuple[str, str], ResultWarning] = {}
         for name, labels in ((unit, self.annotators), ("prompt", self.prompts)):
             for column in self.counts(labels).T:
                 for warning in clusters.cluster_warnings(column[column > 0], name=name):
@@ -117,7 +117,7 @@ class _TwoSamples:
 class _Spread:
     """The two-way clustered variance of a difference of two means, and the degrees of freedom of its t reference."""
 
-    two_way: clusters.TwoWay
+    two_way: clusters.TwoWayVariance
     df: float
 
     @classmethod
@@ -135,7 +135,7 @@ class _Spread:
             float(clusters.clustered_regression(design, values, labels).covariance[1, 1])
             for labels in (rows.annotators, rows.prompts, pairs)
         ]
-        two_way = clusters.TwoWay(parts[0], parts[1], parts[0] + parts[1] - parts[2])
+        two_way = clusters.TwoWayVariance(parts[0], parts[1], parts[0] + parts[1] - parts[2])
         dfs = [_bell_mccaffrey(rows.counts(labels)) for labels in (rows.annotators, rows.prompts)]
         if two_way.variance == two_way.combined:
             noise = sum(part**2 / df for part, df in zip(parts[:2], dfs, strict=True))

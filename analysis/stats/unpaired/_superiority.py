@@ -10,11 +10,11 @@ from analysis.stats import basic, bootstrap, clusters
 from analysis.stats.arrays import (
     FloatArray,
     codes,
+    group_sums,
     refuse_level,
     sizes_of,
-    totals,
 )
-from analysis.stats.results import Estimate, HypothesisTest, Interval, Warning
+from analysis.stats.results import Estimate, HypothesisTest, Interval, ResultWarning
 from analysis.stats.unpaired._samples import (
     BOUNDS,
     _common,
@@ -114,8 +114,8 @@ def superiority(
     if min(groups_x, groups_y) == 1:
         return Estimate(status="n_lt_2", reason="one annotator has no spread", **common)
     size_x, size_y = sizes_of(of_x, groups_x), sizes_of(of_y, groups_y)
-    part_x = clusters.cv3_variance(totals(of_x, place_x, groups_x), size_x)
-    part_y = clusters.cv3_variance(totals(of_y, place_y, groups_y), size_y)
+    part_x = clusters.cv3_variance(group_sums(of_x, place_x, groups_x), size_x)
+    part_y = clusters.cv3_variance(group_sums(of_y, place_y, groups_y), size_y)
     se = math.sqrt(part_x + part_y)
     sensitivity = (
         _resampled(first, second, of_x, of_y, estimate, level=level, resamples=resamples, rng=rng, common=common),
@@ -125,7 +125,7 @@ def superiority(
     parts = part_x**2 / df_x + part_y**2 / df_y
     df = (part_x + part_y) ** 2 / parts if parts > 0 else min(df_x, df_y)
     is_one_each = groups_x == len(first) and groups_y == len(second)
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[ResultWarning, ...] = ()
     if not is_one_each:
         found = [*clusters.cluster_warnings(size_x, name=unit), *clusters.cluster_warnings(size_y, name=unit)]
         warnings = tuple({warning.code: warning for warning in found}.values())
@@ -151,7 +151,7 @@ def _two_way_superiority(
     """`superiority` with annotators and prompts as clusters."""
     estimand = "probability that a rating of x is above one of y, ties half (not side by side)"
     common = _common(rows, analysis, estimand, unit, mode, {"null": 0.5, "level": level})
-    warnings = (Warning("not_side_by_side", "info"),)
+    warnings = (ResultWarning("not_side_by_side", "info"),)
     if min(rows.sizes) == 0:
         return Estimate(status="no_data", reason=_nothing_of(rows, systems), warnings=warnings, **common)
     first, second = rows.values[rows.is_x == 1], rows.values[rows.is_x == 0]

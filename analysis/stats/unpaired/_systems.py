@@ -10,13 +10,13 @@ import numpy.typing as npt
 from analysis.stats.arrays import (
     FloatArray,
     codes,
+    group_sums,
     refuse_level,
     sizes_of,
-    totals,
     vector,
 )
-from analysis.stats.multiplicity import Family, adjusted
-from analysis.stats.results import MODES, Estimate, HypothesisTest, Record, Warning, plain
+from analysis.stats.multiplicity import Family, adjust_family
+from analysis.stats.results import MODES, Estimate, HypothesisTest, Record, ResultWarning, json_safe
 from analysis.stats.unpaired._superiority import _mann_whitney
 
 
@@ -36,14 +36,14 @@ class SystemClusters(Record):
     rank_low: tuple[int, ...]
     rank_high: tuple[int, ...]
     pairs: dict[tuple[Any, Any], Estimate]
-    warnings: tuple[Warning, ...]
+    warnings: tuple[ResultWarning, ...]
     mode: str
     significance: float
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON-safe dict; the pairs as a list, better system first."""
         pairs = [
-            {"better": plain(better), "worse": plain(worse), **estimate.as_dict()}
+            {"better": json_safe(better), "worse": json_safe(worse), **estimate.as_dict()}
             for (better, worse), estimate in self.pairs.items()
         ]
         return Record.as_dict(replace(self, pairs={})) | {"pairs": pairs, "unit": "segment"}
@@ -91,7 +91,7 @@ def significance_clusters(
     here = ~np.isnan(array)
     cells = of_system * n_segments + of_segment
     counts = sizes_of(cells[here], n_systems * n_segments).reshape(n_systems, n_segments)
-    sums = totals(cells[here], array[here], n_systems * n_segments).reshape(n_systems, n_segments)
+    sums = group_sums(cells[here], array[here], n_systems * n_segments).reshape(n_systems, n_segments)
     names = [labels[of_system == number][0].item() for number in range(n_systems)]
     if planned is not None and (unplanned := [name for name in names if name not in list(planned)]):
         raise ValueError(f"systems: {unplanned[0]!r} is not among the planned systems")
@@ -108,9 +108,9 @@ def significance_clusters(
     if annotators is not None:
         who, n_annotators = codes(np.asarray(annotators), "annotators", len(array))
         if n_annotators < len(array):
-            warnings.append(Warning("annotators_ignored", "warn", {"n_annotators": n_annotators}))
+            warnings.append(ResultWarning("annotators_ignored", "warn", {"n_annotators": n_annotators}))
     if np.any((counts > 0).sum(axis=0) > 1):
-        warnings.append(Warning("segments_shared", "info", {"n_segments": n_segments}))
+        warnings.append(ResultWarning("segments_shared", "info", {"n_segments": n_segments}))
     beats = np.zeros((len(order), len(order)), dtype=np.bool_)
     for (better, worse), estimate in pairs.items():
         pvalue = None if estimate.test is None else estimate.test.pvalue_adjusted
@@ -158,7 +158,7 @@ def _pairs(
     # A planned pair without data still counts, whatever it is called.
     absent = n_planned * (n_planned - 1) // 2 - len(keys)
     family = Family(f"{analysis}.pairs", (*keys.values(), *(f"absent {number}" for number in range(absent))))
-    after = adjusted({keys[pair]: estimate for pair, estimate in found.items()}, family, star_scheme=None)
+    after = adjust_family({keys[pair]: estimate for pair, estimate in found.items()}, family, star_scheme=None)
     return {pair: after[key] for pair, key in keys.items()}
 
 

@@ -10,14 +10,21 @@ from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, Recruitment, Verdict
 from annotators.models.constants import APPROVED
-from studies.access import Action, check, people_who_may
+from studies.access import Action, allowed_users, check_permission
 from studies.models import Study, audit
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
-from .decide import LONGEST, hold, rejected_at_panel, reverse, said_to_person, standing_rejection
+from .decide import (
+    MAX_MESSAGE_LENGTH,
+    clean_message,
+    effective_rejection,
+    lock_annotator,
+    record_panel_rejection,
+    reverse_rejection,
+)
 
-ANSWERED_WITHIN = timedelta(days=14)
+ANSWER_DEADLINE = timedelta(days=14)
 
 
 def open_appeal(assignment: Assignment, text: str) -> Appeal:
@@ -25,59 +32,59 @@ def open_appeal(assignment: Assignment, text: str) -> Appeal:
     try:
         text = clean_text(text).strip()
     except TextRefused as refused:
-        raise NotNow(str(refused)) from None
+        raise ActionRefused(str(refused)) from None
     if is_blank(text):
-        raise NotNow("Please write a few words.")
-    if len(text) > LONGEST:
-        raise NotNow(f"Please use at most {LONGEST} characters.")
+        raise ActionRefused("Please write a few words.")
+    if len(text) > MAX_MESSAGE_LENGTH:
+        raise ActionRefused(f"Please use at most {MAX_MESSAGE_LENGTH} characters.")
     try:
         with transaction.atomic():
-            hold(assignment.annotator_id)
-            verdict = standing_rejection(assignment) or rejected_at_panel(assignment)
+            lock_annotator(assignment.annotator_id)
+            verdict = effective_rejection(assignment) or record_panel_rejection(assignment)
             if verdict is None:
-                raise NotNow("Nothing of yours is rejected, so there is nothing to object to.")
-            due = timezone.now() + ANSWERED_WITHIN
+                raise ActionRefused("Nothing of yours is rejected, so there is nothing to object to.")
+            due = timezone.now() + ANSWER_DEADLINE
             made = Appeal.objects.create(verdict=verdict, rejected_by_id=verdict.by_id, text=text, due_at=due)
             audit.record("appeal", study=assignment.study, by=None, assignment_code=assignment.code)
     except IntegrityError:
-        raise NotNow("You have objected already. What you wrote then is being read.") from None
+        raise ActionRefused("You have objected already. What you wrote then is being read.") from None
     return made
 
 
-def answer(appeal: Appeal, text: str, is_upheld: bool, by, says_another: bool = False) -> Verdict | None:
+def answer_appeal(appeal: Appeal, text: str, is_upheld: bool, by, denies_rejecting: bool = False) -> Verdict | None:
     """Answer once, by another than who rejected. Upheld, the rejection is taken back: gives how. Raises NotNow.
 
     ``says_another``: their own word that it was not they who rejected it at the panel, where nobody here knows who did.
     """
-    check(by, Action.REJECT, appeal.verdict.assignment.study)
+    check_permission(by, Action.REJECT, appeal.verdict.assignment.study)
     if by.pk == appeal.rejected_by_id:
-        raise NotNow("You rejected this work. Somebody else must answer.")
+        raise ActionRefused("You rejected this work. Somebody else must answer.")
     verdict = appeal.verdict
-    if appeal.rejected_by_id is None and not says_another:
-        raise NotNow("Whoever rejected this work at the panel cannot answer. Say that it was not you.")
-    if is_settled(verdict):
-        raise NotNow("The panel has approved this work since. There is nothing left to answer.")
+    if appeal.rejected_by_id is None and not denies_rejecting:
+        raise ActionRefused("Whoever rejected this work at the panel cannot answer. Say that it was not you.")
+    if is_approved_at_panel(verdict):
+        raise ActionRefused("The panel has approved this work since. There is nothing left to answer.")
     study = verdict.assignment.study
-    text = said_to_person(study, text, what="answer")
+    text = clean_message(study, text, label="answer")
     with transaction.atomic():
         unanswered = Appeal.objects.filter(pk=appeal.pk, answered_at=None)
         if not unanswered.update(answer=text, is_upheld=is_upheld, answered_by=by, answered_at=Now()):
-            raise NotNow("It was answered already.")
+            raise ActionRefused("It was answered already.")
         said = {"says_another": True} if appeal.rejected_by_id is None else {}
         audit.record(
             "answer appeal", study=study, by=by, assignment_code=verdict.assignment.code, is_upheld=is_upheld, **said
         )
         if is_upheld and not Verdict.objects.filter(reverses=verdict).exists():
-            return reverse(verdict, by, text)
+            return reverse_rejection(verdict, by, text)
     return None
 
 
-def is_settled(verdict: Verdict) -> bool:
+def is_approved_at_panel(verdict: Verdict) -> bool:
     """Whether the panel pays the work after all, so that an appeal has nothing left to ask for."""
     return verdict.submission is not None and verdict.submission.state == APPROVED
 
 
-def open_appeals(recruitments: Iterable[Recruitment] | QuerySet[Recruitment]) -> QuerySet[Appeal]:
+def unanswered_appeals(recruitments: Iterable[Recruitment] | QuerySet[Recruitment]) -> QuerySet[Appeal]:
     """Those that wait for an answer, with ``is_late``: the late ones first, then by the day that was promised."""
     waiting = Appeal.objects.filter(
         verdict__assignment__recruitment__in=recruitments, answered_at=None, verdict__reversed_by=None
@@ -90,7 +97,7 @@ def open_appeals(recruitments: Iterable[Recruitment] | QuerySet[Recruitment]) ->
     )
 
 
-def may_answer(study: Study, rejected_by_id: int | None) -> list:
+def eligible_answerers(study: Study, rejected_by_id: int | None) -> list:
     """The study's people who may answer an appeal against somebody's rejection: everybody who edits it but that person. Who rejected at the
     panel is not known; they must say themselves that it was not they."""
-    return list(people_who_may(Action.REJECT, study).exclude(pk=rejected_by_id))
+    return list(allowed_users(Action.REJECT, study).exclude(pk=rejected_by_id))

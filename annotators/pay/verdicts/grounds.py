@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from annotators.recruitment.panels import CHECKS, NO_ANSWERS, SEEN, TOO_FAST, TOO_SLOW, Refusals
+from annotators.recruitment.panels import FAILED_CHECKS, NO_ANSWERS, OBSERVED, TOO_FAST, TOO_SLOW, RejectionPolicy
 
-from .measured import Measured, lasted
+from .measured import WorkEvidence, format_duration
 
 SHORT_MINUTES = 5  # in a shorter study one failed check is enough
-MANY_CHECKS = 2
-FAR = 3.0  # standard deviations
-TO_BE_SAID = "[Say here in your own words what was wrong.]"
+MIN_FAILED_CHECKS = 2
+OUTLIER_DEVIATIONS = 3.0  # standard deviations
+MESSAGE_PLACEHOLDER = "[Say here in your own words what was wrong.]"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class RejectionGround:
     """A category of a panel for one piece of work. ``missing``: what it lacks, '' where it may be chosen. ``needs_note``: only what a
     person saw speaks for it, and they must write that down."""
 
@@ -24,26 +24,28 @@ class Ground:
     needs_note: bool
 
 
-def grounds_for(refusals: Refusals, found: Measured, is_finished: bool) -> list[Ground]:
+def grounds_for(policy: RejectionPolicy, evidence: WorkEvidence, is_finished: bool) -> list[RejectionGround]:
     """Every category of the panel. Who has not finished here can be refused for one thing: that there is nothing of theirs."""
-    lacking = _lacking(found)
+    lacking = _lacking(evidence)
     if not is_finished:
         only = "not finished here; only work of which nothing is stored can be refused"
         lacking = dict.fromkeys(lacking, only) | {NO_ANSWERS: lacking[NO_ANSWERS]}
     made = []
-    for category, words in refusals.categories.items():
-        names = refusals.grounds_of(category)
-        measured_ones = [name for name in names if name != SEEN]
+    for category, words in policy.categories.items():
+        names = policy.evidence_for(category)
+        measured_ones = [name for name in names if name != OBSERVED]
         is_measured = any(not lacking[name] for name in measured_ones)
-        rests_on_note = not is_measured and SEEN in names
+        rests_on_note = not is_measured and OBSERVED in names
         missing = "" if is_measured else "; ".join(dict.fromkeys(lacking[name] for name in names if lacking[name]))
-        made.append(Ground(category, words, "" if rests_on_note and not lacking[SEEN] else missing, rests_on_note))
+        made.append(
+            RejectionGround(category, words, "" if rests_on_note and not lacking[OBSERVED] else missing, rests_on_note)
+        )
     return made
 
 
-def _lacking(found: Measured) -> Mapping[str, str]:
+def _lacking(found: WorkEvidence) -> Mapping[str, str]:
     """What each kind of evidence lacks; '' where it is there."""
-    needed = 1 if found.minutes is not None and found.minutes < SHORT_MINUTES else MANY_CHECKS
+    needed = 1 if found.minutes is not None and found.minutes < SHORT_MINUTES else MIN_FAILED_CHECKS
     failed = len(found.failed)
     checks = (
         ""
@@ -55,35 +57,35 @@ def _lacking(found: Measured) -> Mapping[str, str]:
         )
     )
     return {
-        CHECKS: checks,
-        TOO_FAST: _apart(found, -1, "fast"),
-        TOO_SLOW: _apart(found, 1, "slow"),
+        FAILED_CHECKS: checks,
+        TOO_FAST: _missing_time_evidence(found, -1, "fast"),
+        TOO_SLOW: _missing_time_evidence(found, 1, "slow"),
         NO_ANSWERS: f"{found.answers} answers are stored" if found.answers else "",
-        SEEN: "",
+        OBSERVED: "",
     }
 
 
-def _apart(found: Measured, sign: int, word: str) -> str:
+def _missing_time_evidence(found: WorkEvidence, sign: int, word: str) -> str:
     if found.z is None:
         return "the time cannot be compared"
-    if sign * found.z > FAR:
+    if sign * found.z > OUTLIER_DEVIATIONS:
         return ""
     # Among so few nobody can be that far from the mean, however fast.
     few = "; among fewer than 11 people nobody can be" if found.people < 11 else ""
-    return f"{sign * found.z:.1f} standard deviations too {word}; more than {FAR:.0f} are needed{few}"
+    return f"{sign * found.z:.1f} standard deviations too {word}; more than {OUTLIER_DEVIATIONS:.0f} are needed{few}"
 
 
-def drafted(found: Measured) -> str:
+def draft_message(evidence: WorkEvidence) -> str:
     """The beginning of a message to the person, from the evidence. What it leaves open a person must write."""
     parts = []
-    if found.failed:
+    if evidence.failed:
         parts.append(
-            f"{len(found.failed)} of the {found.checks} questions with a known answer in this study were not answered as expected."
+            f"{len(evidence.failed)} of the {evidence.checks} questions with a known answer in this study were not answered as expected."
         )
-    if found.z is not None and abs(found.z) > FAR and found.seconds is not None:
+    if evidence.z is not None and abs(evidence.z) > OUTLIER_DEVIATIONS and evidence.seconds is not None:
         parts.append(
-            f"The whole study took you {lasted(found.seconds)}, which is far {'less' if found.z < 0 else 'more'} than others took."
+            f"The whole study took you {format_duration(evidence.seconds)}, which is far {'less' if evidence.z < 0 else 'more'} than others took."
         )
-    if not found.answers:
+    if not evidence.answers:
         parts.append("No answers of yours reached us.")
-    return " ".join([*parts, TO_BE_SAID])
+    return " ".join([*parts, MESSAGE_PLACEHOLDER])

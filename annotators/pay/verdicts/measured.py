@@ -9,13 +9,13 @@ from typing import Any
 from django.utils import timezone
 
 from annotators.models import Assignment, Response
-from annotators.pages.record import standing_of
+from annotators.pages.record import page_state
 from annotators.places.batch_plan import plan_of
 from studies.models import Expected, Item
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedCheck:
     """A question with a known answer that was answered otherwise. For colleagues: an annotator is told how many, never which."""
 
     item: int
@@ -25,7 +25,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class WorkEvidence:
     """``minutes``: as the person was told. ``z``: the time from the first page to the last, in standard deviations of the logarithm over
     all ``people`` who finished; None where that cannot be said. ``checks``: questions with a known answer that were answered."""
 
@@ -35,10 +35,10 @@ class Measured:
     people: int
     answers: int
     checks: int
-    failed: tuple[Failed, ...]
+    failed: tuple[FailedCheck, ...]
 
     def as_json(self) -> dict[str, Any]:
-        rows = [{name: getattr(one, name) for name in Failed.__slots__} for one in self.failed]
+        rows = [{name: getattr(one, name) for name in FailedCheck.__slots__} for one in self.failed]
         return {
             "measured_at": timezone.now().isoformat(timespec="seconds"),
             "minutes": self.minutes,
@@ -52,13 +52,13 @@ class Measured:
         }
 
 
-def measured(assignment: Assignment) -> Measured:
+def measure_work(assignment: Assignment) -> WorkEvidence:
     """As it stands now. The number of queries does not depend on how long the study is, or how many took part."""
     checks, failed = _checks(assignment)
     seconds, z, people = _time(assignment)
     minutes = plan_of(assignment).offer.minutes if assignment.batch_id else assignment.study.minutes
     answers = Response.objects.filter(assignment=assignment).count()
-    return Measured(minutes, seconds, z, people, answers, checks, failed)
+    return WorkEvidence(minutes, seconds, z, people, answers, checks, failed)
 
 
 def _time(assignment: Assignment) -> tuple[int | None, float | None, int]:
@@ -81,7 +81,7 @@ def _time(assignment: Assignment) -> tuple[int | None, float | None, int]:
     return round(mine), (log(max(mine, 0.5)) - mean) / spread if spread > 0 else None, n
 
 
-def _checks(assignment: Assignment) -> tuple[int, tuple[Failed, ...]]:
+def _checks(assignment: Assignment) -> tuple[int, tuple[FailedCheck, ...]]:
     """How many questions with a known answer were answered, and those that were answered otherwise.
 
     Practice items teach and are no checks. What was left open or could be skipped was not answered otherwise.
@@ -97,7 +97,9 @@ def _checks(assignment: Assignment) -> tuple[int, tuple[Failed, ...]]:
         return len(given), ()
     words, letters = _as_shown(assignment)
     return len(given), tuple(
-        Failed(known.item.number, words.get(known.question_id, known.question.key), _known(known, letters), _given(one))
+        FailedCheck(
+            known.item.number, words.get(known.question_id, known.question.key), _known(known, letters), _given(one)
+        )
         for one, known in missed
     )
 
@@ -128,7 +130,7 @@ def _as_shown(assignment: Assignment) -> tuple[dict[int, str], dict[int, str]]:
     """The questions' words and the outputs' letters as this person saw them: no system has a name there."""
     words: dict[int, str] = {}
     letters: dict[int, str] = {}
-    standing = standing_of(assignment)
+    standing = page_state(assignment)
     for key in standing.visits:
         if step := standing.steps.get(key):
             words.update({question.id: question.text[:200] for question in step.page.questions})
@@ -136,7 +138,7 @@ def _as_shown(assignment: Assignment) -> tuple[dict[int, str], dict[int, str]]:
     return words, letters
 
 
-def told(evidence: Mapping[str, Any]) -> list[str]:
+def evidence_sentences(evidence: Mapping[str, Any]) -> list[str]:
     """The same in words that its person may read: counts and times, never which question, never what was expected."""
     if not evidence:  # what a panel measured, if it did, nobody here knows
         return []
@@ -148,7 +150,7 @@ def told(evidence: Mapping[str, Any]) -> list[str]:
         )
     if (seconds := evidence.get("seconds")) is not None:
         promised = f" It was announced with {evidence['minutes']} minutes." if evidence.get("minutes") else ""
-        words.append(f"From your first page to your last it took {lasted(seconds)}.{promised}")
+        words.append(f"From your first page to your last it took {format_duration(seconds)}.{promised}")
     if (z := evidence.get("z")) is not None and abs(z) > 3:
         words.append(
             f"That is far {'less' if z < 0 else 'more'} than the {evidence['people']} people who finished took."
@@ -158,7 +160,7 @@ def told(evidence: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def lasted(seconds: int) -> str:
+def format_duration(seconds: int) -> str:
     minutes, rest = divmod(int(seconds), 60)
     parts = [f"{minutes} minute{'' if minutes == 1 else 's'}"] if minutes else []
     parts += [f"{rest} second{'' if rest == 1 else 's'}"] if rest or not minutes else []

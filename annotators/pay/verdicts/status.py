@@ -11,14 +11,14 @@ from django.utils import timezone
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.models.constants import APPROVED, REJECTED, SCREENED_OUT
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.reconcile import LEFT, SENT, UNSENT_AFTER
+from annotators.recruitment.panels.reconcile import LEFT_STATES, SENT_STATES, UNSENT_AFTER
 
-from .appeals import ANSWERED_WITHIN
-from .decide import WITHOUT_EFFECT, shown_of, still_shown
-from .measured import told
+from .appeals import ANSWER_DEADLINE
+from .decide import INEFFECTIVE_STATES, current_submission, is_still_rejected_at_panel
+from .measured import evidence_sentences
 
 Kind = Verdict.Kind
-EXTRAS = (Payment.Kind.BONUS, Payment.Kind.COMPENSATION)
+EXTRA_KINDS = (Payment.Kind.BONUS, Payment.Kind.COMPENSATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectionStatus:
     """A rejection that holds, as its person reads it. ``message``: '' where it was made at the panel, in words that nobody here knows."""
 
     at: datetime | None
@@ -45,22 +45,22 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
+class WorkStatus:
     stages: tuple[Stage, ...]
-    rejected: Rejected | None = None
+    rejection: RejectionStatus | None = None
     answered: Appeal | None = None  # the answer to an appeal that was upheld
     hint: str = ""  # what is to be done, where something is
     is_at_panel: bool = False
 
 
-def stands(assignment: Assignment) -> Stands | None:
+def work_status(assignment: Assignment) -> WorkStatus | None:
     """None where there is nothing to tell: nobody pays by this way, and nobody has decided anything."""
     recruitment = assignment.recruitment
-    shown = shown_of(assignment)
+    shown = current_submission(assignment)
     verdicts = list(Verdict.objects.filter(assignment=assignment).select_related("appeal").order_by("-pk"))
     payments = list(Payment.objects.filter(assignment=assignment).order_by("pk"))
     channel = REGISTRY.get(recruitment.channel) if recruitment else None
-    has_panel = bool(channel and (channel.secrets or channel.takes_file(recruitment) or channel.refusals))
+    has_panel = bool(channel and (channel.secrets or channel.takes_file(recruitment) or channel.rejection_policy))
     is_told = bool(shown or verdicts or [one for one in payments if one.state != Payment.State.CANCELLED])
     if not is_told and not (has_panel and assignment.submitted_at):
         return None
@@ -78,24 +78,24 @@ def stands(assignment: Assignment) -> Stands | None:
             )
         )
     # Credit is all that such a panel gives: nobody waits for money that was never written down.
-    if payments or not (channel and channel.credits_who_finish):
+    if payments or not (channel and channel.credits_on_completion):
         stages += _paid(payments, rejected is not None)
-    reversed_one = next((one for one in verdicts if one.pk in _taken_back(verdicts)), None)
+    reversed_one = next((one for one in verdicts if one.pk in _reversed_pks(verdicts)), None)
     answered = getattr(reversed_one, "appeal", None) if reversed_one and rejected is None else None
     hint = "" if rejected or approval else _hint(assignment, shown, has_panel)
-    return Stands(tuple(stages), rejected, answered, hint, shown is not None and shown.state in SENT)
+    return WorkStatus(tuple(stages), rejected, answered, hint, shown is not None and shown.state in SENT_STATES)
 
 
 def _received(assignment: Assignment, shown: PanelSubmission | None) -> Stage:
     if assignment.submitted_at:
-        at_panel = shown is not None and shown.state in SENT
+        at_panel = shown is not None and shown.state in SENT_STATES
         return Stage(
             "Received",
             True,
             assignment.submitted_at,
             "here and at the panel" if at_panel else "here, with all your answers",
         )
-    is_sent = shown is not None and shown.state in (*SENT, SCREENED_OUT)
+    is_sent = shown is not None and shown.state in (*SENT_STATES, SCREENED_OUT)
     return Stage(
         "Received", is_sent, shown.submitted_at if shown and is_sent else None, "at the panel" if is_sent else ""
     )
@@ -103,12 +103,12 @@ def _received(assignment: Assignment, shown: PanelSubmission | None) -> Stage:
 
 def _rejection(verdicts: list[Verdict], shown: PanelSubmission | None) -> tuple[Verdict | None, datetime | None]:
     """The rejection that holds and since when: as the panel shows it, or as it was decided where no panel has to be told."""
-    standing = [one for one in verdicts if one.kind == Kind.REJECT and one.pk not in _taken_back(verdicts)]
-    standing = [one for one in standing if one.category != Verdict.AT_PANEL or still_shown(one, shown)]
+    standing = [one for one in verdicts if one.kind == Kind.REJECT and one.pk not in _reversed_pks(verdicts)]
+    standing = [one for one in standing if one.category != Verdict.AT_PANEL or is_still_rejected_at_panel(one, shown)]
     if shown is not None and shown.state == APPROVED:
         return None, None
     orders = _orders(standing)
-    of_effect = [one for one in standing if orders.get(f"reject-{one.pk}") not in WITHOUT_EFFECT]
+    of_effect = [one for one in standing if orders.get(f"reject-{one.pk}") not in INEFFECTIVE_STATES]
     if shown is not None and shown.state == REJECTED:
         reversed_here = [one for one in verdicts if one.kind == Kind.REVERSE]
         if reversed_here and not of_effect:
@@ -118,7 +118,7 @@ def _rejection(verdicts: list[Verdict], shown: PanelSubmission | None) -> tuple[
     return (carried_out[0], carried_out[0].at) if carried_out else (None, None)
 
 
-def _taken_back(verdicts: list[Verdict]) -> set[int]:
+def _reversed_pks(verdicts: list[Verdict]) -> set[int]:
     return {one.reverses_id for one in verdicts if one.reverses_id}
 
 
@@ -149,25 +149,25 @@ def _paid(payments: list[Payment], is_rejected: bool) -> list[Stage]:
             made.append(Stage("Paid", True, one.ended_at, words))
         elif one.state == Payment.State.ORDERED:
             made.append(Stage("Paid", False, None, f"{words}, on its way"))
-        elif one.state == Payment.State.DUE and not (is_rejected and one.kind not in EXTRAS):
+        elif one.state == Payment.State.DUE and not (is_rejected and one.kind not in EXTRA_KINDS):
             how = "with the approval" if one.way == Payment.Way.APPROVAL else "owed to you"
             made.append(Stage("Paid", False, None, f"{words}, {how}"))
     return made or ([] if is_rejected else [Stage("Paid", False)])
 
 
-def _told_of(verdict: Verdict | None, at: datetime | None, shown: PanelSubmission | None) -> Rejected:
+def _told_of(verdict: Verdict | None, at: datetime | None, shown: PanelSubmission | None) -> RejectionStatus:
     now = timezone.now()
     if verdict is None:
-        return Rejected(at, due_at=now + ANSWERED_WITHIN, may_appeal=True)
+        return RejectionStatus(at, due_at=now + ANSWER_DEADLINE, may_appeal=True)
     message = "" if verdict.category == Verdict.AT_PANEL else verdict.message
     appeal = getattr(verdict, "appeal", None)
     is_late = appeal is not None and appeal.answered_at is None and appeal.due_at < now
-    return Rejected(
+    return RejectionStatus(
         at,
         message,
-        told(verdict.evidence),
+        evidence_sentences(verdict.evidence),
         appeal,
-        appeal.due_at if appeal else now + ANSWERED_WITHIN,
+        appeal.due_at if appeal else now + ANSWER_DEADLINE,
         is_late,
         appeal is None,
     )
@@ -175,9 +175,9 @@ def _told_of(verdict: Verdict | None, at: datetime | None, shown: PanelSubmissio
 
 def _hint(assignment: Assignment, shown: PanelSubmission | None, has_panel: bool) -> str:
     """What a person who finished here should do, where the panel does not have their work."""
-    if not assignment.submitted_at or not has_panel or (shown is not None and shown.state in SENT):
+    if not assignment.submitted_at or not has_panel or (shown is not None and shown.state in SENT_STATES):
         return ""
-    if shown is not None and shown.state in LEFT:
+    if shown is not None and shown.state in LEFT_STATES:
         how = "was given back" if shown.state == "returned" else "ran out of time"
         return (
             f"At the panel your task {how}, so the panel does not pay it by itself. You did the work here and it is stored: write to the "

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote, urlsplit
 
 from annotators.models.registry import REGISTRY
-from annotators.recruitment.panels import BulkText, Forged, Message, Order, Refusals, Seen, Service
+from annotators.recruitment.panels import (
+    BulkText,
+    ForgedMessage,
+    Order,
+    PanelService,
+    RejectionPolicy,
+    SubmissionSnapshot,
+    WebhookMessage,
+)
 
 if TYPE_CHECKING:
     from annotators.recruitment.panels.stand_in import StandIn
@@ -47,7 +55,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class WayBack:
     """How a person goes back: a code to copy, an address to follow, both or neither.
 
     ``fields``: where the way back is a form to be posted, its fields. ``words``: what the person is to do, where no button does it.
@@ -86,44 +94,44 @@ class Channel:
     shows_submissions = True
     # Whether who reached the last page is credited by ``service`` ("approve") without anybody's decision. ``external_ids`` name the
     # sign-up as "session", and once it is credited people go back by ``home``.
-    credits_who_finish = False
+    credits_on_completion = False
     # Whether ``service`` can publish.
     publishes = False
     # How the panel pays, by its service or by its own forms (Payment.Way); none: people are paid by hand.
     pays_by: frozenset[str] = frozenset()
     # Whether ``service`` shows a submission while its person is at work, so that it can be asked who has just arrived.
-    shows_work = False
+    shows_active_submissions = False
     # Whether ``service`` can keep people out by a list of the panel's ("bar").
-    keeps_out = False
+    has_blocklist = False
     # The column of the panel's demographic file that holds its ids of people.
     person_column = ""
     # Whether the panel can send messages by itself (``Service.listen``, ``read_message``).
-    sends_messages = False
+    sends_webhooks = False
     # Origins that may frame the pages of this channel.
     frame_ancestors: tuple[str, ...] = ()
     preview_words = "Nothing is stored. To take part, start from the panel: the link then has your id."
     # What the panel lets one refuse; None where refusing is not done through heval.
-    refusals: Refusals | None = None
+    rejection_policy: RejectionPolicy | None = None
 
-    def arrive(self, recruitment, parameters: Mapping[str, str]) -> Arrival:
+    def read_arrival(self, recruitment, parameters: Mapping[str, str]) -> Arrival:
         """Read the address. ``parameters`` holds each query parameter once; a repeated one was refused before."""
         raise NotImplementedError
 
-    def way_back(self, recruitment, outcome: str, external_ids: Mapping[str, str], receipt: str) -> Return:
+    def way_back(self, recruitment, outcome: str, external_ids: Mapping[str, str], receipt: str) -> WayBack:
         """How a person returns after ``outcome`` (one of OUTCOMES). ``external_ids``: as ``arrive`` read them; ids that are erased by now
         are left out."""
-        return Return(code=receipt)
+        return WayBack(code=receipt)
 
-    def home(self, recruitment) -> Return:
+    def plain_way_back(self, recruitment) -> WayBack:
         """How a person returns of whom the panel has nothing more to learn: their credit was granted by the service."""
-        return Return()
+        return WayBack()
 
-    def retaken(self, before: Mapping[str, str], now: Mapping[str, str]) -> bool | None:
+    def is_retaken_task(self, earlier_ids: Mapping[str, str], current_ids: Mapping[str, str]) -> bool | None:
         """Someone who has finished comes again, with other ids of the panel. True: what they sent never reached it, so their way back
         leads to the new task. False: it is another task, for which they did nothing. None: the ids do not tell."""
         return None
 
-    def kept_seconds(self, recruitment) -> int:
+    def reserved_seconds(self, recruitment) -> int:
         """How long a place is kept at least, from its claim on, whatever its person does. Above 0: people work over days, and have
         a page that lists their parts."""
         return 0
@@ -138,19 +146,19 @@ class Channel:
 
     # What a rehearsal needs to play the panel.
 
-    def opened(self, recruitment, base: str, number: int) -> tuple[str, str]:
+    def rehearsal_entry(self, recruitment, base: str, number: int) -> tuple[str, str]:
         """The address that the panel opens for its n-th person, and what names their visit: the link with its placeholders filled in."""
         return self.links(recruitment, base)[0][1], str(number)
 
     def stand_in(self, recruitment, base: str) -> "StandIn":
         """The panel on this machine. Where it has a service, a stand-in that speaks its protocol."""
-        from annotators.recruitment.panels.stand_in import ByLink
+        from annotators.recruitment.panels.stand_in import LinkOnlyStandIn
 
-        return ByLink(lambda number: self.opened(recruitment, base, number))
+        return LinkOnlyStandIn(lambda number: self.rehearsal_entry(recruitment, base, number))
 
     # What jobs and researchers use, where the panel has it.
 
-    def service(self, recruitment, secrets: Mapping[str, str]) -> Service | None:
+    def service(self, recruitment, secrets: Mapping[str, str]) -> PanelService | None:
         """The panel's own service for this recruitment; None where there is none, or a secret that it needs is missing. Raises Refused
         for secrets that cannot be right."""
         return None
@@ -159,19 +167,19 @@ class Channel:
         """Whether ``read_export`` can read the file that this link's panel exports. Pages offer it then."""
         return False
 
-    def read_export(self, recruitment, text: str, task: str = "") -> list[Seen]:
+    def read_export(self, recruitment, text: str, task: str = "") -> list[SubmissionSnapshot]:
         """The submissions in a file that the panel exports. Raises ValueError naming the row and the column."""
         raise ValueError("Files of this panel cannot be read.")
 
-    def person_in_file(self, cell: str) -> str:
+    def normalize_person_id(self, cell: str) -> str:
         """The id of a person in a panel's file, as ``arrive`` reads it from an address."""
         return cell.strip()
 
-    def read_message(self, secret: str, headers: Mapping[str, str], raw: bytes) -> Message:
+    def read_message(self, secret: str, headers: Mapping[str, str], raw: bytes) -> WebhookMessage:
         """What the panel sent by itself. Raises Forged where it is not signed with the secret, ValueError for what is no message."""
-        raise Forged("This panel sends no messages.")
+        raise ForgedMessage("This panel sends no messages.")
 
-    def bulk(self, orders: Sequence[Order]) -> list[BulkText]:
+    def bulk_texts(self, orders: Sequence[Order]) -> list[BulkText]:
         """Orders as text for the panel's own forms; those for which it has no form are left out."""
         return []
 
@@ -183,17 +191,17 @@ def register(cls):
     return cls
 
 
-def load() -> None:
+def load_channels() -> None:
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
 
 
-def framing() -> tuple[str, ...]:
+def all_frame_ancestors() -> tuple[str, ...]:
     """Every origin that frames some channel's pages, for pages that cannot know whose they are."""
     return tuple(dict.fromkeys(origin for channel in REGISTRY.values() for origin in channel.frame_ancestors))
 
 
-def filled(template: str, values: Mapping[str, str]) -> str:
+def fill_template(template: str, values: Mapping[str, str]) -> str:
     """An address with ``{name}`` replaced by percent-encoded values: by name alone, never as a format string."""
     for name, value in values.items():
         template = template.replace("{" + name + "}", quote(value, safe=""))

@@ -5,14 +5,14 @@ from urllib.parse import urlencode
 
 from django import forms
 
-from . import Arrival, Channel, Return, exported_file, register
+from . import Arrival, Channel, WayBack, exported_file, register
 from .generic import clean_return
 
 PARAMETERS = {"person": "participantId", "session": "assignmentId", "task": "projectId"}
-ID = re.compile(r"[A-Za-z0-9_-]{4,64}", re.ASCII)
+ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{4,64}", re.ASCII)
 HOST = "connect.cloudresearch.com"
 # Connect pays these in part, by a redirect of their own; the one of those who completed must not serve them.
-IN_PART = ("screened_out", "failed_checks")
+PARTIAL_OUTCOMES = ("screened_out", "failed_checks")
 
 
 def clean_connect(value: str) -> str:
@@ -24,7 +24,7 @@ def clean_connect(value: str) -> str:
     return value
 
 
-class ConnectSettings(exported_file.FileColumns):
+class ConnectSettings(exported_file.FileColumnsForm):
     return_complete = forms.CharField(
         max_length=500,
         required=False,
@@ -58,13 +58,13 @@ class Connect(Channel):
     help = "Connect adds its ids to the link by itself. People go back by the project's own redirect or code."
     settings_form = ConnectSettings
 
-    def arrive(self, recruitment, parameters):
+    def read_arrival(self, recruitment, parameters):
         sent = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
         if any(mark in value for value in sent.values() for mark in "{}<>[]"):
             return Arrival(is_preview=True)
         if not any(sent.values()):
             return Arrival(problem="Please open this study from Connect: the link has to carry your participant id.")
-        if wrong := [PARAMETERS[name] for name, value in sent.items() if not ID.fullmatch(value)]:
+        if wrong := [PARAMETERS[name] for name, value in sent.items() if not ID_PATTERN.fullmatch(value)]:
             return Arrival(
                 problem=f"The link is not complete: {' and '.join(wrong)} should be an id of Connect's. Please open the study from "
                 "Connect again. If this page comes back, write to the researcher."
@@ -72,16 +72,16 @@ class Connect(Channel):
         return Arrival(person=sent["person"], ids=sent)
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
-        name = "return_complete" if outcome == "complete" else "return_in_part" if outcome in IN_PART else ""
+        name = "return_complete" if outcome == "complete" else "return_in_part" if outcome in PARTIAL_OUTCOMES else ""
         wanted = recruitment.settings.get(name, "")
         if "://" in wanted:
-            return Return(url=wanted, label="Return to Connect")
-        return Return(code=wanted, url=f"https://{HOST}/", label="Return to Connect")
+            return WayBack(url=wanted, label="Return to Connect")
+        return WayBack(code=wanted, url=f"https://{HOST}/", label="Return to Connect")
 
     def links(self, recruitment, base):
         return [("Link for Connect, which adds its ids by itself", base)]
 
-    def opened(self, recruitment, base, number):
+    def rehearsal_entry(self, recruitment, base, number):
         ids = {"person": f"PERSON{number:04d}", "session": f"ASSIGNMENT{number:04d}", "task": "PROJECT0001"}
         return f"{base}?{urlencode({PARAMETERS[name]: value for name, value in ids.items()})}", ids["session"]
 
@@ -93,7 +93,7 @@ class Connect(Channel):
         )
 
     def takes_file(self, recruitment):
-        return exported_file.takes_file(recruitment.settings)
+        return exported_file.has_file_columns(recruitment.settings)
 
     def read_export(self, recruitment, text, task=""):
-        return exported_file.read(recruitment.settings, text, ID)
+        return exported_file.read_export(recruitment.settings, text, ID_PATTERN)

@@ -6,18 +6,27 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from annotators.models.constants import APPROVED, EXPIRED, LONGEST_ID, REJECTED, RETURNED, SUBMITTED, UNKNOWN, WORKING
-from annotators.recruitment.panels import Seen
-from studies.stimuli.rows import Limits, Problems, Rows, read_rows
+from annotators.models.constants import (
+    APPROVED,
+    EXPIRED,
+    MAX_EXTERNAL_ID_LENGTH,
+    REJECTED,
+    RETURNED,
+    SUBMITTED,
+    UNKNOWN,
+    WORKING,
+)
+from annotators.recruitment.panels import SubmissionSnapshot
+from studies.stimuli.rows import Rows, TableLimits, TableProblems, read_rows
 from studies.stimuli.texts import is_blank, name_key
 
-MEANINGS = (SUBMITTED, APPROVED, REJECTED, RETURNED, EXPIRED, WORKING)
-FIELDS = ("file_person", "file_session", "file_state", "file_words", "file_code")
+KNOWN_STATES = (SUBMITTED, APPROVED, REJECTED, RETURNED, EXPIRED, WORKING)
+FIELD_NAMES = ("file_person", "file_session", "file_state", "file_words", "file_code")
 COLUMNS = {"person": "file_person", "session": "file_session", "state": "file_state", "code": "file_code"}
-LIMITS = Limits(bytes=64 * 1024 * 1024, rows=100_000, columns=1_000)
+LIMITS = TableLimits(bytes=64 * 1024 * 1024, rows=100_000, columns=1_000)
 
 
-def words_of(text: str) -> dict[str, str]:
+def parse_word_meanings(text: str) -> dict[str, str]:
     """What each word means, by the word as it is compared. Raises ValueError naming the line."""
     meanings: dict[str, str] = {}
     lines: dict[str, int] = {}
@@ -29,22 +38,22 @@ def words_of(text: str) -> dict[str, str]:
             raise ValueError(
                 f"Line {n}: write the panel's word, =, and what it means, such as “Completed = submitted”."
             )
-        if (meaning := meaning.strip().lower()) not in MEANINGS:
-            raise ValueError(f"Line {n}: “{meaning[:40]}” is none of {', '.join(MEANINGS)}.")
+        if (meaning := meaning.strip().lower()) not in KNOWN_STATES:
+            raise ValueError(f"Line {n}: “{meaning[:40]}” is none of {', '.join(KNOWN_STATES)}.")
         if (before := lines.setdefault(name_key(word), n)) != n:
             raise ValueError(f"Line {n}: “{word.strip()[:40]}” stands in line {before} already.")
         meanings[name_key(word)] = meaning
     return meanings
 
 
-class FileColumns(forms.Form):
+class FileColumnsForm(forms.Form):
     """Settings by which a panel's file is read. Without ``file_person`` none is."""
 
     parts: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         "The panel's exported file": (
             "Name its columns as its first row does, and the panel's page takes the file: what is known here then stands beside what the "
             "panel shows. Empty: no file is taken.",
-            FIELDS,
+            FIELD_NAMES,
         )
     }
 
@@ -69,29 +78,29 @@ class FileColumns(forms.Form):
         max_length=4000,
         label="what the words of that column mean",
         widget=forms.Textarea(attrs={"rows": 4, "cols": 50}),
-        help_text=f"A line for each, such as “Completed = submitted”. After the = stands one of {', '.join(MEANINGS)}. A word that is not "
+        help_text=f"A line for each, such as “Completed = submitted”. After the = stands one of {', '.join(KNOWN_STATES)}. A word that is not "
         "listed changes nothing and is shown.",
     )
     file_code = forms.CharField(required=False, max_length=200, label="column with the code that the person entered")
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.columns_last()
+        self.move_file_fields_last()
 
-    def columns_last(self) -> None:
-        self.order_fields([name for name in self.fields if name not in FIELDS])
+    def move_file_fields_last(self) -> None:
+        self.order_fields([name for name in self.fields if name not in FIELD_NAMES])
 
     def clean_file_words(self):
         words = self.cleaned_data["file_words"]
         try:
-            words_of(words)
+            parse_word_meanings(words)
         except ValueError as wrong:
             raise forms.ValidationError(str(wrong)) from None
         return "\n".join(words.splitlines())
 
     def clean(self):
         cleaned = super().clean()
-        named = [name for name in FIELDS if cleaned.get(name)]
+        named = [name for name in FIELD_NAMES if cleaned.get(name)]
         if named and "file_person" not in named and "file_person" not in self.errors:
             self.add_error("file_person", "Without this column no file can be read.")
         for name, other, words in (
@@ -103,24 +112,26 @@ class FileColumns(forms.Form):
         return cleaned
 
 
-def takes_file(settings: Mapping[str, Any]) -> bool:
+def has_file_columns(settings: Mapping[str, Any]) -> bool:
     """Whether the settings say how the panel's file is read."""
     return bool(settings.get("file_person"))
 
 
-def read(settings: Mapping[str, Any], text: str, ids: re.Pattern[str] | None = None) -> list[Seen]:
+def read_export(
+    settings: Mapping[str, Any], text: str, id_pattern: re.Pattern[str] | None = None
+) -> list[SubmissionSnapshot]:
     """The submissions in a file of these columns, in its order; rows that say the same again are one. ``ids``: how the panel's ids look,
     where that is known. Raises ValueError with the row, as a spreadsheet counts it, and the column."""
-    if not takes_file(settings):
+    if not has_file_columns(settings):
         raise ValueError("This link's settings do not name the columns of the panel's file: no file can be read.")
     named = {what: settings[field] for what, field in COLUMNS.items() if settings.get(field)}
     # Two settings may name one column, and not letter by letter alike.
     canonical = {name_key(name): name for name in named.values()}
     columns = {what: canonical[name_key(name)] for what, name in named.items()}
-    words = words_of(settings.get("file_words") or "")
+    words = parse_word_meanings(settings.get("file_words") or "")
     table = read_rows("export.csv", text.encode(), required=list(canonical.values()), limits=LIMITS)
-    found: dict[tuple[str, str], tuple[int, Seen]] = {}
-    for number, one in _submissions(table, columns, words, ids):
+    found: dict[tuple[str, str], tuple[int, SubmissionSnapshot]] = {}
+    for number, one in _submissions(table, columns, words, id_pattern):
         row, before = found.setdefault((one.person, one.submission), (number, one))
         if before.state != one.state:
             whom = f"the submission {one.submission} of {one.person}" if "session" in columns else one.person
@@ -132,7 +143,7 @@ def read(settings: Mapping[str, Any], text: str, ids: re.Pattern[str] | None = N
 
 def _submissions(
     table: Rows, columns: Mapping[str, str], words: Mapping[str, str], ids: re.Pattern[str] | None
-) -> Iterator[tuple[int, Seen]]:
+) -> Iterator[tuple[int, SubmissionSnapshot]]:
     """Each row that names a work, by its number."""
     for row in table:
         cells = {what: row.values[column].strip() for what, column in columns.items()}
@@ -144,18 +155,21 @@ def _submissions(
             word = cells.get("state", "")
             state = words.get(name_key(word), UNKNOWN) if "state" in columns else SUBMITTED
             session = cells.get("session", cells["person"])
-            yield row.number, Seen("", session, cells["person"], state, word=word, code=cells.get("code", ""))
+            yield (
+                row.number,
+                SubmissionSnapshot("", session, cells["person"], state, word=word, code=cells.get("code", "")),
+            )
 
 
 def _fault(cell: str, ids: re.Pattern[str] | None) -> str:
     if is_blank(cell):
         return "it is empty."
-    if len(cell) > LONGEST_ID:
-        return f"it has {len(cell)} characters, and an id at most {LONGEST_ID}."
+    if len(cell) > MAX_EXTERNAL_ID_LENGTH:
+        return f"it has {len(cell)} characters, and an id at most {MAX_EXTERNAL_ID_LENGTH}."
     return f"“{cell}” is not an id of this panel's." if ids and not ids.fullmatch(cell) else ""
 
 
-def _refuse(problems: Problems) -> None:
+def _refuse(problems: TableProblems) -> None:
     if problems:
         first, more = str(problems.first[0]), problems.count - 1
         raise ValueError(f"{first[:1].upper()}{first[1:]}" + (f" There are {more} more such faults." if more else ""))

@@ -9,7 +9,7 @@ from django.utils.crypto import constant_time_compare
 
 from studies.stimuli.texts import is_blank
 
-from . import OUTCOMES, Arrival, Channel, Return, exported_file, filled, register
+from . import OUTCOMES, Arrival, Channel, WayBack, exported_file, fill_template, register
 
 LONGEST_PERSON = 200
 PLACEHOLDERS = ("person", "session", "task", "code")
@@ -33,19 +33,19 @@ def clean_return(value: str) -> str:
     return value
 
 
-def is_known_site(value: str) -> bool:
+def is_allowed_return_site(value: str) -> bool:
     """Whether this site lets people be led there: anywhere, unless it names the sites."""
     site = "/".join(value.split("/")[:3]).lower()
     return "://" not in value or not settings.RETURN_SITES or site in settings.RETURN_SITES
 
 
-def clean_site(value: str) -> None:
-    if not is_known_site(value.strip()):
+def validate_return_site(value: str) -> None:
+    if not is_allowed_return_site(value.strip()):
         known = ", ".join(settings.RETURN_SITES)
         raise forms.ValidationError(f"People may be led to {known} alone. Who runs heval can name more sites.")
 
 
-class GenericSettings(exported_file.FileColumns):
+class GenericSettings(exported_file.FileColumnsForm):
     person_parameter = forms.SlugField(initial="participant", label="parameter with the person's id")
     session_parameter = forms.SlugField(required=False, label="parameter with the session's id")
     task_parameter = forms.SlugField(required=False, label="parameter with the panel's study id")
@@ -60,9 +60,9 @@ class GenericSettings(exported_file.FileColumns):
                 max_length=500,
                 label=f"code or address: {words}",
                 help_text="{person}, {session}, {task} and {code} are filled in." if outcome == "complete" else "",
-                validators=[clean_return, clean_site],
+                validators=[clean_return, validate_return_site],
             )
-        self.columns_last()
+        self.move_file_fields_last()
 
     def clean(self):
         cleaned = super().clean()
@@ -80,7 +80,7 @@ class Generic(Channel):
     help = "Name the parameters that the panel adds to the link, and a code or an address for each way to end."
     settings_form = GenericSettings
 
-    def arrive(self, recruitment, parameters):
+    def read_arrival(self, recruitment, parameters):
         wanted = recruitment.settings
         person = parameters.get(wanted.get("person_parameter") or "participant", "").strip()
         if is_blank(person):
@@ -112,15 +112,15 @@ class Generic(Channel):
     def way_back(self, recruitment, outcome, external_ids, receipt):
         wanted = recruitment.settings.get(f"return_{outcome}", "")
         # A link may be older than the site's list.
-        if not wanted or not is_known_site(wanted):
-            return Return(code=receipt) if outcome == "complete" else Return()
+        if not wanted or not is_allowed_return_site(wanted):
+            return WayBack(code=receipt) if outcome == "complete" else WayBack()
         # The panel could do nothing with an address that names nobody.
         if "{person}" in wanted and not external_ids.get("person"):
-            return Return(code=receipt) if outcome == "complete" else Return()
+            return WayBack(code=receipt) if outcome == "complete" else WayBack()
         values = {name: external_ids.get(name, "") for name in PLACEHOLDERS} | {"code": receipt}
         if "://" in wanted:
-            return Return(url=filled(wanted, values))
-        return Return(code=filled(wanted, values))
+            return WayBack(url=fill_template(wanted, values))
+        return WayBack(code=fill_template(wanted, values))
 
     def links(self, recruitment, base):
         wanted = recruitment.settings
@@ -130,7 +130,7 @@ class Generic(Channel):
             pairs.append(f"{wanted['key_parameter']}={wanted.get('key_value', '')}")
         return [("Link for the panel; put its placeholders in place of the dots", f"{base}?{'&'.join(pairs)}")]
 
-    def opened(self, recruitment, base, number):
+    def rehearsal_entry(self, recruitment, base, number):
         wanted = recruitment.settings
         ids = {"person": f"person-{number}", "session": f"session-{number}", "task": "task-1"}
         filled_in = {
@@ -144,12 +144,12 @@ class Generic(Channel):
     def problems(self, recruitment):
         found = [] if recruitment.settings.get("return_complete") else ["No code or address for those who completed."]
         for outcome, words in OUTCOMES.items():
-            if not is_known_site(recruitment.settings.get(f"return_{outcome}", "")):
+            if not is_allowed_return_site(recruitment.settings.get(f"return_{outcome}", "")):
                 found.append(f"Nobody is led back to the address for “{words}”: RETURN_SITES does not name its site.")
         return found
 
     def takes_file(self, recruitment):
-        return exported_file.takes_file(recruitment.settings)
+        return exported_file.has_file_columns(recruitment.settings)
 
     def read_export(self, recruitment, text, task=""):
-        return exported_file.read(recruitment.settings, text)
+        return exported_file.read_export(recruitment.settings, text)

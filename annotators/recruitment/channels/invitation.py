@@ -4,7 +4,7 @@ import hmac
 
 from django import forms
 
-from annotators.models.crypto import keyed
+from annotators.models.crypto import keyed_hash
 
 from . import Arrival, Channel, register
 
@@ -35,9 +35,9 @@ class InvitationSettings(forms.Form):
         return ", ".join(numbers)
 
 
-def token(recruitment_key: str, number: int) -> str:
+def invitation_token(recruitment_key: str, number: int) -> str:
     """128 bits that only this site can make for that person: no table of secrets is kept."""
-    return f"{number}-{keyed('invitation', recruitment_key, str(number))[:32]}"
+    return f"{number}-{keyed_hash('invitation', recruitment_key, str(number))[:32]}"
 
 
 @register
@@ -47,27 +47,27 @@ class Invitation(Channel):
     help = "A link per person. Who is who stays in your own list: heval knows the number of the invitation."
     settings_form = InvitationSettings
 
-    def arrive(self, recruitment, parameters):
+    def read_arrival(self, recruitment, parameters):
         sent = parameters.get("i", "")
         number, _, _ = sent.partition("-")
         people = int(recruitment.settings.get("people", 0))
         if not (number.isascii() and number.isdigit() and len(number) < 6 and 1 <= int(number) <= people):
             return Arrival(problem="This link is not complete. Please open the whole link that you were sent.")
-        if not hmac.compare_digest(sent.encode(), token(recruitment.key, int(number)).encode()):
+        if not hmac.compare_digest(sent.encode(), invitation_token(recruitment.key, int(number)).encode()):
             return Arrival(problem="This link is not complete. Please open the whole link that you were sent.")
         if number in {n.strip() for n in recruitment.settings.get("revoked", "").split(",")}:
             return Arrival(problem="This invitation is no longer good. Please write to the researcher.")
         return Arrival(person=f"{recruitment.key}:{number}", trust="keyed")
 
-    def kept_seconds(self, recruitment):
+    def reserved_seconds(self, recruitment):
         return int(recruitment.settings.get("days") or 0) * 86_400
 
     def links(self, recruitment, base):
         people = int(recruitment.settings.get("people", 0))
-        return [(f"Invitation {n}", f"{base}?i={token(recruitment.key, n)}") for n in range(1, people + 1)]
+        return [(f"Invitation {n}", f"{base}?i={invitation_token(recruitment.key, n)}") for n in range(1, people + 1)]
 
-    def opened(self, recruitment, base, number):
-        return f"{base}?i={token(recruitment.key, number)}", str(number)
+    def rehearsal_entry(self, recruitment, base, number):
+        return f"{base}?i={invitation_token(recruitment.key, number)}", str(number)
 
     def problems(self, recruitment):
         return [] if recruitment.settings.get("people") else ["Say how many invitations there are."]

@@ -10,5 +10,5 @@ class OpenLink(Channel):
     help = "Anyone with the link may take part. A person can come back only by the address of their own page."
     identifies_people = False
 
-    def arrive(self, recruitment, parameters):
+    def read_arrival(self, recruitment, parameters):
         return Arrival()

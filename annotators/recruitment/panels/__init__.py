@@ -12,19 +12,19 @@ from decimal import Decimal
 from typing import Any
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The panel understood and said no. The words are the panel's, for a researcher."""
 
 
-class Unclear(Exception):
+class ResultUnclear(Exception):
     """No answer came, or none that tells: the order may have been carried out."""
 
 
-class Forged(Exception):
+class ForgedMessage(Exception):
     """What came was not signed with the panel's secret."""
 
 
-class Busy(Exception):
+class PanelBusy(Exception):
     """The panel asks to come back later; nothing was done."""
 
     def __init__(self, words: str, seconds: float = 60):
@@ -32,12 +32,12 @@ class Busy(Exception):
         self.seconds = seconds
 
 
-class NotYet(Busy):
+class OrderNotReady(PanelBusy):
     """Nothing was done about this one, which is on its way at the panel; other orders are taken meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SubmissionSnapshot:
     """A submission as the panel shows it, read from its service or from a file that it exports.
 
     ``submission`` is the panel's id, which may be given to another person after a return: only with ``person`` does it name one
@@ -58,13 +58,13 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class WebhookMessage:
     """What a panel sent by itself. It says that something changed, not what holds: messages come twice, late and in any order.
 
     ``event``: the same for each repetition. ``submission``: '' where it is about something else.
     """
 
-    event: str
+    event_id: str
     submission: str
     person: str
     word: str
@@ -80,14 +80,14 @@ class Order:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Service:
+class PanelService:
     """A panel's service as one recruitment may use it.
 
     ``can``: the operations that it carries out; each has a method of its name, ``(values, token) -> result``. Every call may raise
     Refused, Unclear or Busy, and nothing else for what a network or a panel does.
     """
 
-    can: frozenset[str] = frozenset()
+    operations: frozenset[str] = frozenset()
 
     def check(self) -> str:
         """In a few words whose account this is and what it holds: proof that the secrets are right."""
@@ -97,26 +97,26 @@ class Service:
         """What the account can still spend; None where the panel does not tell."""
         return None
 
-    def cost(self, task: str) -> "Charged | None":
+    def cost(self, task: str) -> "ChargedFees | None":
         """What the panel has taken for a task until now; None where it does not tell, or in words that we do not know."""
         return None
 
-    def submissions(self, task: str) -> Iterator[Seen]:
+    def submissions(self, task: str) -> Iterator[SubmissionSnapshot]:
         """All of a task, to the last page, in whatever order the panel has them."""
         raise NotImplementedError
 
-    def submission(self, submission: str) -> Seen | None:
+    def submission(self, submission: str) -> SubmissionSnapshot | None:
         """One, read anew; None where the panel shows none under this id."""
         raise NotImplementedError
 
-    def listen(self, url: str) -> str:
+    def subscribe(self, webhook_url: str) -> str:
         """Let the panel send its messages to this address; gives the secret with which it signs them. Twice is once."""
-        raise Refused("This panel sends no messages.")
+        raise RequestRefused("This panel sends no messages.")
 
     def do(self, order: Order) -> dict[str, Any]:
         """Carry it out; gives what the panel answered and is worth keeping (``{"task": id}`` of what was published)."""
-        if order.operation not in self.can:
-            raise Refused(f"This panel has no way to {order.operation.replace('_', ' ')}.")
+        if order.operation not in self.operations:
+            raise RequestRefused(f"This panel has no way to {order.operation.replace('_', ' ')}.")
         return getattr(self, order.operation)(order.values, order.token)
 
     def look(self, order: Order) -> dict[str, Any] | None:
@@ -124,7 +124,7 @@ class Service:
 
         Raises Unclear where the panel cannot tell: a person decides then.
         """
-        raise Unclear("This panel cannot tell whether it was carried out.")
+        raise ResultUnclear("This panel cannot tell whether it was carried out.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Funds:
 
 
 @dataclass(frozen=True, slots=True)
-class Charged:
+class ChargedFees:
     """What a panel says that it has taken until now beside what people got: of rewards, of bonuses, and the tax on both."""
 
     rewards: Decimal
@@ -155,16 +155,16 @@ class Fee:
 
 
 # What a rejection may rest on.
-CHECKS = "checks"  # questions with a known answer
+FAILED_CHECKS = "checks"  # questions with a known answer
 TOO_FAST = "too_fast"  # the whole study, against everybody's time
 TOO_SLOW = "too_slow"
 NO_ANSWERS = "no_answers"
-SEEN = "seen"  # what no count shows: a person says what they saw
-GROUNDS = (CHECKS, TOO_FAST, TOO_SLOW, NO_ANSWERS, SEEN)
+OBSERVED = "seen"  # what no count shows: a person says what they saw
+EVIDENCE_KINDS = (FAILED_CHECKS, TOO_FAST, TOO_SLOW, NO_ANSWERS, OBSERVED)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class RejectionPolicy:
     """What a panel lets one refuse: ``categories`` by slug with what each means; the least length of the message.
 
     ``grounds``: on what a category may rest, one of which must be there; a person's note where a category is not named.
@@ -172,13 +172,13 @@ class Refusals:
     """
 
     categories: Mapping[str, str]
-    least_characters: int = 1
+    min_message_length: int = 1
     rules: tuple[str, ...] = ()
-    grounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    evidence_by_category: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     source: tuple[str, str] = ("", "")
 
-    def grounds_of(self, category: str) -> tuple[str, ...]:
-        return self.grounds.get(category, (SEEN,))
+    def evidence_for(self, category: str) -> tuple[str, ...]:
+        return self.evidence_by_category.get(category, (OBSERVED,))
 
 
 @dataclass(frozen=True, slots=True)

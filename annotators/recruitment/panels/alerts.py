@@ -16,17 +16,17 @@ from annotators.recruitment.links import LinkState, link_state
 from annotators.recruitment.signals import collect_alerts
 from studies.models import Batch
 
-from . import Busy, Charged, Funds, Refused, Service, Unclear
-from .reconcile import LEFT, counts
-from .rounds import places_taken
+from . import ChargedFees, Funds, PanelBusy, PanelService, RequestRefused, ResultUnclear
+from .reconcile import LEFT_STATES, match_status_counts
+from .rounds import count_places
 
 MOST_UNMATCHED, MOST_RETURNED = 0.05, 0.25
 # One of ten is no rate yet.
 LEAST_CASES, LEAST_CAME = 2, 8
 QUIET = timedelta(hours=2)
-DECIDES_WITHIN = timedelta(hours=12)
-FUNDS_KEPT = 2 * 3600
-COST_KEPT = 90 * 86400  # it is shown with its moment, and panels are not asked for ever
+AUTO_APPROVAL_WARNING = timedelta(hours=12)
+FUNDS_CACHE_SECONDS = 2 * 3600
+FEES_CACHE_SECONDS = 90 * 86400  # it is shown with its moment, and panels are not asked for ever
 Released = Assignment.Released
 
 
@@ -39,7 +39,7 @@ class Alert:
     advice: str
 
 
-def alerts(recruitment: Recruitment) -> list[Alert]:
+def find_alerts(recruitment: Recruitment) -> list[Alert]:
     """What stands out at this link's panel now. Empty where all is well, or nothing is known."""
     checks = (_unmatched, _returned, _quiet, _undecided, _short_of_money)
     found = [alert for check in checks for alert in check(recruitment)]
@@ -49,13 +49,13 @@ def alerts(recruitment: Recruitment) -> list[Alert]:
 
 
 def _unmatched(recruitment: Recruitment) -> Iterator[Alert]:
-    found = counts(recruitment)
+    found = match_status_counts(recruitment)
     of = sum(found.values()) - found.get("working", 0) - found.get("left", 0)
     advice = {
         "orphan": "Look at how far they came, and whether the link or a page fails: try it yourself.",
         "unsent": "Their way back fails: open your own last page, and check the code or the return address at the panel.",
     }
-    if REGISTRY[recruitment.channel].credits_who_finish:
+    if REGISTRY[recruitment.channel].credits_on_completion:
         advice["unsent"] = "Their credit did not come through: read below what the panel answered to the orders."
     for kind, what in (
         ("orphan", "sent to the panel and not finished here"),
@@ -71,7 +71,7 @@ def _returned(recruitment: Recruitment) -> Iterator[Alert]:
     came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).exclude(
         released_reason=Released.FULL
     )
-    people = {annotator: state in LEFT for annotator, state in rows.order_by("pk")}
+    people = {annotator: state in LEFT_STATES for annotator, state in rows.order_by("pk")}
     for annotator, reason, submitted_at in came.order_by("pk").values_list(
         "annotator", "released_reason", "submitted_at"
     ):
@@ -97,7 +97,7 @@ def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
         wanted=Sum("wanted"), claimed=Sum("claimed")
     )
     has_place = (claims["claimed"] or 0) < (claims["wanted"] or 0)
-    if not has_place or (tasks["n"] and places_taken(recruitment).taken >= tasks["n"]):
+    if not has_place or (tasks["n"] and count_places(recruitment).taken >= tasks["n"]):
         return
     came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
         at=Max("claimed_at")
@@ -114,7 +114,7 @@ def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
 
 
 def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
-    soon = timezone.now() + DECIDES_WITHIN
+    soon = timezone.now() + AUTO_APPROVAL_WARNING
     rows = PanelSubmission.objects.filter(recruitment=recruitment, state=SUBMITTED, decides_itself_at__lt=soon)
     told = PanelOrder.objects.filter(submission=OuterRef("pk"), operation__in=["approve", "reject"])
     # What the panel refused, and what was taken back, has told it nothing.
@@ -130,51 +130,53 @@ def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
 # Money
 
 
-def note_funds(recruitment: Recruitment, service: Service) -> None:
+def cache_funds(recruitment: Recruitment, service: PanelService) -> None:
     """Remember what the panel says is there, for the next hours. A panel that does not say is no reason to stop."""
     try:
         funds = service.funds()
-    except (Refused, Unclear, Busy):
+    except (RequestRefused, ResultUnclear, PanelBusy):
         return
     if funds is not None:
-        cache.set(_funds_key(recruitment), (str(funds.amount), funds.currency), FUNDS_KEPT)
+        cache.set(_funds_key(recruitment), (str(funds.amount), funds.currency), FUNDS_CACHE_SECONDS)
 
 
 def _funds_key(recruitment: Recruitment) -> str:
     return f"heval:panel:funds:{recruitment.pk}"
 
 
-def funds_of(recruitment: Recruitment) -> Funds | None:
+def cached_funds(recruitment: Recruitment) -> Funds | None:
     """What the panel said lately; None where it said nothing."""
     kept = cache.get(_funds_key(recruitment))
     return Funds(Decimal(kept[0]), kept[1]) if kept else None
 
 
-def note_cost(recruitment: Recruitment, service: Service, tasks: Iterable[str]) -> None:
+def cache_fees(recruitment: Recruitment, service: PanelService, tasks: Iterable[str]) -> None:
     """Remember what the panel says it has taken for these tasks, and when it said so. Of a part of them alone there is no sum."""
     try:
         told = [service.cost(task) for task in tasks]
-    except (Refused, Unclear, Busy):
+    except (RequestRefused, ResultUnclear, PanelBusy):
         return
     known = [one for one in told if one is not None]
     currencies = {one.currency for one in known}
     if len(currencies) != 1 or len(known) < len(told):
         return
     sums = (sum(getattr(one, name) for one in known) for name in ("rewards", "bonuses", "tax"))
-    cache.set(_cost_key(recruitment), (*map(str, sums), currencies.pop(), timezone.now().isoformat()), COST_KEPT)
+    cache.set(
+        _cost_key(recruitment), (*map(str, sums), currencies.pop(), timezone.now().isoformat()), FEES_CACHE_SECONDS
+    )
 
 
 def _cost_key(recruitment: Recruitment) -> str:
     return f"heval:panel:cost:{recruitment.pk}"
 
 
-def charged_of(recruitment: Recruitment) -> tuple[Charged, datetime] | None:
+def cached_fees(recruitment: Recruitment) -> tuple[ChargedFees, datetime] | None:
     """What the panel said last, and when; None where it said nothing."""
     kept = cache.get(_cost_key(recruitment))
-    return (Charged(*map(Decimal, kept[:3]), kept[3]), datetime.fromisoformat(kept[4])) if kept else None
+    return (ChargedFees(*map(Decimal, kept[:3]), kept[3]), datetime.fromisoformat(kept[4])) if kept else None
 
 
-def liability(recruitment: Recruitment) -> Decimal:
+def unsent_payments_total(recruitment: Recruitment) -> Decimal:
     """What is still to be taken from the account: bonuses and screen-outs that wait to be sent. The rewards were put aside when the
     task was published."""
     waiting = PanelOrder.objects.filter(
@@ -184,7 +186,7 @@ def liability(recruitment: Recruitment) -> Decimal:
 
 
 def _short_of_money(recruitment: Recruitment) -> Iterator[Alert]:
-    funds, due = funds_of(recruitment), liability(recruitment)
+    funds, due = cached_funds(recruitment), unsent_payments_total(recruitment)
     currency = recruitment.currency or recruitment.study.currency
     if funds is not None and funds.currency in ("", currency) and funds.amount < due:
         yield Alert(

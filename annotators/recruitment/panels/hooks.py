@@ -10,40 +10,40 @@ from django.views.decorators.http import require_POST
 
 from annotators.models import PanelEvent, Recruitment
 from annotators.recruitment.channels import REGISTRY
-from studies.services.limits import is_over
+from studies.services.limits import is_rate_limited
 
-from . import Forged, news
-from .secrets import HOOK, kept_secret
+from . import ForgedMessage, news
+from .secrets import WEBHOOK_SECRET, panel_secret
 
-LARGEST = 64 * 1024
+MAX_BODY_BYTES = 64 * 1024
 # A study of hundreds sends some a minute. What is refused comes again, and what is lost the regular look finds.
-A_MINUTE = 600
+MAX_PER_MINUTE = 600
 
 
 @require_POST
-def hook(request, key):
+def receive_webhook(request, key):
     """Told twice it is once; what it says is not believed but looked up."""
     length = request.META.get("CONTENT_LENGTH") or "0"
-    if not length.isdecimal() or int(length) > LARGEST:
+    if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
         return HttpResponse(status=413)
     recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
     channel = REGISTRY.get(recruitment.channel) if recruitment else None
-    secret = kept_secret(recruitment, HOOK) if channel and channel.sends_messages else ""
+    secret = panel_secret(recruitment, WEBHOOK_SECRET) if channel and channel.sends_webhooks else ""
     if not secret:
         raise Http404("Nobody listens here.")
-    if is_over(f"hook:{recruitment.pk}", A_MINUTE):
+    if is_rate_limited(f"hook:{recruitment.pk}", MAX_PER_MINUTE):
         return HttpResponse(status=429, headers={"Retry-After": "60"})
     try:
         message = channel.read_message(secret, request.headers, request.body)
-    except Forged:
+    except ForgedMessage:
         return HttpResponse(status=401)
     except ValueError as words:
         return HttpResponse(str(words), status=400, content_type="text/plain")
     with transaction.atomic():
         # A panel may tell several links of one event, under one id: each has it for itself. Who it is about is not kept.
         _, is_new = PanelEvent.objects.get_or_create(
-            source=news.source_of(recruitment),
-            external_id=message.event,
+            source=news.event_source(recruitment),
+            external_id=message.event_id,
             defaults={
                 "recruitment": recruitment,
                 "kind": message.kind,
@@ -52,5 +52,5 @@ def hook(request, key):
             },
         )
         if is_new and message.submission:
-            news.look_soon(recruitment)
+            news.schedule_incremental_sync(recruitment)
     return HttpResponse(status=200)

@@ -4,7 +4,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-class Loopback:
+class LoopbackServer:
     """``url`` is where it listens. ``handle(handler)`` answers a request, of whatever method; it is silent unless it writes."""
 
     def handle(self, handler: BaseHTTPRequestHandler) -> None:

@@ -17,22 +17,22 @@ from django.db.models.functions import Now
 
 from annotators.models import PanelBar, PanelOrder, PanelSubmission, PanelTask, Recruitment
 from annotators.models.constants import OPERATIONS
-from annotators.models.identity import panel_id, panel_ids, submission_id
-from studies.access import Action, check
+from annotators.models.identity import get_person_id, get_person_ids, submission_id_at_panel
+from studies.access import Action, check_permission
 from studies.models import audit
 
-from . import Busy, NotYet, Order, Refused, Service, Unclear
+from . import Order, OrderNotReady, PanelBusy, PanelService, RequestRefused, ResultUnclear
 
 logger = logging.getLogger("heval.panels")
 
 State = PanelOrder.State
 # A sent order without an answer for so long has lost it: a call waits for half a minute at most.
 LOST_AFTER = 120  # seconds
-TRIES = 8
-WORDS = 500  # of what a panel says, at most
+MAX_ATTEMPTS = 8
+MAX_WORDS_LENGTH = 500  # of what a panel says, at most
 
 
-def give(
+def create_order(
     recruitment: Recruitment,
     operation: str,
     token: str,
@@ -66,16 +66,16 @@ def give(
     return order
 
 
-def give_all(
-    recruitment: Recruitment, operation: str, about: Mapping[str, PanelSubmission], *, by, **values: Any
+def create_orders(
+    recruitment: Recruitment, operation: str, submissions_by_token: Mapping[str, PanelSubmission], *, by, **values: Any
 ) -> int:
     """The same order about many submissions, by token, in a number of queries that does not depend on how many they are.
 
     Tokens that were given before are passed over. Gives how many orders are new.
     """
     with transaction.atomic():
-        given = set(PanelOrder.objects.filter(token__in=list(about)).values_list("token", flat=True))
-        new = {token: submission for token, submission in about.items() if token not in given}
+        given = set(PanelOrder.objects.filter(token__in=list(submissions_by_token)).values_list("token", flat=True))
+        new = {token: submission for token, submission in submissions_by_token.items() if token not in given}
         PanelOrder.objects.bulk_create(
             [
                 PanelOrder(
@@ -90,7 +90,7 @@ def give_all(
             ],
             batch_size=500,
         )
-        audit.record_all(
+        audit.bulk_record(
             f"order {operation}",
             [
                 {
@@ -106,9 +106,9 @@ def give_all(
     return len(new)
 
 
-def cancel(order: PanelOrder, *, by) -> bool:
+def cancel_order(order: PanelOrder, *, by) -> bool:
     """Take back what was not sent yet. False where it was."""
-    check(by, Action.PANEL, order.recruitment.study)
+    check_permission(by, Action.PANEL, order.recruitment.study)
     with transaction.atomic():
         waiting = PanelOrder.objects.filter(pk=order.pk, state=State.WAITING, sent_at=None)
         is_taken_back = bool(waiting.update(state=State.CANCELLED, ended_at=Now()))
@@ -117,15 +117,15 @@ def cancel(order: PanelOrder, *, by) -> bool:
     return is_taken_back
 
 
-def decide(order: PanelOrder, is_carried_out: bool, by) -> bool:
+def resolve_order(order: PanelOrder, was_carried_out: bool, by) -> bool:
     """A person looked at the panel: the order was carried out, or shall be sent again. False where there is nothing to decide any more.
 
     Of an approval that the panel refused it may be said as well: panels refuse what somebody approved there before.
     """
-    check(by, Action.PANEL, order.recruitment.study)
+    check_permission(by, Action.PANEL, order.recruitment.study)
     with transaction.atomic():
         mine = PanelOrder.objects.filter(pk=order.pk)
-        if is_carried_out:
+        if was_carried_out:
             open_to_it = Q(state=State.UNCLEAR) | Q(state=State.REFUSED, operation="approve")
             is_decided = mine.filter(open_to_it).update(state=State.DONE, ended_at=Now())
         else:
@@ -135,12 +135,12 @@ def decide(order: PanelOrder, is_carried_out: bool, by) -> bool:
             )
         if is_decided:
             audit.record(
-                "decide order", study=order.recruitment.study, by=by, token=order.token, is_carried_out=is_carried_out
+                "decide order", study=order.recruitment.study, by=by, token=order.token, is_carried_out=was_carried_out
             )
     return bool(is_decided)
 
 
-def due(recruitment: Recruitment) -> QuerySet[PanelOrder]:
+def due_orders(recruitment: Recruitment) -> QuerySet[PanelOrder]:
     """Orders to be sent now, and sent ones whose answer is lost; the oldest first."""
     lost = Q(state=State.SENT, sent_at__lt=Now() - timedelta(seconds=LOST_AFTER))
     orders = PanelOrder.objects.filter(recruitment=recruitment)
@@ -148,10 +148,12 @@ def due(recruitment: Recruitment) -> QuerySet[PanelOrder]:
     return orders.filter(Q(state=State.WAITING) | lost, may_be_sent).order_by("pk")
 
 
-def send_due(recruitment: Recruitment, service: Service, progress: Callable[[int, int, str], None]) -> dict[str, int]:
+def send_due_orders(
+    recruitment: Recruitment, service: PanelService, progress: Callable[[int, int, str], None]
+) -> dict[str, int]:
     """Send what is due, one after the other. Gives how many ended in which state."""
     ended: dict[str, int] = {}
-    pks = list(due(recruitment).values_list("pk", flat=True))
+    pks = list(due_orders(recruitment).values_list("pk", flat=True))
     for n, pk in enumerate(pks):
         progress(n, len(pks), "Sending orders to the panel")
         order = _taken(pk)
@@ -173,7 +175,7 @@ def _taken(pk: int) -> tuple[PanelOrder, bool] | None:
             .filter(pk=pk, state__in=[State.WAITING, State.SENT])
             .first()
         )
-        if order is None or not due(order.recruitment).filter(pk=pk).exists():
+        if order is None or not due_orders(order.recruitment).filter(pk=pk).exists():
             return None
         was_sent = order.sent_at is not None
         PanelOrder.objects.filter(pk=pk).update(state=State.SENT, sent_at=Now(), tries=order.tries + 1)
@@ -181,63 +183,67 @@ def _taken(pk: int) -> tuple[PanelOrder, bool] | None:
     return order, was_sent
 
 
-def _carry_out(order: PanelOrder, was_sent: bool, service: Service) -> tuple[str, bool]:
+def _carry_out(order: PanelOrder, was_sent: bool, service: PanelService) -> tuple[str, bool]:
     """Ask what became of one that was sent before, send what is not carried out, and write down what came of it: the state, and whether
     the panel takes others now."""
     try:
         sent = Order(order.operation, order.token, _complete(order))
-    except Refused as erased:
-        return _ended(order, State.UNCLEAR if was_sent else State.REFUSED, str(erased)), True
+    except RequestRefused as erased:
+        return _end_order(order, State.UNCLEAR if was_sent else State.REFUSED, str(erased)), True
     result = None
     if was_sent:
         try:
             result = service.look(sent)
-        except (Refused, Unclear) as words:
-            return _ended(order, State.UNCLEAR, str(words)), True
-        except Busy as later:
-            return _looked_up_later(order, later, later.seconds), isinstance(later, NotYet)
+        except (RequestRefused, ResultUnclear) as words:
+            return _end_order(order, State.UNCLEAR, str(words)), True
+        except PanelBusy as later:
+            return _postpone_lookup(order, later, later.seconds), isinstance(later, OrderNotReady)
     if result is None:
         try:
             result = service.do(sent)
-        except Refused as no:
-            return _ended(order, State.REFUSED, str(no)), True
-        except Busy as later:
+        except RequestRefused as no:
+            return _end_order(order, State.REFUSED, str(no)), True
+        except PanelBusy as later:
             in_a_while = Now() + timedelta(seconds=later.seconds)
             # Nothing was done: it counts as never sent.
-            _written(order, state=State.WAITING, words=str(later)[:WORDS], not_before=in_a_while, sent_at=None)
-            return State.WAITING, isinstance(later, NotYet)
-        except Unclear as silence:
-            if order.tries >= TRIES:
-                return _ended(order, State.UNCLEAR, str(silence)), True
-            return _looked_up_later(order, silence, 0), False
-    return _ended(order, State.DONE, "", result), True
+            _update_sent_order(
+                order, state=State.WAITING, words=str(later)[:MAX_WORDS_LENGTH], not_before=in_a_while, sent_at=None
+            )
+            return State.WAITING, isinstance(later, OrderNotReady)
+        except ResultUnclear as silence:
+            if order.tries >= MAX_ATTEMPTS:
+                return _end_order(order, State.UNCLEAR, str(silence)), True
+            return _postpone_lookup(order, silence, 0), False
+    return _end_order(order, State.DONE, "", result), True
 
 
-def _looked_up_later(order: PanelOrder, words: Exception, seconds: float) -> str:
+def _postpone_lookup(order: PanelOrder, words: Exception, seconds: float) -> str:
     lost = Now() - timedelta(seconds=LOST_AFTER + 1)
     # A moment that is now is not past yet within the same millisecond.
     later = Now() + timedelta(seconds=seconds) if seconds else None
-    _written(order, words=str(words)[:WORDS], sent_at=lost, not_before=later)
+    _update_sent_order(order, words=str(words)[:MAX_WORDS_LENGTH], sent_at=lost, not_before=later)
     return State.SENT
 
 
 def _complete(order: PanelOrder) -> Mapping[str, Any]:
     if order.operation == "bar":
-        people = panel_ids(PanelBar.objects.filter(order=order).values_list("annotator", flat=True))
+        people = get_person_ids(PanelBar.objects.filter(order=order).values_list("annotator", flat=True))
         return {**order.values, "people": sorted(people.values())}
     if order.submission is None:
         return order.values
-    about, person = order.submission, panel_id(order.submission.annotator) or ""
-    named = {"submission": submission_id(about, person), "person": person}
+    about, person = order.submission, get_person_id(order.submission.annotator) or ""
+    named = {"submission": submission_id_at_panel(about, person), "person": person}
     if not named["submission"]:
-        raise Refused("The panel's id of this work is erased, so it cannot be sent. Look at the panel itself.")
+        raise RequestRefused("The panel's id of this work is erased, so it cannot be sent. Look at the panel itself.")
     return {"task": about.task.external_id if about.task else "", **order.values, **named}
 
 
-def _ended(order: PanelOrder, state: str, words: str, result: Mapping[str, Any] | None = None) -> str:
+def _end_order(order: PanelOrder, state: str, words: str, result: Mapping[str, Any] | None = None) -> str:
     with transaction.atomic():
         ended_at = None if state == State.UNCLEAR else Now()
-        if not _written(order, state=state, words=words[:WORDS], result=result or {}, ended_at=ended_at):
+        if not _update_sent_order(
+            order, state=state, words=words[:MAX_WORDS_LENGTH], result=result or {}, ended_at=ended_at
+        ):
             return state
         if state == State.DONE and order.operation == "publish":
             PanelTask.objects.get_or_create(
@@ -259,7 +265,7 @@ def _ended(order: PanelOrder, state: str, words: str, result: Mapping[str, Any] 
     return state
 
 
-def _written(order: PanelOrder, **columns: Any) -> bool:
+def _update_sent_order(order: PanelOrder, **columns: Any) -> bool:
     if words := columns.get("words"):
         columns["words"] = _without_people(order, words)
     return bool(PanelOrder.objects.filter(pk=order.pk, state=State.SENT).update(**columns))
@@ -268,9 +274,9 @@ def _written(order: PanelOrder, **columns: Any) -> bool:
 def _without_people(order: PanelOrder, words: str) -> str:
     """What a panel says, without the ids that the order named: panels repeat them in their words, and words are kept in clear."""
     if order.operation == "bar":
-        people = panel_ids(PanelBar.objects.filter(order=order).values_list("annotator", flat=True)).values()
+        people = get_person_ids(PanelBar.objects.filter(order=order).values_list("annotator", flat=True)).values()
     else:
-        people = panel_ids([order.submission.annotator_id] if order.submission else []).values()
+        people = get_person_ids([order.submission.annotator_id] if order.submission else []).values()
     for person in people:
         words = re.sub(rf"(?<!\w){re.escape(person)}(?!\w)", "…", words, flags=re.IGNORECASE)
     return words

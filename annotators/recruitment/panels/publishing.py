@@ -10,22 +10,22 @@ from django.db.models import QuerySet
 from django.urls import reverse
 
 from annotators.models import Assignment, PanelOrder, PanelTask, Recruitment
-from annotators.models.identity import OF_PERSON
+from annotators.models.identity import PERSON_PREFIX
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.signals import collect_hindrances
-from studies.access import Action, check
+from annotators.recruitment.signals import collect_obstacles
+from studies.access import Action, check_permission
 from studies.models import Study
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
-from .orders import give
-from .pools import lists_for, push
+from .orders import create_order
+from .pools import blocklist_names, order_blocks
 
 State = PanelOrder.State
-ENDED = (State.DONE, State.REFUSED, State.CANCELLED)
+ENDED_STATES = (State.DONE, State.REFUSED, State.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class RewardCost:
     """What so many people cost, before the panel's fees and anybody's bonus."""
 
     people: int
@@ -36,7 +36,7 @@ class Cost:
         return self.reward * self.people
 
 
-def per_hour(reward: Decimal, minutes: int) -> Decimal:
+def reward_per_hour(reward: Decimal, minutes: int) -> Decimal:
     """What a reward comes to an hour.
 
     >>> per_hour(Decimal("1.25"), 10)
@@ -45,11 +45,11 @@ def per_hour(reward: Decimal, minutes: int) -> Decimal:
     return (reward * 60 / minutes).quantize(Decimal("0.01"))
 
 
-def hindrances(recruitment: Recruitment) -> list[str]:
+def publishing_obstacles(recruitment: Recruitment) -> list[str]:
     """What must be mended before anybody may be sent here."""
     found = [
         *REGISTRY[recruitment.channel].problems(recruitment),
-        *(words for _, told in collect_hindrances.send(Recruitment, recruitment=recruitment) for words in told),
+        *(words for _, told in collect_obstacles.send(Recruitment, recruitment=recruitment) for words in told),
     ]
     if recruitment.study.state != Study.State.LAUNCHED:
         found.append("The study is not launched: people would come to a closed door.")
@@ -60,13 +60,13 @@ def hindrances(recruitment: Recruitment) -> list[str]:
     return found
 
 
-def warnings(recruitment: Recruitment, reward: Decimal, minutes: int, places: int) -> list[str]:
+def publishing_warnings(recruitment: Recruitment, reward: Decimal, minutes: int, places: int) -> list[str]:
     """What a careful researcher would want to know before paying."""
     study, found = recruitment.study, []
-    if n := published(recruitment).count():
+    if n := publication_orders(recruitment).count():
         times = "once" if n == 1 else f"{n} times"
         found.append(f"This link was published {times} already: this is another task beside it, for other people.")
-    if study.wage_per_hour and (hourly := per_hour(reward, minutes)) < study.wage_per_hour:
+    if study.wage_per_hour and (hourly := reward_per_hour(reward, minutes)) < study.wage_per_hour:
         found.append(f"{reward} for {minutes} minutes is {hourly} an hour. The study declares {study.wage_per_hour}.")
     if study.usual_seconds and (taken := round(study.usual_seconds / 60)) > minutes:
         found.append(f"Those who have submitted took {taken} minutes, median. {minutes} are announced.")
@@ -80,48 +80,48 @@ def warnings(recruitment: Recruitment, reward: Decimal, minutes: int, places: in
     return found
 
 
-def link_of(recruitment: Recruitment) -> str:
+def panel_entry_url(recruitment: Recruitment) -> str:
     """The address that the panel sends people to, with the panel's own placeholders in it."""
     base = f"{settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"
     return REGISTRY[recruitment.channel].links(recruitment, base)[0][1]
 
 
-def publish(recruitment: Recruitment, *, by, **wanted: Any) -> PanelOrder:
+def publish(recruitment: Recruitment, *, by, **task_values: Any) -> PanelOrder:
     """Order it: ``title``, ``description``, ``reward`` (Decimal), ``currency``, ``minutes``, ``places``. Pressed twice it is one order.
 
     Raises NotNow.
     """
-    check(by, Action.PANEL, recruitment.study)
-    if found := hindrances(recruitment):
-        raise NotNow(" ".join(found))
-    values = wanted | {
-        "reward": f"{wanted['reward']:.2f}",
-        "url": link_of(recruitment),
-        "lists": lists_for(recruitment),
+    check_permission(by, Action.PANEL, recruitment.study)
+    if found := publishing_obstacles(recruitment):
+        raise ActionRefused(" ".join(found))
+    values = task_values | {
+        "reward": f"{task_values['reward']:.2f}",
+        "url": panel_entry_url(recruitment),
+        "lists": blocklist_names(recruitment),
         "name": f"heval {recruitment.key}",
     }
-    ended = _orders(recruitment, "publish").filter(state__in=ENDED).count()
+    ended = _orders(recruitment, "publish").filter(state__in=ENDED_STATES).count()
     try:
         with transaction.atomic():
             # Those who are known today are on the list before the first person can see the task.
-            push(recruitment, by=by)
-            return give(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
+            order_blocks(recruitment, by=by)
+            return create_order(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
     except ValueError:
-        raise NotNow("An order to publish with other values has not ended yet.") from None
+        raise ActionRefused("An order to publish with other values has not ended yet.") from None
 
 
-def published(recruitment: Recruitment) -> QuerySet[PanelOrder]:
+def publication_orders(recruitment: Recruitment) -> QuerySet[PanelOrder]:
     """What was published by this link, or may have been."""
     return _orders(recruitment, "publish").exclude(state__in=[State.REFUSED, State.CANCELLED])
 
 
-def stop(task: PanelTask, *, by) -> PanelOrder:
+def stop_task(task: PanelTask, *, by) -> PanelOrder:
     """Nobody new comes from this task; who is at work can finish. Pressed twice it is one order, and a new one where the panel refused it."""
-    check(by, Action.PANEL, task.recruitment.study)
+    check_permission(by, Action.PANEL, task.recruitment.study)
     without_effect = _orders(task.recruitment, "stop").filter(state__in=[State.REFUSED, State.CANCELLED])
     n = without_effect.filter(values__task=task.external_id).count()
     token = f"stop-{task.pk}" + (f"-{n}" if n else "")
-    return give(task.recruitment, "stop", token, by=by, task=task.external_id)
+    return create_order(task.recruitment, "stop", token, by=by, task=task.external_id)
 
 
 def _orders(recruitment: Recruitment, operation: str) -> QuerySet[PanelOrder]:
@@ -134,7 +134,7 @@ def tasks_of(recruitment: Recruitment) -> QuerySet[PanelTask]:
     if not PanelOrder.objects.filter(recruitment=recruitment, operation="publish", state=State.DONE).exists():
         came = Assignment.objects.filter(recruitment=recruitment, external_ids__has_key="task").order_by()
         named = set(came.values_list("external_ids__task", flat=True).distinct()) - {""}
-        named = {name for name in named if not name.startswith(OF_PERSON)}
+        named = {name for name in named if not name.startswith(PERSON_PREFIX)}
         new = sorted(named - set(mine.values_list("external_id", flat=True)))
         PanelTask.objects.bulk_create(
             (PanelTask(recruitment=recruitment, external_id=name) for name in new), ignore_conflicts=True

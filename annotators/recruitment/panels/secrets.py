@@ -8,23 +8,23 @@ from django.db import transaction
 from annotators.models import PanelSecret, Recruitment
 from annotators.models.crypto import Purpose, decrypt, encrypt
 from annotators.recruitment.channels import REGISTRY
-from studies.access import Action, check
+from studies.access import Action, check_permission
 from studies.models import audit
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 
-from . import Refused, Service
+from . import PanelService, RequestRefused
 
 # With it the panel signs its messages. It opens nothing at the panel.
-HOOK = "hook"
+WEBHOOK_SECRET = "hook"  # noqa: S105 - the name of a secret
 
 
-class NoService(NotNow):
+class NoService(ActionRefused):
     """This recruitment's channel cannot speak to its panel, or lacks a secret that it needs."""
 
 
-def keep(recruitment: Recruitment, secrets: Mapping[str, str], *, by) -> None:
+def store_secrets(recruitment: Recruitment, secrets: Mapping[str, str], *, by) -> None:
     """Write secrets by name; an empty one is forgotten. Who did so and which, not what, goes into the record."""
-    check(by, Action.PANEL, recruitment.study)
+    check_permission(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
         for name, secret in secrets.items():
             mine = PanelSecret.objects.filter(recruitment=recruitment, name=name)
@@ -42,17 +42,17 @@ def keep(recruitment: Recruitment, secrets: Mapping[str, str], *, by) -> None:
             )
 
 
-def names_kept(recruitment: Recruitment) -> dict[str, object]:
+def secret_dates(recruitment: Recruitment) -> dict[str, object]:
     """Which secrets are there, and since when: all that a page may say of them."""
     return dict(PanelSecret.objects.filter(recruitment=recruitment).values_list("name", "written_at"))
 
 
 def has_token(recruitment: Recruitment) -> bool:
     """Whether something is kept by which the panel may be spoken to."""
-    return PanelSecret.objects.filter(recruitment=recruitment).exclude(name=HOOK).exists()
+    return PanelSecret.objects.filter(recruitment=recruitment).exclude(name=WEBHOOK_SECRET).exists()
 
 
-def kept_secret(recruitment: Recruitment, name: str) -> str:
+def panel_secret(recruitment: Recruitment, name: str) -> str:
     """One secret; '' where there is none."""
     if recruitment.pk is None:  # a form that was not saved yet
         return ""
@@ -60,23 +60,27 @@ def kept_secret(recruitment: Recruitment, name: str) -> str:
     return decrypt(Purpose.CREDENTIAL, kept) if kept else ""
 
 
-def service_of(recruitment: Recruitment) -> Service:
+def service_of(recruitment: Recruitment) -> PanelService:
     """The panel's service in the name of whose secrets are kept. Raises NoService, in words for a researcher."""
     channel = REGISTRY.get(recruitment.channel)
-    kept = PanelSecret.objects.filter(recruitment=recruitment).exclude(name=HOOK).values_list("name", "ciphertext")
+    kept = (
+        PanelSecret.objects.filter(recruitment=recruitment)
+        .exclude(name=WEBHOOK_SECRET)
+        .values_list("name", "ciphertext")
+    )
     secrets = {name: decrypt(Purpose.CREDENTIAL, ciphertext) for name, ciphertext in kept}
     try:
         service = channel.service(recruitment, secrets) if channel else None
-    except Refused as words:
+    except RequestRefused as words:
         raise NoService(str(words)) from words
     if service is None:
         raise NoService(f"{recruitment} has no token of its panel, or its channel has no service.")
     return service
 
 
-def can_order(recruitment: Recruitment) -> Collection[str]:
+def available_operations(recruitment: Recruitment) -> Collection[str]:
     """What this recruitment's panel can be told to do; nothing where no secret is kept."""
     try:
-        return service_of(recruitment).can
+        return service_of(recruitment).operations
     except NoService:
         return ()

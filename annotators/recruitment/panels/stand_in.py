@@ -10,11 +10,11 @@ from typing import ClassVar
 
 from annotators.models.constants import EXPIRED, RETURNED, SUBMITTED, WORKING
 
-from .loopback import Loopback
+from .loopback import LoopbackServer
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class AcceptedTask:
     """Somebody has accepted the task: their ids, as the panel knows them, and the address that it opens for them."""
 
     person: str
@@ -23,7 +23,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ShownWayBack:
     """The way back as a page showed it: a code, an address, and the fields where it is a form."""
 
     code: str = ""
@@ -31,63 +31,63 @@ class Way:
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
-class StandIn(Loopback):
+class StandIn(LoopbackServer):
     """What a rehearsal asks of a panel. ``secrets``: invented ones, by name, that its service takes.
 
     ``shows_who_left``: whether its service tells that somebody gave the task back or ran out of time.
     """
 
     secrets: ClassVar[Mapping[str, str]] = {}
-    shows_who_left = False
+    shows_leavers = False
 
-    def opens_account(self, currency: str) -> None:
+    def open_account(self, currency: str) -> None:
         """An account with enough in it, in this currency where the panel has several."""
 
     def person(self, number: int) -> str:
         """The id of the panel's n-th person."""
         raise NotImplementedError
 
-    def preview(self) -> str:
+    def preview_url(self) -> str:
         """The address that is opened for somebody who has not accepted; '' where there is no such look."""
         return ""
 
-    def accepted(self, person: str) -> Visit:
+    def accept_task(self, person: str) -> AcceptedTask:
         """The person accepts the newest task."""
         raise NotImplementedError
 
-    def sent(self, visit: Visit, way: Way) -> str:
+    def sent(self, visit: AcceptedTask, way_back: ShownWayBack) -> str:
         """The person goes the way back. Gives what the panel says against it, in a sentence; '' where it is taken."""
         raise NotImplementedError
 
-    def given_back(self, visit: Visit) -> None:
+    def return_task(self, visit: AcceptedTask) -> None:
         raise NotImplementedError
 
-    def run_out(self, visit: Visit) -> None:
+    def expire_task(self, visit: AcceptedTask) -> None:
         """The panel's time for the task is over."""
         raise NotImplementedError
 
-    def standing(self, visit: Visit) -> str:
+    def standing(self, visit: AcceptedTask) -> str:
         """One of the panels' STATES: what the panel itself would say, whether its service shows it or not."""
         raise NotImplementedError
 
-    def bonus(self, visit: Visit) -> Decimal:
+    def bonus(self, visit: AcceptedTask) -> Decimal:
         """What was paid beside the reward."""
         return Decimal(0)
 
-    def tasks(self) -> int:
+    def count_open_tasks(self) -> int:
         """How many tasks were published and not stopped."""
         return 0
 
-    def loses_reply(self, operation: str) -> None:
+    def lose_next_reply(self, operation: str) -> None:
         """The next such order is carried out, and its answer is lost."""
         raise NotImplementedError
 
-    def throttles(self, operation: str) -> None:
+    def throttle_next(self, operation: str) -> None:
         """The next such request is put off. ``look``: the list of submissions."""
         raise NotImplementedError
 
 
-class ByLink(StandIn):
+class LinkOnlyStandIn(StandIn):
     """A panel of which only the link is known: it opens what its researcher pasted, and takes whatever way back the page shows.
 
     ``link(number)`` gives the address for the n-th person, and what names their visit in it.
@@ -99,23 +99,23 @@ class ByLink(StandIn):
     def person(self, number):
         return str(number)
 
-    def accepted(self, person):
+    def accept_task(self, person):
         address, session = self._link(int(person))
         self._states[session] = WORKING
-        return Visit(person, session, address)
+        return AcceptedTask(person, session, address)
 
-    def sent(self, visit, way):
-        if not (way.code or way.url):
+    def sent(self, visit, way_back):
+        if not (way_back.code or way_back.url):
             return "The last page shows neither a code nor an address: the person cannot prove what they did."
-        if left := [mark for mark in "{}" if mark in way.url + way.code]:
+        if left := [mark for mark in "{}" if mark in way_back.url + way_back.code]:
             return f"The way back still has a “{left[0]}” in it: something in it was not filled in."
         self._states[visit.session] = SUBMITTED
         return ""
 
-    def given_back(self, visit):
+    def return_task(self, visit):
         self._states[visit.session] = RETURNED
 
-    def run_out(self, visit):
+    def expire_task(self, visit):
         self._states[visit.session] = EXPIRED
 
     def standing(self, visit):

@@ -13,15 +13,15 @@ from django.utils import timezone
 from annotators.models import PanelOrder, PanelSecret, PanelSubmission, Recruitment
 from annotators.models.constants import SUBMITTED
 from annotators.recruitment.channels import REGISTRY
-from studies.access import Action, check
+from studies.access import Action, check_permission
 from studies.models import Job, Study
 from studies.services import jobs
 
-from . import Busy, Refused, Seen, Service, Unclear, alerts, credits, pools, rounds
-from .orders import send_due
-from .publishing import published, tasks_of
-from .reconcile import Summary, take_in
-from .secrets import HOOK, keep, service_of
+from . import PanelBusy, PanelService, RequestRefused, ResultUnclear, SubmissionSnapshot, alerts, credits, pools, rounds
+from .orders import send_due_orders
+from .publishing import publication_orders, tasks_of
+from .reconcile import ImportSummary, import_submissions
+from .secrets import WEBHOOK_SECRET, service_of, store_secrets
 
 KIND = "panel"
 OPEN_EVERY, CLOSED_EVERY = 300, 3600  # seconds
@@ -29,42 +29,42 @@ OPEN_EVERY, CLOSED_EVERY = 300, 3600  # seconds
 WATCHED_DAYS = 14
 
 
-class Silent(jobs.Readable):
+class PanelUnavailable(jobs.UserFacingError):
     """The panel could not be asked; the words say why."""
 
 
-def ask(recruitment: Recruitment, progress, is_dry: bool = False) -> Summary:
+def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> ImportSummary:
     """Send orders (not in a rehearsal), read all submissions of all tasks, write down what they say. Raises Silent, NoService."""
     service = service_of(recruitment)
-    if not is_dry:
-        tell(recruitment, service, progress)
+    if not dry_run:
+        push_orders(recruitment, service, progress)
     is_shown = REGISTRY[recruitment.channel].shows_submissions
     try:
         shown, tasks = _shown(recruitment, service, progress) if is_shown else ([], [])
-    except (Refused, Unclear, Busy) as words:
-        raise Silent(f"The panel did not show its submissions: {words}") from words
+    except (RequestRefused, ResultUnclear, PanelBusy) as words:
+        raise PanelUnavailable(f"The panel did not show its submissions: {words}") from words
     try:
-        summary = take_in(recruitment, shown, PanelSubmission.Source.SERVICE, is_dry)
+        summary = import_submissions(recruitment, shown, PanelSubmission.Source.SERVICE, dry_run)
     except ValueError as words:
-        raise Silent(str(words)) from words
-    if not is_dry:
+        raise PanelUnavailable(str(words)) from words
+    if not dry_run:
         # The plan orders the next round, whoever asked for this look.
-        if rounds.advance(recruitment, by=None):
-            send_due(recruitment, service, progress)
-        alerts.note_funds(recruitment, service)
-        alerts.note_cost(recruitment, service, tasks)
+        if rounds.order_next_round(recruitment, by=None):
+            send_due_orders(recruitment, service, progress)
+        alerts.cache_funds(recruitment, service)
+        alerts.cache_fees(recruitment, service, tasks)
     return summary
 
 
-def _shown(recruitment: Recruitment, service: Service, progress) -> tuple[list[Seen], list[str]]:
+def _shown(recruitment: Recruitment, service: PanelService, progress) -> tuple[list[SubmissionSnapshot], list[str]]:
     """All submissions of all tasks, and which tasks these are. A task that the panel refuses to show is passed over where others are shown, and nothing but people's
     addresses has ever named it: anybody can type an address."""
     tasks = list(tasks_of(recruitment))
-    ours = {str(result.get("task")) for result in published(recruitment).values_list("result", flat=True)}
+    ours = {str(result.get("task")) for result in publication_orders(recruitment).values_list("result", flat=True)}
     ours |= set(PanelSubmission.objects.filter(task__in=tasks).values_list("task__external_id", flat=True))
-    shown: list[Seen] = []
+    shown: list[SubmissionSnapshot] = []
     read: list[str] = []
-    refusals: list[Refused] = []
+    refusals: list[RequestRefused] = []
     for n, task in enumerate(row.external_id for row in tasks):
         progress(n, len(tasks), "Reading submissions")
         try:
@@ -74,7 +74,7 @@ def _shown(recruitment: Recruitment, service: Service, progress) -> tuple[list[S
                 if len(shown) % 100 == 0:
                     progress(n, len(tasks), f"Reading submissions: {len(shown)}")
             read.append(task)
-        except Refused as no:
+        except RequestRefused as no:
             if task in ours:
                 raise
             refusals.append(no)
@@ -83,39 +83,39 @@ def _shown(recruitment: Recruitment, service: Service, progress) -> tuple[list[S
     return shown, read
 
 
-def tell(recruitment: Recruitment, service: Service, progress) -> None:
+def push_orders(recruitment: Recruitment, service: PanelService, progress) -> None:
     """Order what follows from how things stand here, send all that is due, and write down what came of it."""
-    pools.keep_up(recruitment)
-    credits.order(recruitment)
-    send_due(recruitment, service, progress)
-    credits.note(recruitment)
+    pools.update_blocklist(recruitment)
+    credits.order_credits(recruitment)
+    send_due_orders(recruitment, service, progress)
+    credits.record_granted_credits(recruitment)
 
 
-def work(job: Job, progress) -> dict:
+def run_sync_job(job: Job, progress) -> dict:
     recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
     for name, step in _steps.items():
         if job.arguments.get(name):
             step(recruitment, by=job.by)
-    return asdict(ask(recruitment, progress))
+    return asdict(sync_panel(recruitment, progress))
 
 
-def hook_url(recruitment: Recruitment) -> str:
+def webhook_url(recruitment: Recruitment) -> str:
     """Where the panel's messages about this link go."""
     return f"{settings.SITE_URL}{reverse('hook', args=[recruitment.key])}"
 
 
-def listen(recruitment: Recruitment, *, by) -> None:
+def enable_webhooks(recruitment: Recruitment, *, by) -> None:
     """Let the panel tell of changes by itself. Raises Silent, NoService."""
-    check(by, Action.PANEL, recruitment.study)
+    check_permission(by, Action.PANEL, recruitment.study)
     try:
-        secret = service_of(recruitment).listen(hook_url(recruitment))
-    except (Refused, Unclear, Busy) as words:
-        raise Silent(f"The panel does not send messages: {words}") from words
-    keep(recruitment, {HOOK: secret}, by=by)
+        secret = service_of(recruitment).subscribe(webhook_url(recruitment))
+    except (RequestRefused, ResultUnclear, PanelBusy) as words:
+        raise PanelUnavailable(f"The panel does not send messages: {words}") from words
+    store_secrets(recruitment, {WEBHOOK_SECRET: secret}, by=by)
 
 
 # What a job may be asked to do before it asks the panel, by the name of its argument.
-_steps: dict[str, Callable[..., object]] = {"listens": listen}
+_steps: dict[str, Callable[..., object]] = {"listens": enable_webhooks}
 
 
 def register_step(name: str, step: Callable[..., object]) -> None:
@@ -124,7 +124,7 @@ def register_step(name: str, step: Callable[..., object]) -> None:
     _steps[name] = step
 
 
-def watched() -> QuerySet[Recruitment]:
+def recruitments_to_sync() -> QuerySet[Recruitment]:
     """Recruitments with a secret: of studies that run or ended not long ago, and later as long as an order waits or the panel has yet to
     decide by itself."""
     recent = Now() - timedelta(days=WATCHED_DAYS)
@@ -134,7 +134,7 @@ def watched() -> QuerySet[Recruitment]:
     waiting = PanelOrder.objects.filter(**here, state__in=[PanelOrder.State.WAITING, PanelOrder.State.SENT])
     # A day longer, to see it decided.
     undecided = PanelSubmission.objects.filter(**here, state=SUBMITTED, decides_itself_at__gt=Now() - timedelta(days=1))
-    token = PanelSecret.objects.filter(**here).exclude(name=HOOK)
+    token = PanelSecret.objects.filter(**here).exclude(name=WEBHOOK_SECRET)
     return (
         Recruitment.objects.filter(running | ended | Exists(waiting) | Exists(undecided), Exists(token))
         .select_related("study")
@@ -142,15 +142,15 @@ def watched() -> QuerySet[Recruitment]:
     )
 
 
-def ask_soon(recruitment: Recruitment, *, by, seconds: int = 5, **first: bool) -> Job:
+def schedule_sync(recruitment: Recruitment, *, by, seconds: int = 5, **steps: bool) -> Job:
     """The job that asks this panel: one in each span of ``seconds``, however often it is wished for.
 
     ``approves=True``: order the approval of what was sent to both first. ``listens=True``: let the panel tell by itself from now on.
     """
-    check(by, Action.PANEL, recruitment.study)
+    check_permission(by, Action.PANEL, recruitment.study)
     span, wished = (
         int(timezone.now().timestamp()) // seconds,
-        sorted(name for name, is_wished in first.items() if is_wished),
+        sorted(name for name, is_wished in steps.items() if is_wished),
     )
     return jobs.submit(
         KIND,
@@ -162,11 +162,11 @@ def ask_soon(recruitment: Recruitment, *, by, seconds: int = 5, **first: bool) -
     )
 
 
-def ask_all() -> int:
+def schedule_all_syncs() -> int:
     """The regular look: often while people come, hourly afterwards."""
-    found = list(watched())
+    found = list(recruitments_to_sync())
     for recruitment in found:
-        ask_soon(
+        schedule_sync(
             recruitment, by=None, seconds=CLOSED_EVERY if recruitment.study.state == Study.State.CLOSED else OPEN_EVERY
         )
     return len(found)

@@ -14,9 +14,9 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from . import Busy, Refused, Unclear
+from . import PanelBusy, RequestRefused, ResultUnclear
 
-LARGEST = 20_000_000
+MAX_ANSWER_BYTES = 20_000_000
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
 LONGEST_WAIT = 600
@@ -24,10 +24,10 @@ LONGEST_WAIT = 600
 for name in ("httpx", "httpcore"):
     logging.getLogger(name).setLevel(logging.WARNING)
 # What a header may hold; anything else would be repeated in an error of the library below.
-SECRET = re.compile(r"[!-~]{1,500}", re.ASCII)
+SECRET_PATTERN = re.compile(r"[!-~]{1,500}", re.ASCII)
 
 
-class Missing(Refused):
+class NotFound(RequestRefused):
     """The panel has nothing under this id."""
 
 
@@ -40,12 +40,12 @@ def is_loopback(host: str) -> bool:
 def clean_secret(secret: str) -> str:
     """Raises Refused, without the words of the secret."""
     secret = secret.strip()
-    if not SECRET.fullmatch(secret):
-        raise Refused("The token is empty, or has blanks or other characters that no token has.")
+    if not SECRET_PATTERN.fullmatch(secret):
+        raise RequestRefused("The token is empty, or has blanks or other characters that no token has.")
     return secret
 
 
-class Wire:
+class PanelHttpClient:
     """Requests to ``origin``: https at one of ``hosts`` (a name, or ``.name`` for all below it), or this machine.
 
     ``secret`` is sent as ``header`` and appears nowhere else: not in a repr, not in words that a panel sends back.
@@ -61,7 +61,7 @@ class Wire:
             host == one or (one.startswith(".") and host.endswith(one)) for one in hosts
         )
         if not is_known or not (is_panel or is_loopback(host)):
-            raise Refused(f"{parts.scheme}://{host} is not an address of this panel.")
+            raise RequestRefused(f"{parts.scheme}://{host} is not an address of this panel.")
         self.host, self._origin = host, f"{parts.scheme}://{parts.netloc}"
         self._secret = clean_secret(secret) if header else secret
         self._header = header
@@ -73,33 +73,33 @@ class Wire:
 
     def get(self, path: str, *, accepts="application/json") -> bytes:
         """Asking changes nothing: whatever breaks, it may be asked again."""
-        return self._answer("GET", path, None, accepts, is_order=False)[0]
+        return self._request("GET", path, None, accepts, is_order=False)[0]
 
     def order(self, method: str, path: str, body: bytes | None = None, *, accepts="application/json") -> bytes:
         """Raises Busy only where nothing was done, Unclear where that cannot be known."""
-        return self._answer(method, path, body, accepts, is_order=True)[0]
+        return self._request(method, path, body, accepts, is_order=True)[0]
 
     def get_json(self, path: str) -> Any:
-        return self._read(self.get(path), Busy)
+        return self._parse_json(self.get(path), PanelBusy)
 
-    def order_json(self, method: str, path: str, body: Any) -> Any:
-        return self.order_answer(method, path, body)[0]
+    def send_json(self, method: str, path: str, body: Any) -> Any:
+        return self.send_json_with_headers(method, path, body)[0]
 
-    def order_answer(self, method: str, path: str, body: Any) -> tuple[Any, Mapping[str, str]]:
+    def send_json_with_headers(self, method: str, path: str, body: Any) -> tuple[Any, Mapping[str, str]]:
         """What the answer holds, and its headers."""
-        raw, headers = self._answer(method, path, json.dumps(body).encode(), "application/json", is_order=True)
-        return self._read(raw, Unclear), headers
+        raw, headers = self._request(method, path, json.dumps(body).encode(), "application/json", is_order=True)
+        return self._parse_json(raw, ResultUnclear), headers
 
-    def _read(self, raw: bytes, otherwise: type[Exception]) -> Any:
+    def _parse_json(self, raw: bytes, error_class: type[Exception]) -> Any:
         try:
             return json.loads(raw) if raw.strip() else {}
         except (ValueError, RecursionError):
-            raise otherwise("The panel's answer is not JSON.") from None
+            raise error_class("The panel's answer is not JSON.") from None
 
-    def _answer(self, method, path, body, accepts, *, is_order) -> tuple[bytes, Mapping[str, str]]:
+    def _request(self, method, path, body, accepts, *, is_order) -> tuple[bytes, Mapping[str, str]]:
         import httpx
 
-        lost = Unclear if is_order else Busy
+        lost = ResultUnclear if is_order else PanelBusy
         # As it comes: an answer that is small when packed may be larger than memory.
         headers = {"Accept": accepts, "Accept-Encoding": "identity", "User-Agent": "heval"}
         if body is not None:
@@ -117,12 +117,12 @@ class Wire:
                 raw = bytearray()
                 for part in response.iter_raw():
                     raw += part
-                    if len(raw) > LARGEST:
+                    if len(raw) > MAX_ANSWER_BYTES:
                         raise lost("The panel's answer is larger than any that it should send.")
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise Busy(f"The panel cannot be reached ({self._words(error)}).") from None
+            raise PanelBusy(f"The panel cannot be reached ({self._redact_secret(error)}).") from None
         except httpx.InvalidURL:
-            raise Busy("The panel cannot be asked: its address is not one that can be sent.") from None
+            raise PanelBusy("The panel cannot be asked: its address is not one that can be sent.") from None
         except httpx.HTTPError as error:
             raise lost(f"The connection broke before the answer came ({type(error).__name__}).") from None
         self._check(response.status_code, response.headers, raw, lost)
@@ -134,23 +134,23 @@ class Wire:
             self._throttled += 1
             wait = headers.get("Retry-After", "")
             seconds = float(wait) if wait.isascii() and wait.isdigit() else 5.0 * 2**self._throttled
-            raise Busy("The panel asks to come back later.", min(seconds, LONGEST_WAIT))
+            raise PanelBusy("The panel asks to come back later.", min(seconds, LONGEST_WAIT))
         self._throttled = 0
         if 200 <= status < 300:
             return
-        words = self._words(said(raw) or "no words")
+        words = self._redact_secret(error_text(raw) or "no words")
         if status == 408 or status >= 500:
             raise lost(f"The panel's server failed ({status}): {words}")
         if status < 400:
-            raise Refused(f"The panel answers with a redirect ({status}), which is not followed.")
-        raise (Missing if status == 404 else Refused)(f"{words} ({status})")
+            raise RequestRefused(f"The panel answers with a redirect ({status}), which is not followed.")
+        raise (NotFound if status == 404 else RequestRefused)(f"{words} ({status})")
 
-    def _words(self, words: object) -> str:
+    def _redact_secret(self, words: object) -> str:
         told = str(words)
         return told.replace(self._secret, "…") if self._secret else told
 
 
-def said(raw: bytes) -> str:
+def error_text(raw: bytes) -> str:
     """The panel's words in an error that it sent: of JSON what tells, of anything else the beginning."""
     text = raw[:20_000].decode("utf-8", "replace")
     try:
@@ -160,18 +160,18 @@ def said(raw: bytes) -> str:
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         body = body["error"]
     if not isinstance(body, dict):
-        return in_words(body)[:500]
+        return format_value(body)[:500]
     told = [
-        in_words(body[name])
+        format_value(body[name])
         for name in ("title", "message", "error", "detail", "additional_information")
         if body.get(name)
     ]
-    return ". ".join(dict.fromkeys(told or [in_words(body)]))[:500]
+    return ". ".join(dict.fromkeys(told or [format_value(body)]))[:500]
 
 
-def in_words(value: Any) -> str:
+def format_value(value: Any) -> str:
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {in_words(part)}" for name, part in value.items())
+        return "; ".join(f"{name}: {format_value(part)}" for name, part in value.items())
     if isinstance(value, list):
-        return ", ".join(in_words(part) for part in value)
+        return ", ".join(format_value(part) for part in value)
     return str(value)

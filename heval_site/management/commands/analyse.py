@@ -2,10 +2,10 @@
 
 from django.core.management.base import BaseCommand, CommandError
 
-from analysis.data.snapshot import Busy
-from analysis.report.parameters import DEFAULTS, BadParameters
+from analysis.data.snapshot import TooManySnapshots
+from analysis.report.parameters import DEFAULT_PARAMETERS, BadParameters
 from analysis.report.runs import run_analysis
-from studies.services.named import study_named
+from studies.services.named import find_study
 
 
 class Command(BaseCommand):
@@ -19,9 +19,9 @@ class Command(BaseCommand):
             choices=["live", "robot", "imported", "test"],
             help="answers to count (default: live; imported where all were)",
         )
-        parser.add_argument("--level", type=float, default=DEFAULTS["level"])
-        parser.add_argument("--resamples", type=int, default=DEFAULTS["resamples"])
-        parser.add_argument("--stars", default=DEFAULTS["star_scheme"])
+        parser.add_argument("--level", type=float, default=DEFAULT_PARAMETERS["level"])
+        parser.add_argument("--resamples", type=int, default=DEFAULT_PARAMETERS["resamples"])
+        parser.add_argument("--stars", default=DEFAULT_PARAMETERS["star_scheme"])
 
     def handle(self, *args, **options):
         parameters = {
@@ -31,9 +31,9 @@ class Command(BaseCommand):
         } | ({"origins": options["origin"]} if options["origin"] else {})
         try:
             run = run_analysis(
-                study_named(options["study"]), parameters, by=None, progress=self._say(options["verbosity"])
+                find_study(options["study"]), parameters, by=None, progress=self._progress_printer(options["verbosity"])
             )
-        except (BadParameters, Busy) as error:
+        except (BadParameters, TooManySnapshots) as error:
             raise CommandError(str(error)) from None
         for conclusion in run.result["conclusions"]:
             self.stdout.write(f"{conclusion['claim']} {conclusion['text']}")
@@ -41,7 +41,7 @@ class Command(BaseCommand):
             self.stdout.write(run.result["outcomes"]["reason"])
         self.stdout.write(f"Analysis {run.number}, result SHA-256 {run.result_sha256}")
 
-    def _say(self, verbosity):
+    def _progress_printer(self, verbosity):
         def say(done, total, doing):
             if verbosity > 1:
                 self.stderr.write(f"{done}/{total} {doing}")

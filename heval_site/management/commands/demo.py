@@ -6,11 +6,11 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.runtime.preparing import prepare, serve, take_place
+from heval_site.runtime.preparing import claim_home_and_port, prepare_site, serve
 
-NAME = "admin"
+ADMIN_NAME = "admin"
 # As it can be typed here: in a checkout there is no command called heval.
-NEW_PASSWORD = f"HEVAL_HOME={shlex.quote(str(settings.HEVAL_HOME))} {shlex.quote(sys.executable)} -m heval_site.management.cli changepassword"
+CHANGE_PASSWORD_COMMAND = f"HEVAL_HOME={shlex.quote(str(settings.HEVAL_HOME))} {shlex.quote(sys.executable)} -m heval_site.management.cli changepassword"
 
 
 class Command(BaseCommand):
@@ -19,14 +19,16 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         if not settings.EMBEDDED:
             raise CommandError("The demo keeps its data in HEVAL_HOME: unset DATABASE_URL.")
-        lock = take_place()
-        prepare()
-        user, password = administrator()
-        from heval_site.management.demo import load_demo
+        lock = claim_home_and_port()
+        prepare_site()
+        user, password = get_or_create_admin()
+        from heval_site.management.demo import get_or_create_demo
 
-        demo = load_demo(user)
+        demo = get_or_create_demo(user)
         login = (
-            f"name {NAME}, password {password}" if password else f"name {user}; a new password: {NEW_PASSWORD} {user}"
+            f"name {ADMIN_NAME}, password {password}"
+            if password
+            else f"name {user}; a new password: {CHANGE_PASSWORD_COMMAND} {user}"
         )
         self.stdout.write(f"heval keeps its data in {settings.HEVAL_HOME}", ending="\n")
         serve(
@@ -37,11 +39,11 @@ class Command(BaseCommand):
         )
 
 
-def administrator():
+def get_or_create_admin():
     """The administrator, and the password where the account is new: it is shown this once."""
     model = get_user_model()
     user = model.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
     if user:
         return user, ""
     password = secrets.token_urlsafe(9)
-    return model.objects.create_superuser(NAME, password=password), password
+    return model.objects.create_superuser(ADMIN_NAME, password=password), password

@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         results = []
-        for result in doctor.examine():
+        for result in doctor.run_all_checks():
             results.append(result)
             if not options["json"]:
                 self.stdout.write(f"{MARKS[result.status]} {result.name}: {result.words}")

@@ -6,16 +6,16 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
-from analysis.data.blinding import hides
-from analysis.data.data_dictionary import codebook_markdown
-from analysis.data.exports import BLOCKS, OUTCOMES, TABLES, Tally
-from analysis.data.flat.answers import problems_in
-from analysis.data.flat.selection import COUNTED, Selection
-from analysis.data.parquet import NotInstalled, write_parquet
+from analysis.data.blinding import are_outcomes_hidden
+from analysis.data.data_dictionary import export_codebook_markdown
+from analysis.data.exports import BLOCK_MAKERS, OUTCOME_TABLES, TABLES, ExportDigest
+from analysis.data.flat.answers import find_damaged_cells
+from analysis.data.flat.selection import COUNTED_ORIGINS, Selection
+from analysis.data.parquet import ParquetNotInstalled, write_parquet
 from analysis.data.snapshot import snapshot
 from analysis.report.archive import archive_blocks
 from annotators.models import Assignment
-from studies.services.named import study_named
+from studies.services.named import find_study
 
 FORMATS = ("csv", "jsonl", "parquet", "archive", "codebook")
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--format", choices=FORMATS, default="csv")
         parser.add_argument("--table", choices=sorted(TABLES), default="responses")
         parser.add_argument("--output", default="-", help="A file, or - for standard output (the default).")
-        parser.add_argument("--origin", default=",".join(COUNTED), help="Origins by commas.")
+        parser.add_argument("--origin", default=",".join(COUNTED_ORIGINS), help="Origins by commas.")
         parser.add_argument("--withdrawn", action="store_true", help="With the rows of people who withdrew.")
         parser.add_argument("--raw", action="store_true", help="CSV without the apostrophe before formulas.")
         parser.add_argument(
@@ -36,65 +36,69 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, study, format, table, output, origin, withdrawn, raw, unblind, **options):
-        found = study_named(study)
-        origins = _origins(origin)
-        shows_outcomes = format == "archive" or (format != "codebook" and table in OUTCOMES)
-        if shows_outcomes and not unblind and hides(found, COUNTED if format == "archive" else origins):
+        found = find_study(study)
+        origins = _parse_origins(origin)
+        shows_outcomes = format == "archive" or (format != "codebook" and table in OUTCOME_TABLES)
+        if (
+            shows_outcomes
+            and not unblind
+            and are_outcomes_hidden(found, COUNTED_ORIGINS if format == "archive" else origins)
+        ):
             raise CommandError(
                 "The study still collects: answers by system are hidden. --unblind shows them all the same."
             )
         selection = Selection(found, origins, withdrawn)
         if format == "parquet":
-            self._parquet(table, selection, output)
+            self._write_parquet(table, selection, output)
             return
-        tally = Tally()
-        with snapshot(), _opened(output) as file:
-            for block in _blocks(format, table, selection, raw, tally):
+        tally = ExportDigest()
+        with snapshot(), _open_output(output) as file:
+            for block in _export_blocks(format, table, selection, raw, tally):
                 file.write(block)
-            n, _ = problems_in(selection) if table == "responses" and format in BLOCKS else (0, [])
+            n, _ = find_damaged_cells(selection) if table == "responses" and format in BLOCK_MAKERS else (0, [])
         if n:
             self.stderr.write(f"{n} answers hold a value that is no number; their cells are empty.")
-        if format in BLOCKS:
+        if format in BLOCK_MAKERS:
             self.stderr.write(f"{tally.rows} rows, sha256 {tally.sha256}")
 
-    def _parquet(self, table, selection, output):
+    def _write_parquet(self, table, selection, output):
         if output == "-":
             raise CommandError("A Parquet file needs --output.")
         try:
-            with snapshot(), _put_in_place(Path(output)) as temporary:
+            with snapshot(), _atomic_output(Path(output)) as temporary:
                 rows = write_parquet(table, selection, temporary)
-        except NotInstalled as error:
+        except ParquetNotInstalled as error:
             raise CommandError(str(error)) from None
         self.stderr.write(f"{rows} rows")
 
 
-def _origins(text: str) -> tuple[str, ...]:
+def _parse_origins(text: str) -> tuple[str, ...]:
     given = set(text.split(","))
     if unknown := sorted(given - set(Assignment.Origin.values)):
         raise CommandError(f"--origin: {unknown[0]!r} is none of {', '.join(Assignment.Origin.values)}.")
     return tuple(origin for origin in Assignment.Origin.values if origin in given)
 
 
-def _blocks(format, table, selection, raw, tally):
+def _export_blocks(format, table, selection, raw, tally):
     if format == "archive":
         return archive_blocks(selection.study)
     if format == "codebook":
-        return [codebook_markdown(selection.study).encode()]
+        return [export_codebook_markdown(selection.study).encode()]
     options = {"raw": raw} if format == "csv" else {}
-    return BLOCKS[format](table, selection, tally=tally, **options)
+    return BLOCK_MAKERS[format](table, selection, tally=tally, **options)
 
 
 @contextmanager
-def _opened(output: str):
+def _open_output(output: str):
     if output == "-":
         yield sys.stdout.buffer
         return
-    with _put_in_place(Path(output)) as temporary, temporary.open("wb") as file:
+    with _atomic_output(Path(output)) as temporary, temporary.open("wb") as file:
         yield file
 
 
 @contextmanager
-def _put_in_place(path: Path):
+def _atomic_output(path: Path):
     """A file beside the one wanted, which takes its name only when it is whole."""
     temporary = path.with_name(f".{path.name}.part")
     try:

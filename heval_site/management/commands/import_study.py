@@ -10,10 +10,10 @@ from django.db import transaction
 from django.template.defaultfilters import pluralize
 
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused, read_bundle
-from studies.imports.tables import Options, Report, import_file, import_job
+from studies.imports.tables import ImportReport, Options, import_file, import_job
 from studies.models import Study
 from studies.services import drafts, lifecycle
-from studies.services.named import study_named
+from studies.services.named import find_study
 from studies.stimuli.declared import SettingsRefused
 from studies.stimuli.rows import is_bundle
 
@@ -60,9 +60,9 @@ class Command(BaseCommand):
         path = options["file"]
         if not path.is_file():
             raise CommandError(f"There is no file {path}.")
-        by = self._user(options["owner"])
+        by = self._get_user(options["owner"])
         if options["study"] == "new" and _is_bundle(path):
-            self._read_bundle(path, by, options)
+            self._import_bundle(path, by, options)
             return
         names = tuple(filter(None, (name.strip() for name in options["pairs_by"].split(","))))
         if options["column"] and not options["answers"]:
@@ -70,7 +70,7 @@ class Command(BaseCommand):
         if names and not options["pairs"]:
             raise CommandError("--pairs-by names attributes; say --pairs too.")
         if options["answers"]:
-            self._read_answers(path, by, options)
+            self._import_answers(path, by, options)
             return
         try:
             how = Options(
@@ -86,23 +86,25 @@ class Command(BaseCommand):
         except SettingsRefused as refused:
             raise CommandError(str(refused)) from None
         try:
-            study, report = self._imported(options["study"], path, how, by, options["dry_run"])
-        except lifecycle.NotNow as refused:
+            study, report = self._import_stimuli(options["study"], path, how, by, options["dry_run"])
+        except lifecycle.ActionRefused as refused:
             raise CommandError(str(refused)) from None
-        self._end(report, study, options)
+        self._print_and_exit(report, study, options)
 
-    def _end(self, report: Report, study: str | None, options) -> None:
+    def _print_and_exit(self, report: ImportReport, study: str | None, options) -> None:
         if options["json"]:
             self.stdout.write(json.dumps(report.as_json() | {"study": study}, indent=1, ensure_ascii=False))
         else:
-            self._tell(report, study)
+            self._print_report(report, study)
         if not report.is_sound:
             sys.exit(1)
 
-    def _imported(self, named: str, path: Path, how: Options, by, is_dry_run: bool) -> tuple[str | None, Report]:
+    def _import_stimuli(
+        self, named: str, path: Path, how: Options, by, is_dry_run: bool
+    ) -> tuple[str | None, ImportReport]:
         """The code of the study and the report; a new study stays only if something was written into it."""
         if named != "new":
-            study = study_named(named)
+            study = find_study(named)
             return str(study.code), import_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
         with transaction.atomic():
             study = drafts.create(Study(title=path.stem[:200]), by)
@@ -111,8 +113,8 @@ class Command(BaseCommand):
                 transaction.set_rollback(True)
         return (str(study.code) if report.is_written else None), report
 
-    def _read_answers(self, path: Path, by, options) -> None:
-        study = study_named(options["study"])
+    def _import_answers(self, path: Path, by, options) -> None:
+        study = find_study(options["study"])
         columns: dict[str, str] = {}
         for pair in options["column"]:
             ours, equals, theirs = pair.partition("=")
@@ -123,11 +125,11 @@ class Command(BaseCommand):
             report = import_job.importer("answers").read(
                 study, path, options={"columns": columns}, by=by, is_dry_run=options["dry_run"]
             )
-        except (lifecycle.NotNow, SettingsRefused) as refused:
+        except (lifecycle.ActionRefused, SettingsRefused) as refused:
             raise CommandError(str(refused)) from None
-        self._end(report, str(study.code), options)
+        self._print_and_exit(report, str(study.code), options)
 
-    def _read_bundle(self, path: Path, by, options) -> None:
+    def _import_bundle(self, path: Path, by, options) -> None:
         if path.stat().st_size > MAX_BUNDLE_BYTES:
             raise CommandError(f"The file has more than {MAX_BUNDLE_BYTES:,} bytes.")
         try:
@@ -147,7 +149,7 @@ class Command(BaseCommand):
         else:
             self.stdout.write(f"“{study.title}” is a new draft: {study.code}")
 
-    def _user(self, name: str):
+    def _get_user(self, name: str):
         if not name:
             return None
         model = get_user_model()
@@ -156,7 +158,7 @@ class Command(BaseCommand):
         except model.DoesNotExist:
             raise CommandError(f"There is no user {name}.") from None
 
-    def _tell(self, report: Report, study: str | None) -> None:
+    def _print_report(self, report: ImportReport, study: str | None) -> None:
         out = self.stdout.write
         out(f"{report.filename}: {report.rows:,} row{pluralize(report.rows)}")
         for kind, count in report.counts.items():
@@ -183,7 +185,7 @@ class Command(BaseCommand):
         else:
             out(
                 "Nothing was written."
-                if report.has_news
+                if report.has_changes
                 else "Everything is in the study already; nothing was written."
             )
 

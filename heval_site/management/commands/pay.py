@@ -20,15 +20,15 @@ class Command(BaseCommand):
             raise CommandError(f"There is no link with the key {options['key']}.")
         if recruitment.channel not in REGISTRY:
             raise CommandError(f"The channel {recruitment.channel} of this link is not installed.")
-        told = ledger.settle(recruitment, by=None, is_dry=options["dry_run"])
+        told = ledger.settle_payments(recruitment, by=None, dry_run=options["dry_run"])
         for outcome, n in sorted(told.outcomes.items()):
             if n:
                 self.stdout.write(f"{n:6} {outcome.replace('_', ' ')}")
         self.stdout.write(
             f"{told.due} newly due: {told.amount:.2f} {told.currency}. {told.paid} found paid, {told.cancelled} taken back."
         )
-        sums = money.money_of(recruitment)
-        unwritten = f" {sums.unwritten:.2f} not written down yet," if sums.unwritten else ""
+        sums = money.link_cost(recruitment)
+        unwritten = f" {sums.unsettled:.2f} not written down yet," if sums.unsettled else ""
         self.stdout.write(
             f"In all: {sums.paid:.2f} paid, {sums.ordered:.2f} ordered, {sums.due:.2f} due,{unwritten} {sums.to_come:.2f} to come."
         )

@@ -1,10 +1,10 @@
 from django.core.management.base import BaseCommand
 
-from heval_site.runtime.preparing import prepare
+from heval_site.runtime.preparing import prepare_site
 
 
 class Command(BaseCommand):
     help = "Make the database, the cache table and the media folder ready. Run again, it changes nothing."
 
     def handle(self, *args, **options):
-        prepare(options["verbosity"])
+        prepare_site(options["verbosity"])

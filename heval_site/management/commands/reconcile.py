@@ -5,9 +5,9 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 
 from annotators.models import Recruitment
-from annotators.recruitment.panels.reconcile import CLASSES, read_file
+from annotators.recruitment.panels.reconcile import MATCH_STATUSES, import_panel_file
 from annotators.recruitment.panels.secrets import NoService
-from annotators.recruitment.panels.sync import Silent, ask
+from annotators.recruitment.panels.sync import PanelUnavailable, sync_panel
 
 
 class Command(BaseCommand):
@@ -24,25 +24,25 @@ class Command(BaseCommand):
             raise CommandError(f"There is no link with the key {options['key']}.")
         try:
             if options["file"]:
-                summary = self._from_file(recruitment, options["file"], options["dry_run"])
+                summary = self._reconcile_file(recruitment, options["file"], options["dry_run"])
             else:
-                summary = ask(recruitment, lambda *_: None, is_dry=options["dry_run"])
-        except (NoService, Silent) as error:
+                summary = sync_panel(recruitment, lambda *_: None, dry_run=options["dry_run"])
+        except (NoService, PanelUnavailable) as error:
             raise CommandError(str(error)) from None
         self.stdout.write(
             f"{summary.seen} submissions: {summary.new} new, {summary.changed} changed, {summary.linked} found here, "
             f"{summary.confirmed} confirmed, {summary.released} places given back"
         )
         for name, n in summary.classes.items():
-            what, advice = CLASSES[name]
+            what, advice = MATCH_STATUSES[name]
             self.stdout.write(f"{n:6} {what}{f'. {advice}' if advice else ''}")
         if options["dry_run"]:
             self.stdout.write("Nothing was changed.")
 
-    def _from_file(self, recruitment, name, is_dry):
+    def _reconcile_file(self, recruitment, name, is_dry):
         try:
             text = Path(name).read_text(encoding="utf-8-sig")
-            return read_file(recruitment, text, None, is_dry)
+            return import_panel_file(recruitment, text, None, is_dry)
         except OSError as error:
             raise CommandError(f"{name} cannot be read: {error.strerror}.") from None
         except UnicodeDecodeError:

@@ -6,9 +6,9 @@ import sys
 from django.core.management.base import BaseCommand, CommandError
 
 from annotators.models import Recruitment
-from annotators.recruitment.panels.rehearsing import USUAL
-from heval_site.rehearsal.runner import CannotRehearse, rehearse
-from heval_site.rehearsal.summary import lines
+from annotators.recruitment.panels.rehearsing import DEFAULT_PEOPLE
+from heval_site.rehearsal.runner import RehearsalRefused, rehearse
+from heval_site.rehearsal.summary import report_lines
 
 
 class Command(BaseCommand):
@@ -19,7 +19,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser):
         parser.add_argument("key", help="the key of the link by which people would come")
-        parser.add_argument("--people", type=int, default=USUAL, help=f"how many come (default {USUAL})")
+        parser.add_argument(
+            "--people", type=int, default=DEFAULT_PEOPLE, help=f"how many come (default {DEFAULT_PEOPLE})"
+        )
         parser.add_argument("--seed", type=int, default=0, help="of the robots' answers")
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
@@ -29,10 +31,10 @@ class Command(BaseCommand):
             raise CommandError(f"There is no link with the key {options['key']}.")
         try:
             report = rehearse(recruitment, options["people"], options["seed"])
-        except CannotRehearse as words:
+        except RehearsalRefused as words:
             raise CommandError(str(words)) from None
         self.stdout.write(
-            json.dumps(report, indent=1, ensure_ascii=False) if options["json"] else "\n".join(lines(report))
+            json.dumps(report, indent=1, ensure_ascii=False) if options["json"] else "\n".join(report_lines(report))
         )
         if not report["is_ok"]:
             sys.exit(1)

@@ -7,8 +7,8 @@ import uuid
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotators.participation.simulate import Crowd, default_preferences, simulate_answers
-from studies.services.named import study_named
+from annotators.participation.simulate import CrowdSettings, default_preferences, simulate_answers
+from studies.services.named import find_study
 
 
 class Command(BaseCommand):
@@ -33,10 +33,10 @@ class Command(BaseCommand):
             parser.add_argument(f"--{name}", type=float, default=None, help=text)
 
     def handle(self, *args, **options):
-        study = study_named(options["study"])
+        study = find_study(options["study"])
         if options["n"] < 1:
             raise CommandError("--n: at least one robot.")
-        preferences = self._preferences(options["prefer"]) if options["prefer"] else default_preferences(study)
+        preferences = self._parse_preferences(options["prefer"]) if options["prefer"] else default_preferences(study)
         shares = {
             name: options[name] for name in ("acquiescent", "screened_out", "abandoning") if options[name] is not None
         }
@@ -48,7 +48,7 @@ class Command(BaseCommand):
         name = f"robot-{uuid.uuid4().hex[:8]}"
         try:
             ended = simulate_answers(
-                study, options["n"], preferences, random.Random(seed), crowd=Crowd(**shares), name=name
+                study, options["n"], preferences, random.Random(seed), crowd=CrowdSettings(**shares), name=name
             )
         except ValueError as error:
             raise CommandError(str(error)) from None
@@ -58,7 +58,7 @@ class Command(BaseCommand):
         )
         self.stdout.write("Preferences: " + ", ".join(f"{name} {value:g}" for name, value in preferences.items()))
 
-    def _preferences(self, given):
+    def _parse_preferences(self, given):
         preferences = {}
         for text in given:
             name, equals, value = text.rpartition("=")

@@ -1,6 +1,6 @@
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.runtime.preparing import is_prepared, prepare, serve, take_place
+from heval_site.runtime.preparing import claim_home_and_port, is_migrated, prepare_site, serve
 
 
 class Command(BaseCommand):
@@ -12,9 +12,9 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args, **options):
-        lock = take_place()
+        lock = claim_home_and_port()
         if not options["no_migrate"]:
-            prepare()
-        elif not is_prepared():
+            prepare_site()
+        elif not is_migrated():
             raise CommandError("Migrations wait. Run: heval prepare")
         serve(lock)

@@ -8,7 +8,7 @@ from django.db import Error, connections
 from studies.services import jobs
 
 logger = logging.getLogger("heval.worker")
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 TICK_SECONDS = 5
 
 
@@ -25,20 +25,20 @@ class Command(BaseCommand):
             self.stdout.write(f"{n} jobs run")
             return
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: jobs.stopping.set())
+            signal.signal(number, lambda *_: jobs.stop_requested.set())
         # A thread of its own: places must be swept while an analysis of an hour runs.
         ticking = threading.Thread(
             target=lambda: _repeat(jobs.run_periodic, TICK_SECONDS), name="heval-tick", daemon=True
         )
         ticking.start()
-        _repeat(jobs.run_waiting, LOOK_SECONDS)
+        _repeat(jobs.run_waiting, POLL_SECONDS)
         ticking.join(5)
 
 
 def _repeat(work, seconds: float) -> None:
     """Again and again until asked to stop. A database that is away is told of once, and waited for."""
     is_away = False
-    while not jobs.stopping.is_set():
+    while not jobs.stop_requested.is_set():
         try:
             work()
             if is_away:
@@ -50,8 +50,8 @@ def _repeat(work, seconds: float) -> None:
             is_away = True
         except Exception:
             logger.exception("Looking for work failed")
-            jobs.stopping.wait(5)
+            jobs.stop_requested.wait(5)
         if is_away:
             connections.close_all()
-        jobs.stopping.wait(5 if is_away else seconds)
+        jobs.stop_requested.wait(5 if is_away else seconds)
     connections.close_all()

@@ -12,7 +12,7 @@ from typing import Any
 SYSTEMS = ("order-1", "order-2", "order-3", "order-5", "human")
 
 
-def records() -> list[dict[str, Any]]:
+def load_demo_texts() -> list[dict[str, Any]]:
     """Key, source, prompt and the outputs by system of each prompt."""
     lines = files(__name__).joinpath("demo.jsonl").read_text(encoding="ascii").splitlines()
     return [json.loads(line) for line in lines]

@@ -33,7 +33,7 @@ def moment_field(**options) -> forms.DateTimeField:
     return forms.DateTimeField(required=False, widget=widget, help_text="UTC. Empty: no limit.", **options)
 
 
-class RowChoice(forms.TypedChoiceField):
+class RowChoiceField(forms.TypedChoiceField):
     """One of the rows of a study, as a select. The rows are read once for all forms of a page, and others are refused."""
 
     def __init__(self, rows: Mapping[int, Any], *, empty="nothing", **options):
@@ -48,7 +48,7 @@ class RowChoice(forms.TypedChoiceField):
         return str(initial or "") != str(data or "")
 
 
-class RowChoices(forms.MultipleChoiceField):
+class RowMultipleChoiceField(forms.MultipleChoiceField):
     """Several of the rows of a study, as boxes; none means all."""
 
     widget = forms.CheckboxSelectMultiple
@@ -64,16 +64,16 @@ class RowChoices(forms.MultipleChoiceField):
         return {str(pk) for pk in initial or ()} != set(data or ())
 
 
-class Lines(forms.CharField):
+class LinesField(forms.CharField):
     """A list of texts, one a line."""
 
     def __init__(self, *, rows=4, **options):
         super().__init__(widget=forms.Textarea(attrs={"rows": rows, "cols": 50}), strip=False, **options)
 
     def prepare_value(self, value):
-        return "\n".join(map(self.written, value)) if isinstance(value, list | tuple) else value
+        return "\n".join(map(self.format_line, value)) if isinstance(value, list | tuple) else value
 
-    def written(self, part: Any) -> str:
+    def format_line(self, part: Any) -> str:
         return str(part)
 
     def read(self, line: str, number: int) -> Any:
@@ -98,17 +98,17 @@ class Lines(forms.CharField):
 _BAR = re.compile(r"(?<!\\)\|")
 
 
-class Options(Lines):
+class OptionsField(LinesField):
     r"""Answers to choose from, one a line: ``key | label``, and ``| screens out`` where it ends participation.
 
     A bar within a key or a label is written ``\|``.
     """
 
-    def __init__(self, *, may_screen=True, **options):
-        self.may_screen = may_screen
+    def __init__(self, *, allows_screening=True, **options):
+        self.allows_screening = allows_screening
         super().__init__(**options)
 
-    def written(self, part):
+    def format_line(self, part):
         key, label = (part[name].replace("|", r"\|") for name in ("key", "label"))
         return f"{key} | {label}{' | screens out' if part.get('screens_out') else ''}"
 
@@ -121,8 +121,8 @@ class Options(Lines):
             raise ValidationError(f"Line {number}: write “key | label”, such as “yes | Yes, fluently”.")
         if len(key) > 50:
             raise ValidationError(f"Line {number}: a key has at most 50 characters.")
-        if more and (not self.may_screen or len(more) > 1 or more[0].casefold() not in ("screens out", "")):
-            allowed = "“screens out” or nothing" if self.may_screen else "nothing"
+        if more and (not self.allows_screening or len(more) > 1 or more[0].casefold() not in ("screens out", "")):
+            allowed = "“screens out” or nothing" if self.allows_screening else "nothing"
             raise ValidationError(
                 f"Line {number}: after the label only {allowed} may follow, not “{more[0]}”. Write \\| for a bar within a label."
             )
@@ -143,5 +143,5 @@ def _key_of(label: str) -> str:
     return slugify(label, allow_unicode=True)[:50]
 
 
-def by_default(value: Any) -> str:
+def default_label(value: Any) -> str:
     return f"{value} (default)"

@@ -6,9 +6,9 @@ from typing import Any
 
 from django import forms
 
-from studies.protocols.base.scales import KINDS, read_scale
+from studies.protocols.base.scales import SCALE_KINDS, read_scale
 
-from .fields import Lines, Options, by_default
+from .fields import LinesField, OptionsField, default_label
 from .words import CleanWords
 
 # The parts of a scale that each kind uses; the script of the page hides the others.
@@ -33,7 +33,7 @@ def _where_empty(kind: str) -> dict[str, int]:
     return {part: getattr(spec, part) for part in PARTS[kind] if type(getattr(spec, part)) is int}
 
 
-WHERE_EMPTY = {kind: _where_empty(kind) for kind in KINDS}
+SCALE_DEFAULTS = {kind: _where_empty(kind) for kind in SCALE_KINDS}
 
 
 def _scale_fields() -> dict[str, forms.Field]:
@@ -41,11 +41,11 @@ def _scale_fields() -> dict[str, forms.Field]:
     return {
         "kind": forms.ChoiceField(
             label="asked as",
-            choices=[(kind, words) for kind, (words, _) in KINDS.items()],
+            choices=[(kind, words) for kind, (words, _) in SCALE_KINDS.items()],
             widget=forms.Select(
                 attrs={
                     "data-parts": " ".join(f"{k}:{','.join(p)}" for k, p in PARTS.items()),
-                    "data-where-empty": json.dumps(WHERE_EMPTY),
+                    "data-where-empty": json.dumps(SCALE_DEFAULTS),
                 }
             ),
         ),
@@ -56,13 +56,13 @@ def _scale_fields() -> dict[str, forms.Field]:
         "high": forms.CharField(
             label="words at the high end", required=False, max_length=500, help_text="For a box to tick: its words."
         ),
-        "labels": Lines(
+        "labels": LinesField(
             label="words of all points",
             required=False,
             help_text="One a line, from the lowest. Instead of the words at the ends.",
         ),
         "is_best_first": forms.BooleanField(label="highest point first", required=False),
-        "options": Options(
+        "options": OptionsField(
             label="answers",
             required=False,
             help_text="One a line: key | label, and | screens out where it ends participation.",
@@ -83,8 +83,8 @@ class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         kind = (self.instance.scale or {}).get("kind") or self.fields["scale_kind"].initial
-        for part, value in WHERE_EMPTY.get(kind, {}).items():
-            self.fields[f"scale_{part}"].widget.attrs["placeholder"] = by_default(value)
+        for part, value in SCALE_DEFAULTS.get(kind, {}).items():
+            self.fields[f"scale_{part}"].widget.attrs["placeholder"] = default_label(value)
         self.has_readable_scale = False
         if not self.instance.pk and not self.instance.scale:
             return
@@ -133,7 +133,7 @@ def scale_in_words(stored: Mapping[str, Any]) -> str:
         spec = read_scale(dict(stored))
     except (ValueError, TypeError, KeyError) as refused:
         return str(refused)
-    words = KINDS[spec.kind][0]
+    words = SCALE_KINDS[spec.kind][0]
     if spec.kind == "likert":
         named = [f"{point.key}{' ' + point.label if point.label else ''}" for point in spec.points]
         return f"{words}: {', '.join(named)}"

@@ -7,16 +7,16 @@ from typing import Any
 from django import forms
 from django.utils.functional import cached_property
 
-from .fields import MarkdownArea, by_default
+from .fields import MarkdownArea, default_label
 from .words import CleanWords, changed_names
 
 
-def changed_settings(stored: Mapping[str, Any], cleaned: Mapping[str, Any], changed: Iterable[str]) -> dict[str, Any]:
+def merge_settings(stored: Mapping[str, Any], cleaned: Mapping[str, Any], changed: Iterable[str]) -> dict[str, Any]:
     """The stored settings with those that somebody changed. What was never stored and not changed is left to its default."""
-    return dict(stored) | plain_settings({name: cleaned[name] for name in changed if name in cleaned})
+    return dict(stored) | settings_as_json({name: cleaned[name] for name in changed if name in cleaned})
 
 
-def plain_settings(cleaned: Mapping[str, Any]) -> dict[str, Any]:
+def settings_as_json(cleaned: Mapping[str, Any]) -> dict[str, Any]:
     """Cleaned values as JSON holds them; a zero has no sign, or equal designs would have other hashes."""
     return {
         name: float(value) + 0.0 if isinstance(value, Decimal | float) else value for name, value in cleaned.items()
@@ -29,10 +29,10 @@ WIDE = 60
 MOST_ROWS = 32
 
 
-def said(field: forms.Field) -> forms.Field:
+def describe_field(field: forms.Field) -> forms.Field:
     """The field with its bounds and its default in words, and room for what it may hold."""
     if isinstance(field, forms.ChoiceField):
-        field.choices = [(key, by_default(words) if key == field.initial else words) for key, words in field.choices]
+        field.choices = [(key, default_label(words) if key == field.initial else words) for key, words in field.choices]
         return field
     words = ""
     if isinstance(field, forms.IntegerField) and None not in (field.min_value, field.max_value):
@@ -42,7 +42,7 @@ def said(field: forms.Field) -> forms.Field:
     if isinstance(field.widget, forms.NumberInput | forms.TextInput) and is_told:
         default = _plain(field.initial) if words else f"“{field.initial}”"
         words = f"{words}, by default {default}" if words else f"By default {default}"
-        field.widget.attrs["placeholder"] = by_default(field.initial)
+        field.widget.attrs["placeholder"] = default_label(field.initial)
     if words:
         field.help_text = f"{field.help_text} {words}.".strip()
     if isinstance(field.widget, forms.TextInput) and (getattr(field, "max_length", None) or 0) > WIDE:
@@ -58,7 +58,7 @@ def settings_fields(settings_form: type[forms.Form] | None) -> dict[str, forms.F
     """The fields of a protocol's, rule's or channel's settings form, by the names they have inside another form."""
     if settings_form is None:
         return {}
-    fields = {f"{PREFIX}-{name}": said(field) for name, field in settings_form().fields.items()}
+    fields = {f"{PREFIX}-{name}": describe_field(field) for name, field in settings_form().fields.items()}
     for name, field in fields.items():
         field.label = field.label or name.removeprefix(f"{PREFIX}-").replace("_", " ")
         if isinstance(field.widget, forms.Textarea) and "Markdown" in str(field.help_text):
@@ -66,7 +66,7 @@ def settings_fields(settings_form: type[forms.Form] | None) -> dict[str, forms.F
     return fields
 
 
-def settings_parts(settings_form: type[forms.Form]) -> list[tuple[str, dict[str, Any]]]:
+def settings_fieldsets(settings_form: type[forms.Form]) -> list[tuple[str, dict[str, Any]]]:
     """Those of these fields that stand under a heading of their own, as fieldsets: where the form has ``parts``, (words, names) by heading."""
     return [
         (heading, {"fields": tuple(f"{PREFIX}-{name}" for name in names), "description": words})
@@ -74,7 +74,7 @@ def settings_parts(settings_form: type[forms.Form]) -> list[tuple[str, dict[str,
     ]
 
 
-class WithSettings(CleanWords, forms.ModelForm):
+class SettingsFormMixin(CleanWords, forms.ModelForm):
     """Mixin for forms of a row with ``settings`` JSON: its fields stand in the form, its own rules hold.
 
     Made by ``with_settings(form, settings_form)``; a value stored shows, else the settings form's initial one.
@@ -108,7 +108,7 @@ class WithSettings(CleanWords, forms.ModelForm):
                 if f"{PREFIX}-{name}" in self.changed_data
                 or (self.stores_defaults and name not in stored and own.cleaned_data[name])
             }
-            self.instance.settings = changed_settings(stored, own.cleaned_data, changed)
+            self.instance.settings = merge_settings(stored, own.cleaned_data, changed)
             return cleaned
         for name, messages in own.errors.items():
             outer = f"{PREFIX}-{name}"
@@ -119,7 +119,7 @@ class WithSettings(CleanWords, forms.ModelForm):
         return cleaned
 
 
-def with_settings(form: type[forms.ModelForm], settings_form: type[forms.Form] | None) -> type[forms.ModelForm]:
+def build_settings_form(form: type[forms.ModelForm], settings_form: type[forms.Form] | None) -> type[forms.ModelForm]:
     """A subclass of the form (a WithSettings) that asks for these settings too."""
     return type(form.__name__, (form,), {**settings_fields(settings_form), "settings_form": settings_form})
 
@@ -169,7 +169,7 @@ class SettingsCell(CleanWords, forms.ModelForm):
         kind = self.settings_form_of(self.instance_of(cleaned))
         if self.inner is not None and isinstance(self.inner, kind or ()):
             if self.inner.is_valid():
-                self.instance.settings = changed_settings(
+                self.instance.settings = merge_settings(
                     self.instance.settings or {}, self.inner.cleaned_data, changed_names(self.inner)
                 )
             else:

@@ -18,7 +18,7 @@ def _one_break(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def is_as_shown(bound: forms.BoundField) -> bool:
+def is_unchanged(bound: forms.BoundField) -> bool:
     """Whether what was sent is what the field showed, so that the stored value stays as it is.
 
     Cleaning is not the identity: a browser sends line breaks as CR LF, blanks at the ends of a text are cut off, a moment is shown without
@@ -35,7 +35,7 @@ def is_as_shown(bound: forms.BoundField) -> bool:
 
 def changed_names(form: forms.BaseForm) -> list[str]:
     """The fields of a bound form that somebody changed."""
-    return [name for name in form.fields if not is_as_shown(form[name])]
+    return [name for name in form.fields if not is_unchanged(form[name])]
 
 
 class CleanWords:
@@ -54,7 +54,7 @@ class CleanWords:
         for name, value in self.cleaned_data.items():
             # Not get_initial_for_field: it gives a moment without its microseconds.
             stored = self.initial.get(name, self.fields[name].initial) if name in self.fields else None
-            if isinstance(stored, type(value)) and value is not None and is_as_shown(self[name]):
+            if isinstance(stored, type(value)) and value is not None and is_unchanged(self[name]):
                 self.cleaned_data[name] = stored
 
     def _clean_words(self):
@@ -71,17 +71,17 @@ class CleanWords:
                 self.add_error(name, str(refused))
 
 
-def other_with(name: str, names: Iterable[str]) -> str | None:
+def find_similar_name(name: str, names: Iterable[str]) -> str | None:
     """The one of these names that a person would read as this one: in another case, width or composition."""
     return next((other for other in names if name_key(other) == name_key(name)), None)
 
 
-def names_once(rows: Iterable[tuple[forms.Form, str]], what: str) -> None:
+def check_distinct_names(rows: Iterable[tuple[forms.Form, str]], noun: str) -> None:
     """Refuse names that a person would read as the same: in another case, width or composition."""
     seen: dict[str, str] = {}
     for form, name in rows:
         key = name_key(name or "")
         if key in seen:
-            form.add_error("name", f"There is another {what} with this name: “{seen[key]}”.")
+            form.add_error("name", f"There is another {noun} with this name: “{seen[key]}”.")
         elif key:
             seen[key] = name

@@ -1,7 +1,7 @@
 """The parts of a study that stand on its own page are tables of rows there; a section's questions stand on the section's page."""
 
-from .contrasts import Contrasts
-from .design import Arms, ExclusionRules, Sections, Systems
-from .members import Members
+from .contrasts import ContrastInline
+from .design import ArmInline, ExclusionRuleInline, SectionInline, SystemInline
+from .members import MemberInline
 
-INLINES = [Systems, Arms, Sections, Contrasts, ExclusionRules, Members]
+INLINES = [SystemInline, ArmInline, SectionInline, ContrastInline, ExclusionRuleInline, MemberInline]

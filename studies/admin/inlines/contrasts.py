@@ -6,13 +6,13 @@ from studies.models import Contrast, Section
 from studies.protocols import REGISTRY
 
 from .. import field_labels
-from ..forms.fields import RowChoice
+from ..forms.fields import RowChoiceField
 from ..forms.words import CleanWords
-from .rows import LabelledDeletion, Rows, Traded
+from .rows import LabelledDeleteFormSet, StudyRowsInline, SwappableFormSetMixin
 
 
 class ContrastForm(CleanWords, forms.ModelForm):
-    Meta = field_labels.meta("contrast")
+    Meta = field_labels.build_form_meta("contrast")
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
@@ -40,8 +40,8 @@ class ContrastForm(CleanWords, forms.ModelForm):
         return frozenset(pair), c.get("section"), c.get("estimand"), c.get("criterion")
 
 
-class ContrastFormSet(Traded, LabelledDeletion):
-    marked = "criterion"
+class ContrastFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
+    unique_column = "criterion"
 
     def clean(self):
         super().clean()
@@ -54,7 +54,7 @@ class ContrastFormSet(Traded, LabelledDeletion):
             seen.add(form.identity)
 
 
-class Contrasts(Rows):
+class ContrastInline(StudyRowsInline):
     model = Contrast
     fields = (
         "x", "expected", "y", "role", "criterion", "section", "estimand", "margin", "level", "family", "x_condition", "y_condition",
@@ -77,9 +77,9 @@ class Contrasts(Rows):
             key: words for section in live for key, words in REGISTRY[section.protocol].estimands(section).items()
         }
         return {
-            "x": RowChoice(systems, empty="x", required=False, label="x"),
-            "y": RowChoice(systems, empty="y", required=False, label="y"),
-            "section": RowChoice(sections, empty="all that can", required=False, label="Section"),
+            "x": RowChoiceField(systems, empty="x", required=False, label="x"),
+            "y": RowChoiceField(systems, empty="y", required=False, label="y"),
+            "section": RowChoiceField(sections, empty="all that can", required=False, label="Section"),
             "estimand": forms.ChoiceField(
                 choices=[("", "(the section's own)"), *((key, f"{key}: {words}") for key, words in estimands.items())],
                 required=False,

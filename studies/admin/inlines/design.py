@@ -10,25 +10,32 @@ from studies.models import Arm, ExclusionRule, Section, System, rules
 from studies.protocols import REGISTRY
 
 from .. import field_labels
-from ..forms.fields import RowChoices
+from ..forms.fields import RowMultipleChoiceField
 from ..forms.settings import SettingsCell, SettingsWidget
 from ..forms.words import CleanWords
-from .rows import LabelledDeletion, Named, Ordered, OrderedRows, Rows, Traded
+from .rows import (
+    DistinctNamesFormSet,
+    LabelledDeleteFormSet,
+    OrderedFormSet,
+    OrderedFormSetMixin,
+    StudyRowsInline,
+    SwappableFormSetMixin,
+)
 
 
 class SystemForm(CleanWords, forms.ModelForm):
     pass
 
 
-class Systems(Rows):
+class SystemInline(StudyRowsInline):
     model = System
     fields = ("name", "is_human", "reference")
     form_class = SystemForm
-    formset = Named
+    formset = DistinctNamesFormSet
 
 
 class ArmForm(CleanWords, forms.ModelForm):
-    Meta = field_labels.meta("arm")
+    Meta = field_labels.build_form_meta("arm")
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -41,7 +48,7 @@ class ArmForm(CleanWords, forms.ModelForm):
             self.instance.systems.set(self.cleaned_data["shown_systems"])
 
 
-class ArmFormSet(Named):
+class ArmFormSet(DistinctNamesFormSet):
     def clean(self):
         super().clean()
         if self.instance.pk and not any(
@@ -50,7 +57,7 @@ class ArmFormSet(Named):
             raise ValidationError("A study has at least one arm; with one, everybody does the same.")
 
 
-class Arms(Rows):
+class ArmInline(StudyRowsInline):
     model = Arm
     fields = ("name", "condition", "shown_systems", "domain", "wanted", "reward", "minutes", "instructions")
     form_class = ArmForm
@@ -67,7 +74,7 @@ class Arms(Rows):
     def extra_fields(self, study):
         systems = {row.pk: row for row in study.systems.order_by("name")} if study and study.pk else {}
         return {
-            "shown_systems": RowChoices(systems, label="systems", help_text="None ticked: all."),
+            "shown_systems": RowMultipleChoiceField(systems, label="systems", help_text="None ticked: all."),
             "instructions": forms.CharField(
                 required=False,
                 widget=forms.Textarea(attrs={"rows": 2, "cols": 26}),
@@ -76,11 +83,11 @@ class Arms(Rows):
         }
 
 
-class Sections(Rows):
+class SectionInline(StudyRowsInline):
     model = Section
-    fields = ("position", "protocol_words", "purpose", "m", "asked", "open_it")
-    readonly_fields = ("protocol_words", "asked", "open_it")
-    formset = OrderedRows
+    fields = ("position", "protocol_words", "purpose", "m", "asked", "open_link")
+    readonly_fields = ("protocol_words", "asked", "open_link")
+    formset = OrderedFormSet
     form_class = SystemForm
     verbose_name_plural = "sections, in the order in which they are met"
 
@@ -103,13 +110,13 @@ class Sections(Rows):
         return len(section.questions.all())
 
     @admin.display(description="")
-    def open_it(self, section):
+    def open_link(self, section):
         url = reverse("admin:studies_section_change", args=[section.pk])
         return format_html('<a href="{}">Open section {}</a>', url, section.position)
 
 
 class RuleForm(SettingsCell):
-    Meta = field_labels.meta("rule")
+    Meta = field_labels.build_form_meta("rule")
 
     parameters = forms.Field(
         required=False, label="Settings", widget=SettingsWidget, help_text="Asked for once the rule is saved."
@@ -120,8 +127,8 @@ class RuleForm(SettingsCell):
         return rule.settings_form if rule else None
 
 
-class RuleFormSet(Traded, Ordered, LabelledDeletion):
-    marked = "rule"
+class RuleFormSet(SwappableFormSetMixin, OrderedFormSetMixin, LabelledDeleteFormSet):
+    unique_column = "rule"
 
     def clean(self):
         super().clean()
@@ -133,7 +140,7 @@ class RuleFormSet(Traded, Ordered, LabelledDeletion):
             seen.add(rule)
 
 
-class ExclusionRules(Rows):
+class ExclusionRuleInline(StudyRowsInline):
     model = ExclusionRule
     fields = ("position", "rule", "role", "parameters")
     form_class = RuleForm

@@ -9,7 +9,7 @@ from studies import access
 from studies.access import Action
 from studies.models import StudyMember
 
-from .rows import LabelledDeletion, Rows
+from .rows import LabelledDeleteFormSet, StudyRowsInline
 
 
 class MemberForm(forms.ModelForm):
@@ -33,7 +33,7 @@ class MemberForm(forms.ModelForm):
         return self.cleaned_data["username"]
 
 
-class MemberFormSet(LabelledDeletion):
+class MemberFormSet(LabelledDeleteFormSet):
     def clean(self):
         super().clean()
         if any(form.errors for form in self.forms):
@@ -46,7 +46,7 @@ class MemberFormSet(LabelledDeletion):
         return [(form.instance.user_id, form.cleaned_data["role"]) for form in kept]
 
 
-class Members(Rows):
+class MemberInline(StudyRowsInline):
     model = StudyMember
     fields = ("username", "role")
     form_class = MemberForm

@@ -9,15 +9,15 @@ from studies.models import Question
 from studies.protocols import REGISTRY
 
 from .. import field_labels
-from ..access import InlineRoles
-from ..forms.fields import Options, RowChoice
+from ..access import InlinePermissions
+from ..forms.fields import OptionsField, RowChoiceField
 from ..forms.scales import SCALE_FIELDS, ScaleForm, scale_in_words
-from ..forms.words import other_with
-from .rows import LabelledDeletion, MoreRows, Ordered, Traded
+from ..forms.words import find_similar_name
+from .rows import LabelledDeleteFormSet, MoreRows, OrderedFormSetMixin, SwappableFormSetMixin
 
 
 class QuestionForm(ScaleForm):
-    Meta = field_labels.meta("question")
+    Meta = field_labels.build_form_meta("question")
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
@@ -29,8 +29,8 @@ class QuestionForm(ScaleForm):
         return cleaned
 
 
-class QuestionRows(Traded, Ordered, LabelledDeletion):
-    marked = "key"
+class QuestionFormSet(SwappableFormSetMixin, OrderedFormSetMixin, LabelledDeleteFormSet):
+    unique_column = "key"
 
     def clean(self):
         super().clean()
@@ -39,15 +39,15 @@ class QuestionRows(Traded, Ordered, LabelledDeletion):
             key = (getattr(form, "cleaned_data", None) or {}).get("key")
             if not key or form.cleaned_data.get("DELETE"):
                 continue
-            if other := other_with(key, seen):
+            if other := find_similar_name(key, seen):
                 form.add_error("key", f"Another question of this section has the key “{other}”.")
             seen.append(key)
 
 
-class Questions(MoreRows, InlineRoles, admin.StackedInline):
+class QuestionInline(MoreRows, InlinePermissions, admin.StackedInline):
     model = Question
     form = QuestionForm
-    formset = QuestionRows
+    formset = QuestionFormSet
     fieldsets = (
         (None, {"fields": (("position", "key", "criterion"), "text", ("x", "y"), "scale_kind")}),
         (
@@ -90,11 +90,11 @@ class Questions(MoreRows, InlineRoles, admin.StackedInline):
         systems = {row.pk: row for row in obj.study.systems.order_by("name")} if saved else {}
         kind = deepcopy(SCALE_FIELDS["kind"])
         protocol = REGISTRY.get(obj.protocol) if saved else None
-        kind.initial = protocol.question_kind if protocol else None
+        kind.initial = protocol.default_scale_kind if protocol else None
         extra = {
             "scale_kind": kind,
-            "skip_reasons": Options(
-                may_screen=False,
+            "skip_reasons": OptionsField(
+                allows_screening=False,
                 rows=2,
                 required=False,
                 label="ways not to answer",
@@ -103,7 +103,7 @@ class Questions(MoreRows, InlineRoles, admin.StackedInline):
             "text": forms.CharField(
                 label="Question",
                 widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
-                help_text=protocol.letters_in_words if protocol else "",
+                help_text=protocol.placeholder_help if protocol else "",
             ),
             "help": forms.CharField(
                 required=False,
@@ -113,7 +113,7 @@ class Questions(MoreRows, InlineRoles, admin.StackedInline):
         }
         if _names_systems(obj):
             extra |= {
-                name: RowChoice(
+                name: RowChoiceField(
                     systems, empty="no system", required=False, label=name, help_text=f"{{{name}}} in the words."
                 )
                 for name in ("x", "y")
@@ -124,4 +124,4 @@ class Questions(MoreRows, InlineRoles, admin.StackedInline):
 def _names_systems(section) -> bool:
     """Whether a section's questions have a place for two systems; one that names them where it must not is to be mended."""
     protocol = REGISTRY.get(section.protocol) if section is not None else None
-    return protocol is None or protocol.names_systems or section.questions.exclude(x=None).exists()
+    return protocol is None or protocol.has_directed_questions or section.questions.exclude(x=None).exists()

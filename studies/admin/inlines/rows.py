@@ -8,10 +8,10 @@ from django.db.models import CharField, F, Value
 from django.db.models.functions import Cast, Concat
 from django.forms.models import BaseInlineFormSet
 
-from ..access import InlineRoles
-from ..forms.words import names_once
+from ..access import InlinePermissions
+from ..forms.words import check_distinct_names
 
-MOVED = 10_000  # positions are moved here while they are given anew, so that two rows may change places
+POSITION_OFFSET = 10_000  # positions are moved here while they are given anew, so that two rows may change places
 
 
 class MoreRows:
@@ -24,7 +24,7 @@ class MoreRows:
         return min(int(asked), self.most) if asked.isascii() and asked.isdecimal() else 0
 
 
-class Rows(MoreRows, InlineRoles, admin.TabularInline):
+class StudyRowsInline(MoreRows, InlinePermissions, admin.TabularInline):
     """A table whose every field says, to who cannot see the head of the column, what it is."""
 
     form_class: type[forms.ModelForm] = forms.ModelForm
@@ -34,11 +34,11 @@ class Rows(MoreRows, InlineRoles, admin.TabularInline):
         return {}
 
     def get_formset(self, request, obj=None, **kwargs):
-        form = type(self.form_class.__name__, (Labelled, self.form_class), self.extra_fields(obj))
+        form = type(self.form_class.__name__, (RowLabelsMixin, self.form_class), self.extra_fields(obj))
         return super().get_formset(request, obj, form=form, **kwargs)
 
 
-class Labelled:
+class RowLabelsMixin:
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         for name, field in self.fields.items():
@@ -46,7 +46,7 @@ class Labelled:
             field.widget.attrs.setdefault("aria-label", f"{field.label or name}{row}")
 
 
-class LabelledDeletion(BaseInlineFormSet):
+class LabelledDeleteFormSet(BaseInlineFormSet):
     def add_fields(self, form, index):
         super().add_fields(form, index)
         if "DELETE" in form.fields:
@@ -55,32 +55,34 @@ class LabelledDeletion(BaseInlineFormSet):
             )
 
 
-class Traded:
+class SwappableFormSetMixin:
     """Mixin for formsets: two rows may trade what each has for itself alone, and a new row may take it from one that goes.
 
     The database looks at each row as it is saved. Those that change or go are marked first, in the column ``marked``.
     """
 
-    marked = "name"
+    unique_column = "name"
 
     def save(self, commit=True):
         rows = [form.instance.pk for form in self.initial_forms if form.has_changed() or form in self.deleted_forms]
         if commit and rows:
             mark = Concat(Value(f"{secrets.token_hex(8)} "), Cast("pk", CharField()))
-            self.model.objects.filter(pk__in=rows).update(**{self.marked: mark})
+            self.model.objects.filter(pk__in=rows).update(**{self.unique_column: mark})
         return super().save(commit)
 
 
-class Named(Traded, LabelledDeletion):
+class DistinctNamesFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
     """Rows whose names differ to a person's eye."""
 
     def clean(self):
         kept = [form for form in self.forms if hasattr(form, "cleaned_data") and not form.cleaned_data.get("DELETE")]
-        names_once(((form, form.cleaned_data.get("name") or "") for form in kept), self.model._meta.verbose_name)
+        check_distinct_names(
+            ((form, form.cleaned_data.get("name") or "") for form in kept), self.model._meta.verbose_name
+        )
         super().clean()
 
 
-class Ordered:
+class OrderedFormSetMixin:
     """Mixin for formsets of rows with a ``position``: any numbers, also equal ones, are given anew as 1, 2, 3 …
 
     The rows are moved aside first, so that two may change places though each position is there once. Where nobody touched the order,
@@ -121,7 +123,7 @@ class Ordered:
             return super().save(commit)
         gone = [form.instance.pk for form in self.deleted_forms if form.instance.pk]
         if aside := [row.pk for row in moved] + gone:
-            self.model.objects.filter(pk__in=aside).update(position=F("position") + MOVED)
+            self.model.objects.filter(pk__in=aside).update(position=F("position") + POSITION_OFFSET)
         saved = super().save(commit)
         self.model.objects.bulk_update([row for row in moved if row not in saved], ["position"])
         return saved
@@ -134,5 +136,5 @@ def _without_position(exclusions):
     return excluded
 
 
-class OrderedRows(Ordered, LabelledDeletion):
+class OrderedFormSet(OrderedFormSetMixin, LabelledDeleteFormSet):
     pass

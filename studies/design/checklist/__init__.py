@@ -9,20 +9,20 @@ from studies.protocols import Problem
 from .arms import arm_problems
 from .batches import batch_problems
 from .plan import contrast_problems, rule_problems
-from .sections import drawing_problems, form_problems, section_problems
+from .sections import drawing_problems, section_config_problems, section_problems
 from .stimuli import stimuli_problems
 
 
-def problems(study: Study) -> Iterator[Problem]:
+def find_problems(study: Study) -> Iterator[Problem]:
     """What is missing (blocking) or unwise in a draft. Each is named, and linked to the field it is about."""
-    found = list(_stated_problems(study))
+    found = list(_problems_before_drawing(study))
     yield from found
     # What batches will show can only be said of a design that can be drawn.
     if not any(problem.is_blocking for problem in found):
         yield from batch_problems(study)
 
 
-def unreadable(study: Study) -> Iterator[Problem]:
+def find_analysis_blockers(study: Study) -> Iterator[Problem]:
     """What keeps answers from being understood, whoever gave them and wherever: nothing of recruiting, pay or drawing."""
     sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
     if not study.arms.exists():
@@ -30,12 +30,12 @@ def unreadable(study: Study) -> Iterator[Problem]:
     if not any(section.purpose == "live" for section in sections):
         yield Problem("There is no live section: nothing would be measured.", "sections")
     for section in sections:
-        yield from form_problems(section)
+        yield from section_config_problems(section)
     yield from (problem for problem in contrast_problems(study, sections) if problem.is_blocking)
     yield from rule_problems(study, sections)
 
 
-def _stated_problems(study: Study) -> Iterator[Problem]:
+def _problems_before_drawing(study: Study) -> Iterator[Problem]:
     """The problems that can be seen without drawing a batch."""
     sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
     if not study.public_title.strip():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from studies.design.draw import SharesRefused, block_of
+from studies.design.draw import ArmSharesRefused, build_arm_block
 from studies.models import Study
 from studies.protocols import Problem
 
@@ -10,8 +10,8 @@ from studies.protocols import Problem
 def arm_problems(study: Study) -> Iterator[Problem]:
     arms = sorted(study.arms.all(), key=lambda arm: arm.name)
     try:
-        block_of(arms)
-    except SharesRefused as refused:
+        build_arm_block(arms)
+    except ArmSharesRefused as refused:
         yield Problem(str(refused), "arms")
     else:
         places = sum(arm.wanted or 0 for arm in arms)

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 from operator import itemgetter
 
-from studies.design.draw import LARGEST_BLOCK, Drawing
+from studies.design.draw import MAX_BLOCK_SIZE, BatchDraw
 from studies.models import Batch, Item, Placement, Study
-from studies.protocols import REGISTRY, PoolSpent, Problem, Shown
+from studies.protocols import REGISTRY, Problem, ShownSystems, UnfillableBatch
 
 # So many batches are drawn on trial at least, where the target needs them. The launch draws all of them.
-TRIED_BATCHES = 200
+MIN_TRIAL_BATCHES = 200
 
 
 def batch_problems(study: Study) -> Iterator[Problem]:
@@ -26,11 +26,11 @@ def batch_problems(study: Study) -> Iterator[Problem]:
         if section.purpose == "live"
     ]
     contrasts = study.contrasts.select_related("x", "y", "section")
-    pending = {contrast: [section for section in live if _estimates(section, contrast)] for contrast in contrasts}
-    shown = {section.pk: Shown() for section in live}
+    pending = {contrast: [section for section in live if _can_estimate(section, contrast)] for contrast in contrasts}
+    shown = {section.pk: ShownSystems() for section in live}
     try:
         for number, (arm, placed) in enumerate(_items_by_batch(study)):
-            if not pending and number >= TRIED_BATCHES:
+            if not pending and number >= MIN_TRIAL_BATCHES:
                 break
             for section in live if pending else ():
                 arms = {one.pk for one in section.arms.all()}
@@ -44,9 +44,9 @@ def batch_problems(study: Study) -> Iterator[Problem]:
             pending = {
                 contrast: mine
                 for contrast, mine in pending.items()
-                if all(REGISTRY[one.protocol].cannot_answer(one, contrast, shown[one.pk]) for one in mine)
+                if all(REGISTRY[one.protocol].reason_not_answerable(one, contrast, shown[one.pk]) for one in mine)
             }
-    except PoolSpent as spent:
+    except UnfillableBatch as spent:
         yield Problem(str(spent), spent.field)
         return
     for contrast, mine in pending.items():
@@ -58,7 +58,9 @@ def batch_problems(study: Study) -> Iterator[Problem]:
                 name=f"unanswered:{contrast}",
             )
             continue
-        reasons = dict.fromkeys(REGISTRY[one.protocol].cannot_answer(one, contrast, shown[one.pk]) for one in mine)
+        reasons = dict.fromkeys(
+            REGISTRY[one.protocol].reason_not_answerable(one, contrast, shown[one.pk]) for one in mine
+        )
         yield Problem(
             f"The planned comparison {contrast} can never be answered: {'; '.join(reasons)}.",
             "contrasts",
@@ -66,7 +68,7 @@ def batch_problems(study: Study) -> Iterator[Problem]:
         )
 
 
-def _estimates(section, contrast) -> bool:
+def _can_estimate(section, contrast) -> bool:
     """Whether a comparison is about this section and its protocol has the estimand, whatever the batches show."""
     estimands = REGISTRY[section.protocol].estimands(section)
     return (
@@ -76,14 +78,14 @@ def _estimates(section, contrast) -> bool:
     )
 
 
-def batches_for_target(study: Study) -> int:
+def batch_count_for_target(study: Study) -> int:
     """How many batches the target needs. Without a target, which is a problem of its own, a block that holds every arm."""
-    return -(-(study.target_n or LARGEST_BLOCK) // study.annotators_per_batch)
+    return -(-(study.target_n or MAX_BLOCK_SIZE) // study.annotators_per_batch)
 
 
 def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozenset[int]]]]]:
     """The arm of each batch that a launch would open, and by section the systems of each of its live items. Raises PoolSpent."""
-    count = batches_for_target(study)
+    count = batch_count_for_target(study)
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED)
     if ready_made.exists():
         rows = (
@@ -102,7 +104,7 @@ def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozense
                 placed.setdefault(section, []).append(frozenset(held))
             yield arm, placed
         return
-    drawing = Drawing(study)
+    drawing = BatchDraw(study)
     system_of = {output: system for (_, system), outputs in drawing.outputs.items() for output in outputs}
     for batch in islice(drawing.batches(), count):
         placed = {}

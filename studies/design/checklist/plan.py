@@ -47,7 +47,7 @@ def rule_problems(study: Study, sections) -> Iterator[Problem]:
                 "exclusion_rules",
             )
             continue
-        form = rule.bound(row.settings or {})
+        form = rule.bound_form(row.settings or {})
         if form is None:
             continue
         found: list[str] = []

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from studies.design.draw import Drawing
+from studies.design.draw import BatchDraw
 from studies.models import Batch, Study
 from studies.protocols import REGISTRY, Problem
 from studies.protocols.base.scales import read_scale
 
 
 def section_problems(section) -> Iterator[Problem]:
-    yield from form_problems(section)
+    yield from section_config_problems(section)
     protocol = REGISTRY.get(section.protocol)
     where = f"Section {section.position}"
     if protocol is None:
@@ -17,10 +17,10 @@ def section_problems(section) -> Iterator[Problem]:
     if section.reuses_id and section.reuses.position >= section.position:
         yield Problem(f"{where} must come after the section that it reuses.", "sections")
     for problem in protocol.problems(section):
-        yield _placed(problem, section)
+        yield _prefix_with_section(problem, section)
 
 
-def _placed(problem: Problem, section) -> Problem:
+def _prefix_with_section(problem: Problem, section) -> Problem:
     """A protocol's problem with the section in which it occurs."""
     return Problem(
         f"Section {section.position}: {problem.text}",
@@ -34,14 +34,14 @@ def drawing_problems(study: Study, sections) -> Iterator[Problem]:
     """What the protocols say about the arms and their outputs, where batches are drawn from the design."""
     if study.batches.filter(origin=Batch.Origin.IMPORTED).exists():
         return
-    drawing = Drawing(study)
+    drawing = BatchDraw(study)
     for section in sections:
         if section.protocol in REGISTRY:
             for problem in REGISTRY[section.protocol].drawing_problems(section, drawing):
-                yield _placed(problem, section)
+                yield _prefix_with_section(problem, section)
 
 
-def form_problems(section) -> Iterator[Problem]:
+def section_config_problems(section) -> Iterator[Problem]:
     """Whether a section can be read at all: its protocol, its questions' scales, its settings."""
     protocol = REGISTRY.get(section.protocol)
     where = f"Section {section.position}"
@@ -57,7 +57,7 @@ def form_problems(section) -> Iterator[Problem]:
         except (ValueError, TypeError, KeyError) as error:
             yield Problem(f"{where}, question {question.key}: {error}", "questions")
     if protocol.settings_form is not None:
-        form = protocol.settings_form(data=protocol.stored_settings(section))
+        form = protocol.settings_form(data=protocol.raw_settings(section))
         for name, errors in form.errors.items():
             yield Problem(
                 f"{where}, {form[name].label if name in form.fields else name}: {' '.join(errors)}", "sections"

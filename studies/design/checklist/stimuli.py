@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.db.models import Count
 
-from studies.design.draw import NEXT_STEP, Drawing
+from studies.design.draw import SHORTAGE_ADVICE, BatchDraw
 from studies.models import Batch, Output, Placement, Study
 from studies.protocols import REGISTRY, Problem
 
@@ -51,12 +51,12 @@ def stimuli_problems(study: Study, sections) -> Iterator[Problem]:
 
 def _coverage_problems(study: Study, drawing) -> Iterator[Problem]:
     """Whether each arm has prompts with an output of every system that the arm shows."""
-    plan = Drawing(study)
+    plan = BatchDraw(study)
     positions = {section.position for section in drawing}
     keys = dict(study.prompts.values_list("pk", "key"))
     alike: dict[tuple, list] = {}
     for arm in plan.arms:
-        wanted = sum(section.m for section in plan.drawing_sections(arm.pk) if section.position in positions)
+        wanted = sum(section.m for section in plan.sections_with_own_items(arm.pk) if section.position in positions)
         alike.setdefault((tuple(plan.systems[arm.pk]), arm.domain, wanted), []).append(arm)
     for (_, _, wanted), arms in alike.items():
         names = ", ".join(arm.name for arm in arms)
@@ -65,7 +65,7 @@ def _coverage_problems(study: Study, drawing) -> Iterator[Problem]:
             if len(alike) > 1
             else ("", "", "", "")
         )
-        there, whole = plan.domains[arms[0].pk], plan.prompts[arms[0].pk]
+        there, whole = plan.prompts_by_arm[arms[0].pk], plan.prompts[arms[0].pk]
         lacking = sorted(keys[prompt] for prompt in set(there) - set(whole))
         if lacking and wanted:
             yield Problem(
@@ -78,6 +78,6 @@ def _coverage_problems(study: Study, drawing) -> Iterator[Problem]:
         if len(whole) < wanted:
             yield Problem(
                 f"A batch{of_arm} needs {wanted} prompts with an output of every system{shown}; there {'is' if len(whole) == 1 else 'are'} "
-                f"{len(whole)}. {NEXT_STEP['prompts']}",
+                f"{len(whole)}. {SHORTAGE_ADVICE['prompts']}",
                 "prompts",
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from studies.imports.bundle import parsed, read_bundle
+from studies.imports.bundle import parse_bundle, read_bundle
 from studies.models import Study, new_seed
 
 SPA = "Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation"
@@ -18,7 +18,7 @@ GENIE = "Khashabi et al. 2022, Genie: Toward Reproducible and Standardized Human
 
 
 @dataclass(frozen=True, slots=True)
-class Blueprint:
+class StudyTemplate:
     """One experiment. ``follows``: what of it is as the paper prints it; ``departs``: what is not, and why; ``brings``: what a
     researcher must add."""
 
@@ -26,9 +26,9 @@ class Blueprint:
     title: str
     paper: str
     place: str
-    follows: tuple[str, ...]
-    departs: tuple[str, ...]
-    brings: tuple[str, ...]
+    as_in_paper: tuple[str, ...]
+    deviations: tuple[str, ...]
+    required_inputs: tuple[str, ...]
 
     @property
     def text(self) -> str:
@@ -44,8 +44,8 @@ TWO_AT_ONCE = (
 )
 NO_STATEMENT = "The paper shows its wording in a figure only; the statement is ours."
 
-BLUEPRINTS = (
-    Blueprint(
+STUDY_TEMPLATES = (
+    StudyTemplate(
         "two_choice_sentences",
         "Two choices between sentences",
         DYNAMIC,
@@ -67,7 +67,7 @@ BLUEPRINTS = (
             "the names of your two systems",
         ),
     ),
-    Blueprint(
+    StudyTemplate(
         "human_or_machine",
         "Human or machine, untrained",
         GOLD,
@@ -89,7 +89,7 @@ BLUEPRINTS = (
             "the names of your machines",
         ),
     ),
-    Blueprint(
+    StudyTemplate(
         "human_or_machine_trained",
         "Human or machine, four training conditions",
         GOLD,
@@ -110,7 +110,7 @@ BLUEPRINTS = (
             "the name of your machine",
         ),
     ),
-    Blueprint(
+    StudyTemplate(
         "story_writers",
         "Story writers: system-level probabilistic assessment and Likert",
         SPA,
@@ -133,7 +133,7 @@ BLUEPRINTS = (
             "the names of your systems, where they are not these",
         ),
     ),
-    Blueprint(
+    StudyTemplate(
         "image_makers",
         "Image makers: more and more examples",
         SPA,
@@ -153,7 +153,7 @@ BLUEPRINTS = (
             "at least 15 prompts with images of both systems (the paper had 4 a prompt and system: give them as samples)",
         ),
     ),
-    Blueprint(
+    StudyTemplate(
         "rated_answers",
         "Answers rated in five categories",
         GENIE,
@@ -168,7 +168,7 @@ BLUEPRINTS = (
         ),
         ("300 questions as prompts, with an answer of each system", "the names of your systems"),
     ),
-    Blueprint(
+    StudyTemplate(
         "rated_explanations",
         "Explanations rated in five categories",
         GENIE,
@@ -181,7 +181,7 @@ BLUEPRINTS = (
         ),
         ("800 scenarios as prompts, with an explanation of each system", "the names of your systems"),
     ),
-    Blueprint(
+    StudyTemplate(
         "rated_translations",
         "Translations rated in five categories",
         GENIE,
@@ -198,16 +198,16 @@ BLUEPRINTS = (
         ),
     ),
 )
-BY_SLUG = {blueprint.slug: blueprint for blueprint in BLUEPRINTS}
+TEMPLATES_BY_SLUG = {blueprint.slug: blueprint for blueprint in STUDY_TEMPLATES}
 
 
-def bundle_of(blueprint: Blueprint) -> dict[str, Any]:
+def load_template_bundle(template: StudyTemplate) -> dict[str, Any]:
     """The template as a bundle."""
-    return parsed(blueprint.text)
+    return parse_bundle(template.text)
 
 
-def draft_of(blueprint: Blueprint, owner: Any) -> Study:
+def create_template_draft(template: StudyTemplate, owner: Any) -> Study:
     """A new draft of this experiment, with a seed of its own."""
-    value = bundle_of(blueprint)
+    value = load_template_bundle(template)
     value["study"]["seed"] = new_seed()
     return read_bundle(value, owner)

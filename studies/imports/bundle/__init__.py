@@ -5,7 +5,7 @@ read strictly, and each message names the path of what is wrong, such as ``secti
 """
 
 from .form import MAX_BUNDLE_BYTES, SCHEMA, BundleIncomplete, BundleRefused
-from .reading import parsed, read_bundle
+from .reading import parse_bundle, read_bundle
 from .writing import bundle_of, bundle_text, write_bundle
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "BundleRefused",
     "bundle_of",
     "bundle_text",
-    "parsed",
+    "parse_bundle",
     "read_bundle",
     "write_bundle",
 ]

@@ -8,11 +8,11 @@ from typing import Any
 from studies.models import Batch, Expected, Item, Output, Prompt
 from studies.stimuli.images import EXTENSION, ImageRefused, encode_image
 
-from .design import DesignPart
+from .design import DesignValidator
 from .form import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, PROMPT_FIELDS, SCHEMA, BundleRefused
 
 
-class Bundle(DesignPart):
+class BundleValidator(DesignValidator):
     """Checks all of a bundle, collecting what is wrong."""
 
     def check(self) -> None:
@@ -21,7 +21,7 @@ class Bundle(DesignPart):
             raise BundleRefused(["The bundle must be an object."])
         if value.get("schema") != SCHEMA:
             raise BundleRefused([f"schema: must be {SCHEMA}, not {value.get('schema')!r:.60}."])
-        self.object(value, "", (
+        self.check_object(value, "", (
             "schema", "study", "systems", "arms", "sections", "contrasts", "exclusion_rules", "prompts", "outputs", "items",
             "batches", "images",
         ))  # fmt: skip
@@ -41,7 +41,7 @@ class Bundle(DesignPart):
         self.images: dict[str, bytes] = {}
         images = self.value["images"]
         if not isinstance(images, dict):
-            self.refuse("images", "must be an object of base64 by name.")
+            self.add_problem("images", "must be an object of base64 by name.")
             return
         for name, text in images.items():
             path = f"images.{name[:80]}"
@@ -49,7 +49,7 @@ class Bundle(DesignPart):
                 data = b64decode(text if isinstance(text, str) else "", validate=True)
                 # "VP8 " right behind the header: one lossy frame and nothing else, as this application encodes.
                 if data[:4] != b"RIFF" or data[8:16] != b"WEBPVP8 " or sha256(data).hexdigest() + EXTENSION != name:
-                    self.refuse(
+                    self.add_problem(
                         path,
                         "is not an image as a study stores it (WebP, named by its sha256); import images by a zip.",
                     )
@@ -57,41 +57,41 @@ class Bundle(DesignPart):
                 encode_image(data)
                 self.images[name] = data
             except (Base64Error, ValueError) as error:
-                self.refuse(path, str(error) if isinstance(error, ImageRefused) else "is not base64.")
+                self.add_problem(path, str(error) if isinstance(error, ImageRefused) else "is not base64.")
 
     def _check_stimuli(self) -> None:
         self.prompts: dict[str, dict[str, Any]] = {}
         seen: set = set()
         for path, row in self.rows(self.value, "prompts"):
-            if self.object(row, path, PROMPT_FIELDS):
+            if self.check_object(row, path, PROMPT_FIELDS):
                 columns = self.columns(Prompt, row, PROMPT_FIELDS, path)
-                self.once(seen, columns["key"], f"{path}.key")
+                self.check_unique(seen, columns["key"], f"{path}.key")
                 self._check_media(columns["media"], path)
                 self.prompts[str(columns["key"])] = columns
         self.outputs: dict[tuple[str, str, int], dict[str, Any]] = {}
         for path, row in self.rows(self.value, "outputs"):
-            if not self.object(row, path, (*OUTPUT_FIELDS, "system", "prompt")):
+            if not self.check_object(row, path, (*OUTPUT_FIELDS, "system", "prompt")):
                 continue
             columns = self.columns(Output, row, OUTPUT_FIELDS, path)
             system = self.reference(row["system"], self.systems, f"{path}.system", "system")
             prompt = self.reference(row["prompt"], self.prompts, f"{path}.prompt", "prompt")
             self._check_media(columns["media"], path)
             if bool(columns["text"]) + bool(columns["media"]) + bool(columns["is_empty"]) != 1:
-                self.refuse(path, "must have exactly one of text, media and is_empty.")
+                self.add_problem(path, "must have exactly one of text, media and is_empty.")
             key = (system, prompt, columns["sample"])
             if key in self.outputs:
-                self.refuse(path, f"{system} on {prompt}, sample {columns['sample']}, stands there twice.")
+                self.add_problem(path, f"{system} on {prompt}, sample {columns['sample']}, stands there twice.")
             self.outputs[key] = columns
 
     def _check_media(self, name: Any, path: str) -> None:
         if name and name not in self.images:
-            self.refuse(f"{path}.media", f"the image {name!r:.80} is not among images.")
+            self.add_problem(f"{path}.media", f"the image {name!r:.80} is not among images.")
 
     def _check_items_and_batches(self) -> None:
         self.items: dict[tuple[int, int], dict[str, Any]] = {}
         contents: set = set()
         for path, row in self.rows(self.value, "items"):
-            if not self.object(row, path, (*ITEM_FIELDS, "section", "prompt", "outputs", "expected")):
+            if not self.check_object(row, path, (*ITEM_FIELDS, "section", "prompt", "outputs", "expected")):
                 continue
             columns = self.columns(Item, row, ITEM_FIELDS, path)
             section = self.reference(row["section"], self.sections, f"{path}.section", "section")
@@ -99,7 +99,7 @@ class Bundle(DesignPart):
             outputs = self._item_outputs(row, path)
             content = (section, prompt, columns["kind"], tuple(sorted(map(str, outputs))))
             if (section, columns["number"]) in self.items or content in contents:
-                self.refuse(path, "its number, or what it shows, stands in the section already.")
+                self.add_problem(path, "its number, or what it shows, stands in the section already.")
             contents.add(content)
             expected = self._expected(row, path, section, len(outputs))
             self.items[section, columns["number"]] = columns | {
@@ -111,22 +111,22 @@ class Bundle(DesignPart):
         keys: set = set()
         numbers: set = set()
         for path, row in self.rows(self.value, "batches"):
-            if not self.object(row, path, (*BATCH_FIELDS, "arm", "items")):
+            if not self.check_object(row, path, (*BATCH_FIELDS, "arm", "items")):
                 continue
             columns = self.columns(Batch, row, BATCH_FIELDS, path)
             self.reference(row["arm"], self.arms, f"{path}.arm", "arm")
-            self.once(numbers, columns["number"], f"{path}.number")
+            self.check_unique(numbers, columns["number"], f"{path}.number")
             if columns["key"]:
-                self.once(keys, columns["key"], f"{path}.key")
+                self.check_unique(keys, columns["key"], f"{path}.key")
             places = []
             for where, place in self.rows(row, "items", path):
                 is_place = isinstance(place, list) and all(type(part) is int for part in place)
                 if is_place and tuple(place) in self.items:
                     places.append(tuple(place))
                 else:
-                    self.refuse(where, "must be [section, number] of one of items.")
+                    self.add_problem(where, "must be [section, number] of one of items.")
             if len(set(places)) < len(places):
-                self.refuse(f"{path}.items", "an item stands there twice.")
+                self.add_problem(f"{path}.items", "an item stands there twice.")
             self.batches.append(columns | {"arm": row["arm"], "items": places})
 
     def _item_outputs(self, row: dict[str, Any], path: str) -> list[tuple[str, str, int]]:
@@ -134,11 +134,11 @@ class Bundle(DesignPart):
         for where, each in self.rows(row, "outputs", path):
             is_key = isinstance(each, list) and len(each) == 3 and all(isinstance(part, str | int) for part in each)
             if not is_key or tuple(each) not in self.outputs:
-                self.refuse(where, "must be [system, prompt, sample] of one of outputs.")
+                self.add_problem(where, "must be [system, prompt, sample] of one of outputs.")
             else:
                 found.append(tuple(each))
         if len(set(found)) < len(found):
-            self.refuse(f"{path}.outputs", "an output stands there twice.")
+            self.add_problem(f"{path}.outputs", "an output stands there twice.")
         return found
 
     def _expected(self, row: dict[str, Any], path: str, section: Any, exposures: int) -> list[dict[str, Any]]:
@@ -146,15 +146,15 @@ class Bundle(DesignPart):
         found: list[dict[str, Any]] = []
         seen: set = set()
         for where, each in self.rows(row, "expected", path):
-            if not self.object(each, where, (*EXPECTED_FIELDS, "question", "exposure")):
+            if not self.check_object(each, where, (*EXPECTED_FIELDS, "question", "exposure")):
                 continue
             columns = self.columns(Expected, each, EXPECTED_FIELDS, where)
             question = self.reference(each["question"], questions, f"{where}.question", "question of this section")
-            self.once(seen, question, f"{where}.question")
+            self.check_unique(seen, question, f"{where}.question")
             exposure, low, high = each["exposure"], columns["low"], columns["high"]
             is_range = low is not None and high is not None and low <= high and exposure is None
             is_exposure = low is None and high is None and type(exposure) is int and 0 <= exposure < exposures
             if not (is_range or is_exposure):
-                self.refuse(where, "must be a range from low to high, or the number of an exposure.")
+                self.add_problem(where, "must be a range from low to high, or the number of an exposure.")
             found.append(columns | {"question": question, "exposure": exposure})
         return found

@@ -10,7 +10,7 @@ from studies.protocols.base.scales import read_scale
 from studies.stimuli.normalising import Preparation, SettingsRefused
 
 from .form import RULE_FIELDS, SECTION_FIELDS, SYSTEM_FIELDS
-from .shapes import Shapes
+from .shapes import BaseValidator
 
 
 def _without_flag(system: Any) -> Any:
@@ -21,39 +21,39 @@ def _without_flag(system: Any) -> Any:
     return system
 
 
-class DesignPart(Shapes):
+class DesignValidator(BaseValidator):
     """Checks the design, and keeps what it found as columns by name or position."""
 
     def check_study(self) -> None:
         study = self.value["study"]
         self.study: dict[str, Any] = {}
-        if not self.object(study, "study", STUDY_FIELDS):
+        if not self.check_object(study, "study", STUDY_FIELDS):
             return
         self.study = self.columns(Study, study, STUDY_FIELDS, "study")
         if study["preparation"]:
             try:
                 Preparation.from_json(study["preparation"])
             except SettingsRefused as refused:
-                self.refuse("study.preparation", str(refused))
+                self.add_problem("study.preparation", str(refused))
         target, cap = self.study["target_n"], self.study["target_cap"]
         if target and cap and cap < target:
-            self.refuse("study.target_cap", "must not be below target_n.")
+            self.add_problem("study.target_cap", "must not be below target_n.")
 
     def check_systems_and_arms(self) -> None:
         self.systems: dict[str, dict[str, Any]] = {}
         seen: set = set()
         for path, row in self.rows(self.value, "systems"):
             row = _without_flag(row)
-            if self.object(row, path, SYSTEM_FIELDS):
+            if self.check_object(row, path, SYSTEM_FIELDS):
                 columns = self.columns(System, row, SYSTEM_FIELDS, path)
-                self.once(seen, columns["name"], f"{path}.name")
+                self.check_unique(seen, columns["name"], f"{path}.name")
                 self.systems[columns["name"]] = columns
         self.arms: dict[str, tuple[dict[str, Any], list[str]]] = {}
         seen = set()
         for path, row in self.rows(self.value, "arms"):
-            if self.object(row, path, (*ARM_FIELDS, "systems")):
+            if self.check_object(row, path, (*ARM_FIELDS, "systems")):
                 columns = self.columns(Arm, row, ARM_FIELDS, path)
-                self.once(seen, columns["name"], f"{path}.name")
+                self.check_unique(seen, columns["name"], f"{path}.name")
                 shown = self.references(row["systems"], self.systems, f"{path}.systems", "system")
                 self.arms[columns["name"]] = columns, shown
 
@@ -65,10 +65,10 @@ class DesignPart(Shapes):
         }
         seen: set = set()
         for path, row in rows:
-            if not self.object(row, path, (*SECTION_FIELDS, "reuses", "arms", "questions")):
+            if not self.check_object(row, path, (*SECTION_FIELDS, "reuses", "arms", "questions")):
                 continue
             columns = self.columns(Section, row, SECTION_FIELDS, path)
-            self.once(seen, columns["position"], f"{path}.position")
+            self.check_unique(seen, columns["position"], f"{path}.position")
             if row["reuses"] is not None:
                 self.reference(
                     row["reuses"], [p for p in positions if p != row["position"]], f"{path}.reuses", "other section"
@@ -88,13 +88,13 @@ class DesignPart(Shapes):
         keys: set = set()
         positions: set = set()
         for where, row in self.rows(section, "questions", path):
-            if not self.object(row, where, (*QUESTION_FIELDS, "x", "y")):
+            if not self.check_object(row, where, (*QUESTION_FIELDS, "x", "y")):
                 continue
             columns = self.columns(Question, row, QUESTION_FIELDS, where)
             self._check_scale(row["scale"], f"{where}.scale")
             self._check_skip_reasons(row["skip_reasons"], f"{where}.skip_reasons")
-            self.once(keys, columns["key"], f"{where}.key")
-            self.once(positions, columns["position"], f"{where}.position")
+            self.check_unique(keys, columns["key"], f"{where}.key")
+            self.check_unique(positions, columns["position"], f"{where}.position")
             x, y = self._pair(row, where)
             found[str(columns["key"])] = columns | {"x": x, "y": y}
         return found
@@ -111,36 +111,36 @@ class DesignPart(Shapes):
         for name, value in scale.items():
             kind = kinds.get(name)
             if kind is None:
-                self.refuse(f"{path}.{name[:80]}", "a scale has no such part.")
+                self.add_problem(f"{path}.{name[:80]}", "a scale has no such part.")
             elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-                self.refuse(f"{path}.{name}", f"must be {words[kind]}.")
+                self.add_problem(f"{path}.{name}", f"must be {words[kind]}.")
         if len(self.problems) > before:
             return
         for number, label in enumerate(scale.get("labels", [])):
             if not isinstance(label, str):
-                self.refuse(f"{path}.labels[{number}]", "must be a text.")
+                self.add_problem(f"{path}.labels[{number}]", "must be a text.")
         for number, option in enumerate(scale.get("options", [])):
             where = f"{path}.options[{number}]"
             if not isinstance(option, dict) or not {"key", "label"} <= set(option) <= {"key", "label", "screens_out"}:
-                self.refuse(where, "must be an object with key, label and perhaps screens_out.")
+                self.add_problem(where, "must be an object with key, label and perhaps screens_out.")
             elif not (isinstance(option["key"], str) and isinstance(option["label"], str)):
-                self.refuse(where, "key and label must be texts.")
+                self.add_problem(where, "key and label must be texts.")
             elif not isinstance(option.get("screens_out", False), bool):
-                self.refuse(f"{where}.screens_out", "must be true or false.")
+                self.add_problem(f"{where}.screens_out", "must be true or false.")
         if len(self.problems) == before:
             try:
                 read_scale(scale)
             except ValueError as error:
-                self.refuse(f"{path}.kind" if "There is no scale" in str(error) else path, str(error))
+                self.add_problem(f"{path}.kind" if "There is no scale" in str(error) else path, str(error))
 
     def _check_skip_reasons(self, reasons: Any, path: str) -> None:
         if not isinstance(reasons, list):
-            self.refuse(path, "must be a list.")
+            self.add_problem(path, "must be a list.")
             return
         for number, each in enumerate(reasons):
             is_one = isinstance(each, dict) and set(each) == {"key", "label"}
             if not is_one or not all(isinstance(part, str) and part for part in each.values()):
-                self.refuse(f"{path}[{number}]", "must be an object with the texts key and label.")
+                self.add_problem(f"{path}[{number}]", "must be an object with the texts key and label.")
 
     def _check_settings(self, form: type | None, value: Any, path: str) -> None:
         if not isinstance(value, dict):
@@ -148,7 +148,7 @@ class DesignPart(Shapes):
         known = set(form().fields) if form is not None else set()
         for name in sorted(set(value) - known):
             there = f"; there are {', '.join(sorted(known))}" if known else ""
-            self.refuse(f"{path}.{name[:80]}", f"there is no such setting{there}.")
+            self.add_problem(f"{path}.{name[:80]}", f"there is no such setting{there}.")
 
     def _pair(self, row: dict[str, Any], path: str) -> tuple[str | None, str | None]:
         x, y = row["x"], row["y"]
@@ -156,16 +156,16 @@ class DesignPart(Shapes):
             if value is not None:
                 self.reference(value, self.systems, f"{path}.{name}", "system")
         if (x is None) != (y is None):
-            self.refuse(path, "has x and y, or neither.")
+            self.add_problem(path, "has x and y, or neither.")
         elif x is not None and x == y:
-            self.refuse(f"{path}.y", "is the same system as x.")
+            self.add_problem(f"{path}.y", "is the same system as x.")
         return x, y
 
     def check_contrasts_and_rules(self) -> None:
         self.contrasts: list[dict[str, Any]] = []
         seen: set = set()
         for path, row in self.rows(self.value, "contrasts"):
-            if not self.object(row, path, (*CONTRAST_FIELDS, "section", "x", "y")):
+            if not self.check_object(row, path, (*CONTRAST_FIELDS, "section", "x", "y")):
                 continue
             columns = self.columns(Contrast, row, CONTRAST_FIELDS, path)
             x, y = self._pair(row, path)
@@ -173,21 +173,21 @@ class DesignPart(Shapes):
                 self.reference(row["section"], self.sections, f"{path}.section", "section")
             conditions = (columns["x_condition"], columns["y_condition"])
             if bool(conditions[0]) != bool(conditions[1]) or (conditions[0] and (conditions[0] == conditions[1] or x)):
-                self.refuse(path, "compares two systems, or two different conditions, or neither.")
+                self.add_problem(path, "compares two systems, or two different conditions, or neither.")
             if columns["margin"] == 0:
-                self.refuse(f"{path}.margin", "must be above 0, or null.")
+                self.add_problem(f"{path}.margin", "must be above 0, or null.")
             pair = frozenset(map(repr, (x, y))) if x else frozenset(conditions)
             same = (row["section"], columns["estimand"], columns["criterion"], pair) if x or conditions[0] else object()
             if same in seen:
-                self.refuse(path, "stands there already, perhaps reversed.")
+                self.add_problem(path, "stands there already, perhaps reversed.")
             seen.add(same)
             self.contrasts.append(columns | {"x": x, "y": y, "section": row["section"]})
         self.rules: list[dict[str, Any]] = []
         named: set = set()
         for path, row in self.rows(self.value, "exclusion_rules"):
-            if self.object(row, path, RULE_FIELDS):
+            if self.check_object(row, path, RULE_FIELDS):
                 columns = self.columns(ExclusionRule, row, RULE_FIELDS, path)
-                self.once(named, columns["rule"], f"{path}.rule")
+                self.check_unique(named, columns["rule"], f"{path}.rule")
                 if columns["rule"] in RULES and RULES[columns["rule"]].settings_form is not None:
                     self._check_settings(RULES[columns["rule"]].settings_form, row["settings"], f"{path}.settings")
                 self.rules.append(columns)

@@ -4,31 +4,31 @@ from typing import Any
 
 from django.db import transaction
 
-from studies.access import Action, check
-from studies.design.definition import canonical, design_of, sha256_of
-from studies.imports.kept_images import kept
+from studies.access import Action, check_permission
+from studies.design.definition import canonical_json, serialize_design, sha256_of
+from studies.imports.kept_images import storing_images
 from studies.models import Study, audit
 from studies.stimuli import strict_json
 
-from .checking import Bundle
+from .checking import BundleValidator
 from .form import MAX_BUNDLE_BYTES, BundleRefused
 from .storing import store
 
 
 def read_bundle(data: bytes | str | dict[str, Any], owner: Any) -> Study:
     """A new draft from a bundle, owned by this user. Raises BundleRefused; then nothing was written."""
-    check(owner, Action.CREATE)
-    value = parsed(data) if isinstance(data, bytes | str) else data
-    bundle = Bundle(value)
+    check_permission(owner, Action.CREATE)
+    value = parse_bundle(data) if isinstance(data, bytes | str) else data
+    bundle = BundleValidator(value)
     bundle.check()
-    with kept(bundle.images, bundle.images.__getitem__), transaction.atomic():
+    with storing_images(bundle.images, bundle.images.__getitem__), transaction.atomic():
         study = store(bundle, owner)
-        digest = sha256_of(canonical(design_of(study)))
-        audit.note("import bundle", study, by=owner, design_sha256=digest)
+        digest = sha256_of(canonical_json(serialize_design(study)))
+        audit.record_study_event("import bundle", study, by=owner, design_sha256=digest)
     return study
 
 
-def parsed(data: bytes | str) -> dict[str, Any]:
+def parse_bundle(data: bytes | str) -> dict[str, Any]:
     """The JSON of a bundle, read strictly: no duplicate keys, no NaN, no characters that a database cannot hold."""
     if len(data) > MAX_BUNDLE_BYTES:
         raise BundleRefused([f"The file has {len(data):,} bytes, {MAX_BUNDLE_BYTES:,} are allowed."])

@@ -8,17 +8,17 @@ from django.db import models
 from studies.stimuli.texts import name_key
 
 from .form import MAX_PROBLEMS, BundleRefused
-from .values import Refused, check_json, typed
+from .values import ValueRefused, check_json, to_column_type
 
 
-class Shapes:
+class BaseValidator:
     """A value that is checked part by part, and what was found wrong with it."""
 
     def __init__(self, value: dict[str, Any]):
         self.value = value
         self.problems: list[str] = []
 
-    def refuse(self, path: str, text: str) -> None:
+    def add_problem(self, path: str, text: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
             # A name may hold half of a surrogate pair, which no page can show.
             self.problems.append(f"{path}: {text}".encode("utf-8", "replace").decode())
@@ -27,20 +27,20 @@ class Shapes:
         found = value.get(name)
         where = f"{path}.{name}" if path else name
         if not isinstance(found, list):
-            self.refuse(where, "must be a list." if name in value else "is missing.")
+            self.add_problem(where, "must be a list." if name in value else "is missing.")
             return []
         return [(f"{where}[{number}]", each) for number, each in enumerate(found)]
 
-    def object(self, value: Any, path: str, names: tuple[str, ...]) -> bool:
+    def check_object(self, value: Any, path: str, names: tuple[str, ...]) -> bool:
         """Whether the value is an object with exactly these names."""
         if not isinstance(value, dict):
-            self.refuse(path, "must be an object.")
+            self.add_problem(path, "must be an object.")
             return False
         unknown, missing = sorted(set(value) - set(names)), sorted(set(names) - set(value))
         for name in unknown:
-            self.refuse(f"{path}.{name[:80]}" if path else name[:80], "is not known here.")
+            self.add_problem(f"{path}.{name[:80]}" if path else name[:80], "is not known here.")
         for name in missing:
-            self.refuse(f"{path}.{name}" if path else name, "is missing.")
+            self.add_problem(f"{path}.{name}" if path else name, "is missing.")
         return not (unknown or missing)
 
     def columns(
@@ -51,40 +51,40 @@ class Shapes:
 
     def column(self, field: models.Field, value: Any, path: str) -> Any:
         try:
-            value = typed(field, value, path)
+            value = to_column_type(field, value, path)
             if isinstance(field, models.JSONField):
                 check_json(value, path)
                 return value
             return field.clean(value, None)
-        except Refused as refused:
-            self.refuse(refused.path, refused.text)
+        except ValueRefused as refused:
+            self.add_problem(refused.path, refused.text)
         except ValidationError as error:
-            self.refuse(path, " ".join(error.messages))
+            self.add_problem(path, " ".join(error.messages))
         return None
 
     def reference(self, value: Any, known: Any, path: str, what: str) -> Any:
         """One of the known names or numbers."""
         if isinstance(value, bool) or not isinstance(value, str | int) or value not in known:
-            self.refuse(path, f"there is no {what} {value!r:.60}.")
+            self.add_problem(path, f"there is no {what} {value!r:.60}.")
             return None
         return value
 
     def references(self, value: Any, known: Any, path: str, what: str) -> list[Any]:
         if not isinstance(value, list):
-            self.refuse(path, "must be a list.")
+            self.add_problem(path, "must be a list.")
             return []
         for number, each in enumerate(value):
             self.reference(each, known, f"{path}[{number}]", what)
         if not self.problems and len(set(value)) < len(value):
-            self.refuse(path, "names one of them twice.")
+            self.add_problem(path, "names one of them twice.")
         return value
 
-    def once(self, seen: set, name: Any, path: str) -> None:
+    def check_unique(self, seen: set, name: Any, path: str) -> None:
         if name is None:  # refused already
             return
         key = name_key(name) if isinstance(name, str) else name
         if key in seen:
-            self.refuse(path, f"{name!r:.60} stands there twice (names differ in more than case and blanks).")
+            self.add_problem(path, f"{name!r:.60} stands there twice (names differ in more than case and blanks).")
         seen.add(key)
 
     def stop(self) -> None:

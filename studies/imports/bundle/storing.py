@@ -3,13 +3,13 @@
 from typing import Any
 
 from studies import access, models
-from studies.design.draw import content_of
+from studies.design.draw import item_content_hash
 
-from .checking import Bundle
+from .checking import BundleValidator
 from .form import BATCH_FIELDS, EXPECTED_FIELDS
 
 
-def store(bundle: Bundle, owner: Any) -> models.Study:
+def store(bundle: BundleValidator, owner: Any) -> models.Study:
     """A new draft of what was checked, in the caller's transaction; its images are stored by then."""
     study = models.Study.objects.create(**bundle.study, owner=owner)
     access.make_owner(study, owner)
@@ -60,7 +60,9 @@ def store(bundle: Bundle, owner: Any) -> models.Study:
     return study
 
 
-def _write_sections(bundle: Bundle, study: models.Study, arms: dict[str, models.Arm]) -> dict[int, models.Section]:
+def _write_sections(
+    bundle: BundleValidator, study: models.Study, arms: dict[str, models.Arm]
+) -> dict[int, models.Section]:
     rows = models.Section.objects.bulk_create(
         models.Section(study=study, **row["columns"]) for row in bundle.sections.values()
     )
@@ -77,7 +79,7 @@ def _write_sections(bundle: Bundle, study: models.Study, arms: dict[str, models.
     return sections
 
 
-def _write_questions(bundle: Bundle, sections, systems) -> dict[tuple[int, str], models.Question]:
+def _write_questions(bundle: BundleValidator, sections, systems) -> dict[tuple[int, str], models.Question]:
     keys = [(position, key) for position, row in bundle.sections.items() for key in row["questions"]]
     made = models.Question.objects.bulk_create(
         models.Question(
@@ -89,7 +91,7 @@ def _write_questions(bundle: Bundle, sections, systems) -> dict[tuple[int, str],
     return dict(zip(keys, made, strict=True))
 
 
-def _write_items(bundle: Bundle, study, arms, sections, questions, prompts, outputs) -> None:
+def _write_items(bundle: BundleValidator, study, arms, sections, questions, prompts, outputs) -> None:
     rows = models.Item.objects.bulk_create(
         (
             models.Item(
@@ -98,7 +100,9 @@ def _write_items(bundle: Bundle, study, arms, sections, questions, prompts, outp
                 number=number,
                 prompt=prompts[row["prompt"]],
                 kind=row["kind"],
-                content=content_of(prompts[row["prompt"]].pk, [outputs[key].pk for key in row["outputs"]], row["kind"]),
+                content=item_content_hash(
+                    prompts[row["prompt"]].pk, [outputs[key].pk for key in row["outputs"]], row["kind"]
+                ),
             )
             for (position, number), row in bundle.items.items()
         ),

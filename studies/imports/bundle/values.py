@@ -10,13 +10,13 @@ from studies.stimuli.strict_json import MAX_DEPTH
 from studies.stimuli.texts import TextRefused, clean_text
 
 
-class Refused(Exception):
+class ValueRefused(Exception):
     def __init__(self, path: str, text: str):
         super().__init__(text)
         self.path, self.text = path, text
 
 
-def typed(field: models.Field, value: Any, path: str) -> Any:
+def to_column_type(field: models.Field, value: Any, path: str) -> Any:
     """The value as the column's Python type; a JSON value of another type is refused, never converted."""
     if value is None and field.null:
         return None
@@ -46,21 +46,21 @@ def typed(field: models.Field, value: Any, path: str) -> Any:
 
 
 def _wrong(path: str, what: str) -> Any:
-    raise Refused(path, f"must be {what}.")
+    raise ValueRefused(path, f"must be {what}.")
 
 
 def _text(value: str, path: str) -> str:
     try:
         clean_text(value)
     except TextRefused as refused:
-        raise Refused(path, str(refused).removeprefix("text: ")) from None
+        raise ValueRefused(path, str(refused).removeprefix("text: ")) from None
     return value
 
 
 def check_json(value: Any, path: str, depth: int = 1) -> None:
     """Every text within is one that a database can hold, and nothing is nested without end."""
     if depth > MAX_DEPTH:
-        raise Refused(path[:200], f"is nested more than {MAX_DEPTH} levels deep.")
+        raise ValueRefused(path[:200], f"is nested more than {MAX_DEPTH} levels deep.")
     if isinstance(value, str):
         _text(value, path)
     elif isinstance(value, list):

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from studies.design.definition import design_of
-from studies.models import TEST_NUMBERS, Batch, Expected, Exposure, Item, Output, Placement, Study
+from studies.design.definition import serialize_design
+from studies.models import FIRST_TEST_NUMBER, Batch, Expected, Exposure, Item, Output, Placement, Study
 from studies.stimuli.images import ImageRefused, path_of
 
 from .form import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, PROMPT_FIELDS, SCHEMA, BundleIncomplete
@@ -18,7 +18,7 @@ from .form import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, PRO
 
 def bundle_of(study: Study) -> dict[str, Any]:
     """Everything of a study's design as plain values, keyed by names: texts inline, images as base64."""
-    design = design_of(study)
+    design = serialize_design(study)
     design.pop("retired")  # a matter of the launched study: a new draft has retired nothing
     prompts = [_columns(prompt, PROMPT_FIELDS) for prompt in study.prompts.order_by("key").iterator(1000)]
     rows = Output.objects.filter(system__study=study).select_related("system", "prompt")
@@ -66,7 +66,7 @@ def _items_of(study: Study) -> list[dict[str, Any]]:
     by_hand = (
         Q(expected__isnull=False) | Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE]) | Q(section__purpose="training")
     )
-    chosen = study.items.filter(by_hand | in_batches, number__lt=TEST_NUMBERS).values("pk").distinct()
+    chosen = study.items.filter(by_hand | in_batches, number__lt=FIRST_TEST_NUMBER).values("pk").distinct()
     exposures: dict[int, list[list[Any]]] = {}
     rows = Exposure.objects.filter(item__in=chosen).order_by("item", "number")
     for item, system, prompt, sample in rows.values_list(

@@ -1,8 +1,8 @@
 """Prompts, outputs and ready-made batches from files into a draft. docs: reference/import-formats."""
 
 from .options import Options
-from .result import Report
+from .result import ImportReport
 from .run import import_file
-from .writing import Moved
+from .writing import StudyChanged
 
-__all__ = ["Moved", "Options", "Report", "import_file"]
+__all__ = ["StudyChanged", "Options", "ImportReport", "import_file"]

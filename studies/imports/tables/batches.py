@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 
 from studies.models import Section, Study
 from studies.protocols import REGISTRY
-from studies.stimuli.rows import Problems
+from studies.stimuli.rows import TableProblems
 from studies.stimuli.surface import prompts_twice_in_one_batch
 from studies.stimuli.texts import name_key
 
 from .columns import Entry
 from .existing import batch_digest
-from .result import Report
+from .result import ImportReport
 
 
 @dataclass(slots=True)
-class Place:
+class GatheredPlacement:
     """An item in a batch: a prompt with one output of each system."""
 
     row: int
@@ -30,14 +30,14 @@ class GatheredBatch:
     key: str
     arm: str
     row: int
-    places: list[Place] = field(default_factory=list)
-    by_position: dict[tuple[int, object], Place] = field(default_factory=dict)
+    places: list[GatheredPlacement] = field(default_factory=list)
+    by_position: dict[tuple[int, object], GatheredPlacement] = field(default_factory=dict)
 
-    def ordered(self) -> list[Place]:
+    def ordered(self) -> list[GatheredPlacement]:
         """By section, then by position where positions are given, else as in the file."""
         return sorted(self.places, key=lambda place: (place.section, place.position or 0))
 
-    def lines(self) -> list[list]:
+    def digest_lines(self) -> list[list]:
         return [
             [self.arm, number, place.section, place.prompt, system, sample]
             for number, place in enumerate(self.ordered())
@@ -45,10 +45,10 @@ class GatheredBatch:
         ]
 
 
-class Gathering:
+class BatchCollector:
     """Collects the rows' places; ``finish`` checks each batch as a whole."""
 
-    def __init__(self, study: Study, problems: Problems):
+    def __init__(self, study: Study, problems: TableProblems):
         self.problems = problems
         self.batches: dict[str, GatheredBatch] = {}
         self._by_name: dict[str, str] = {}
@@ -135,7 +135,7 @@ class Gathering:
         batch = self.batches[cells.key] = GatheredBatch(cells.key, arm or next(iter(self._arms)), entry.row)
         return batch
 
-    def _place(self, batch: GatheredBatch, entry: Entry, section: int) -> Place | None:
+    def _place(self, batch: GatheredBatch, entry: Entry, section: int) -> GatheredPlacement | None:
         position = entry.batch.position
         if position is not None:
             at: object = position
@@ -152,7 +152,7 @@ class Gathering:
                     f"is given in some rows of batch {batch.key} and not in others (row {batch.places[0].row}).",
                 )
                 return None
-            place = Place(entry.row, section, entry.prompt.key, position)
+            place = GatheredPlacement(entry.row, section, entry.prompt.key, position)
             batch.by_position[section, at] = place
             batch.places.append(place)
         elif place.prompt != entry.prompt.key:
@@ -162,13 +162,13 @@ class Gathering:
             return None
         return place
 
-    def finish(self, report: Report, standing: dict[str, bytes], systems: set[str]) -> None:
+    def finish(self, report: ImportReport, existing: dict[str, bytes], systems: set[str]) -> None:
         """Check each batch as a whole, and count what is new."""
         count = report.counts["batches"]
         incomplete: list[str] = []
         sizes: list[str] = []
         uncovered: list[str] = []
-        alike = {name_key(key): key for key in standing}
+        alike = {name_key(key): key for key in existing}
         for batch in self.batches.values():
             self._check_items(batch)
             other = alike.get(name_key(batch.key), batch.key)
@@ -183,18 +183,18 @@ class Gathering:
                     incomplete.append(f"{batch.key}: {place.prompt} lacks {', '.join(lacking)}")
             sizes += self._wrong_sizes(batch)
             uncovered += self._uncovered(batch)
-            if batch.key not in standing:
+            if batch.key not in existing:
                 count.new += 1
-            elif standing[batch.key] == batch_digest(batch.lines()):
+            elif existing[batch.key] == batch_digest(batch.digest_lines()):
                 count.same += 1
             else:
                 count.changed += 1
         self._add_findings(report, incomplete, sizes, uncovered)
 
-    def changed(self, standing: dict[str, bytes]) -> Iterator[GatheredBatch]:
+    def changed(self, existing: dict[str, bytes]) -> Iterator[GatheredBatch]:
         """Batches that are new or other than in the study."""
         for batch in self.batches.values():
-            if standing.get(batch.key) != batch_digest(batch.lines()):
+            if existing.get(batch.key) != batch_digest(batch.digest_lines()):
                 yield batch
 
     def _check_items(self, batch: GatheredBatch) -> None:
@@ -224,7 +224,7 @@ class Gathering:
             if position not in there and (not self._seen_by[position] or batch.arm in self._seen_by[position]):
                 yield f"{batch.key}: nothing in section {position}"
 
-    def _add_findings(self, report: Report, incomplete, sizes, uncovered) -> None:
+    def _add_findings(self, report: ImportReport, incomplete, sizes, uncovered) -> None:
         twice = prompts_twice_in_one_batch((b.key, [p.prompt for p in b.places]) for b in self.batches.values())
         if twice:
             report.add_finding(

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from studies.stimuli.rows import Problems, Row, Rows
+from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.texts import TextRefused, clean_name, clean_text
 
 MAX_NUMBER = 32_767
-KEPT_IGNORED = 50
+MAX_LISTED_IGNORED = 50
 
 
 class CellRefused(Exception):
@@ -21,7 +21,7 @@ class CellRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """Which column of a row holds what. ``cells``: our name of a column and the file's; ``problem``: why the columns cannot be read."""
 
     cells: Mapping[str, str]
@@ -29,15 +29,15 @@ class Layout:
     problem: str = ""
 
 
-class Records:
+class RecordReader:
     """The rows of a table as records; a row with a problem is left out and its problem noted."""
 
-    def __init__(self, rows: Rows, problems: Problems):
+    def __init__(self, rows: Rows, problems: TableProblems):
         self.rows, self.problems = rows, problems
         self.count = 0
         self.ignored: dict[str, None] = {}
 
-    def layout(self, columns: tuple[str, ...]) -> Layout:
+    def layout(self, columns: tuple[str, ...]) -> ColumnLayout:
         raise NotImplementedError
 
     def record(self, row: Row, layout: Any) -> Any:
@@ -53,13 +53,13 @@ class Records:
                 if self.count == 1:  # a header: the rows below it have the same fault
                     return
                 continue
-            if layout.ignored and len(self.ignored) < KEPT_IGNORED:
+            if layout.ignored and len(self.ignored) < MAX_LISTED_IGNORED:
                 self.ignored |= dict.fromkeys(layout.ignored)
             record = self.record(row, layout)
             if record is not None:
                 yield record
 
-    def noting(self, row: Row, read: Callable[[], Any]) -> Any:
+    def read_or_note(self, row: Row, read: Callable[[], Any]) -> Any:
         """What ``read`` gives; None where it refuses, which is noted as a problem of the row."""
         try:
             return read()
@@ -68,7 +68,7 @@ class Records:
             return None
 
 
-def text_of(value: Any, column: str | None, max_length: int | None = None) -> str:
+def parse_text_cell(value: Any, column: str | None, max_length: int | None = None) -> str:
     if value is None:
         return ""
     try:
@@ -77,7 +77,7 @@ def text_of(value: Any, column: str | None, max_length: int | None = None) -> st
         raise CellRefused(column, _without_field(refused)) from None
 
 
-def name_of(value: Any, column: str | None, max_length: int) -> str:
+def parse_name_cell(value: Any, column: str | None, max_length: int) -> str:
     """A name or key; '' where there is none. An integer of JSON is the name that its digits make."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return ""
@@ -93,7 +93,7 @@ def _without_field(refused: TextRefused) -> str:
     return str(refused).removeprefix("text: ")
 
 
-def number_of(value: Any, column: str | None) -> int | None:
+def parse_number_cell(value: Any, column: str | None) -> int | None:
     """A whole number that the database can keep; None where there is none."""
     if value is None or value == "":
         return None

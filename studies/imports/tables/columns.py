@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 from studies.models import Output
-from studies.stimuli.rows import Problems, Row, Rows
+from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.texts import LANGUAGE_TAG, is_blank
 
-from .cells import CellRefused, Layout, Records, name_of, number_of, text_of
+from .cells import CellRefused, ColumnLayout, RecordReader, parse_name_cell, parse_number_cell, parse_text_cell
 from .options import Options
 
 ALIASES = {"key": "prompt_key", "prompt": "prompt_text"}
@@ -87,7 +87,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class StimulusLayout(Layout):
+class StimulusLayout(ColumnLayout):
     wide: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # system > part > column
     attributes: Mapping[str, str] = field(default_factory=dict)
 
@@ -137,8 +137,8 @@ def layout_of(columns: tuple[str, ...]) -> StimulusLayout:
     return replace(layout, problem=problem)
 
 
-class Entries(Records):
-    def __init__(self, rows: Rows, options: Options, problems: Problems):
+class StimulusReader(RecordReader):
+    def __init__(self, rows: Rows, options: Options, problems: TableProblems):
         super().__init__(rows, problems)
         self.options = options
 
@@ -147,16 +147,16 @@ class Entries(Records):
 
     def record(self, row: Row, layout: StimulusLayout) -> Entry | None:
         before = self.problems.count
-        prompt = self.noting(row, lambda: _prompt(row.values, layout))
+        prompt = self.read_or_note(row, lambda: _prompt(row.values, layout))
         outputs = list(self._outputs(row, layout))
-        batch = self.noting(row, lambda: _batch(row.values, layout, self.options))
+        batch = self.read_or_note(row, lambda: _batch(row.values, layout, self.options))
         if self.problems.count > before or prompt is None:
             return None
         return Entry(row.number, prompt, tuple(outputs), batch, layout.is_wide)
 
     def _outputs(self, row: Row, layout: StimulusLayout) -> Iterator[OutputCells]:
-        for written in self.noting(row, lambda: list(_written_outputs(row.values, layout))) or ():
-            output = self.noting(row, lambda written=written: _output(*written, self.options))
+        for written in self.read_or_note(row, lambda: list(_written_outputs(row.values, layout))) or ():
+            output = self.read_or_note(row, lambda written=written: _output(*written, self.options))
             if output is not None:
                 yield output
 
@@ -166,9 +166,9 @@ def _prompt(values: Mapping[str, Any], layout: StimulusLayout) -> PromptCells:
 
     def text(name: str, **limits: Any) -> str:
         column = cells.get(name)
-        return text_of(values.get(column), column, **limits) if column else ""
+        return parse_text_cell(values.get(column), column, **limits) if column else ""
 
-    key = name_of(values.get(cells["prompt_key"]), cells["prompt_key"], 100)
+    key = parse_name_cell(values.get(cells["prompt_key"]), cells["prompt_key"], 100)
     if not key:
         raise CellRefused(cells["prompt_key"], "must not be empty.")
     language = text("language", max_length=12).strip()
@@ -178,7 +178,7 @@ def _prompt(values: Mapping[str, Any], layout: StimulusLayout) -> PromptCells:
         key,
         _unless_blank(text("prompt_text")),
         _unless_blank(text("source")),
-        name_of(values.get(cells.get("domain", "")), cells.get("domain"), 50),
+        parse_name_cell(values.get(cells.get("domain", "")), cells.get("domain"), 50),
         language,
         text("prompt_image", max_length=500).strip(),
         _attributes(values, layout),
@@ -247,12 +247,12 @@ def _wide_outputs(
 
 
 def _output(system: Any, column: str, parts: dict[str, Any], columns: dict[str, str], options: Options) -> OutputCells:
-    name = name_of(system, column, 100)
+    name = parse_name_cell(system, column, 100)
     if not name:
         raise CellRefused(column, "names no system.")
     where = columns.get("text") or columns.get("image") or column
-    text = text_of(parts.get("text"), where)
-    image = text_of(parts.get("image"), columns.get("image"), max_length=500).strip()
+    text = parse_text_cell(parts.get("text"), where)
+    image = parse_text_cell(parts.get("image"), columns.get("image"), max_length=500).strip()
     is_empty = _flag(parts.get("is_empty"), columns.get("is_empty"))
     if image and text:
         raise CellRefused(columns.get("image"), "is given beside a text: an output is one or the other.")
@@ -272,7 +272,7 @@ def _output(system: Any, column: str, parts: dict[str, Any], columns: dict[str, 
         text,
         image,
         is_empty,
-        number_of(parts.get("sample"), columns.get("sample")),
+        parse_number_cell(parts.get("sample"), columns.get("sample")),
         _format(parts.get("format"), columns.get("format")),
         _line(parts.get("alt"), columns.get("alt"), 300),
         _language(parts.get("output_language"), columns.get("output_language")),
@@ -290,14 +290,14 @@ def _batch(values: Mapping[str, Any], layout: StimulusLayout, options: Options) 
         return None
     if column is None:
         raise CellRefused("batch", "is missing: the file was said to hold ready-made batches.")
-    key = name_of(values.get(column), column, 100)
+    key = parse_name_cell(values.get(column), column, 100)
     if not key:
         raise CellRefused(column, "must not be empty.")
     return BatchCells(
         key,
-        number_of(values.get(cells.get("position", "")), cells.get("position")),
-        name_of(values.get(cells.get("arm", "")), cells.get("arm"), 50),
-        number_of(values.get(cells.get("section", "")), cells.get("section")),
+        parse_number_cell(values.get(cells.get("position", "")), cells.get("position")),
+        parse_name_cell(values.get(cells.get("arm", "")), cells.get("arm"), 50),
+        parse_number_cell(values.get(cells.get("section", "")), cells.get("section")),
     )
 
 
@@ -325,7 +325,7 @@ def _format(value: Any, column: str | None) -> str | None:
 
 
 def _line(value: Any, column: str | None, max_length: int) -> str | None:
-    return text_of(value, column, max_length).strip() or None
+    return parse_text_cell(value, column, max_length).strip() or None
 
 
 def _language(value: Any, column: str | None) -> str | None:
@@ -340,7 +340,7 @@ def excerpt(text: str, length: int = 160) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def shown(entry: Entry) -> dict[str, Any]:
+def entry_summary(entry: Entry) -> dict[str, Any]:
     """An entry as a researcher checks it: what was understood, cut to what a table can show."""
     return {
         "row": entry.row,

@@ -4,12 +4,12 @@ import json
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from studies.imports.preparation import ORIGINAL
+from studies.imports.preparation import ORIGINAL_KEY
 from studies.models import Batch, Output, Placement, Study
 from studies.stimuli.surface import SurfaceProfile
 
 # A mark that betrays a system shows in so many texts, or it does not show.
-PROFILED_TEXTS = 2_000
+MAX_PROFILED_TEXTS = 2_000
 
 OutputKey = tuple[int, int, int]  # index of the system, index of the prompt, sample
 NO_EXTRAS = ("plain", "", "")
@@ -44,7 +44,7 @@ class PromptState:
 
 
 @dataclass
-class Standing:
+class ExistingStimuli:
     """A study's stimuli and ready-made batches."""
 
     systems: dict[str, int] = field(default_factory=dict)
@@ -57,9 +57,9 @@ class Standing:
     fingerprint: str = ""
 
 
-def standing_of(study: Study, *, with_profiles: bool = True) -> Standing:
+def load_existing_stimuli(study: Study, *, with_profiles: bool = True) -> ExistingStimuli:
     """Read once, streamed; the fingerprint names all of it."""
-    found = Standing()
+    found = ExistingStimuli()
     whole = blake2b(digest_size=16)
     system_ids: dict[int, int] = {}
     prompt_ids: dict[int, int] = {}
@@ -70,11 +70,11 @@ def standing_of(study: Study, *, with_profiles: bool = True) -> Standing:
         "pk", "key", "text", "source", "domain", "language", "media", "attributes"
     )
     for pk, key, text, source, domain, language, media, attributes in prompts.iterator(2000):
-        rest = {name: value for name, value in attributes.items() if name != ORIGINAL}
+        rest = {name: value for name, value in attributes.items() if name != ORIGINAL_KEY}
         written = json.dumps(rest, sort_keys=True, ensure_ascii=False) if rest else ""
         state = PromptState(
             len(found.prompts),
-            digest(attributes.get(ORIGINAL, text)),
+            digest(attributes.get(ORIGINAL_KEY, text)),
             digest(source),
             domain,
             language,
@@ -90,7 +90,7 @@ def standing_of(study: Study, *, with_profiles: bool = True) -> Standing:
     return found
 
 
-def _read_outputs(study, found: Standing, system_ids, prompt_ids, whole, with_profiles: bool) -> None:
+def _read_outputs(study, found: ExistingStimuli, system_ids, prompt_ids, whole, with_profiles: bool) -> None:
     profiles = {system_ids[pk]: SurfaceProfile() for pk in system_ids}
     rows = Output.objects.filter(system__study=study).order_by("pk").values_list(
         "system_id", "prompt_id", "sample", "format", "text", "media", "alt", "is_empty", "original", "language"
@@ -104,12 +104,12 @@ def _read_outputs(study, found: Standing, system_ids, prompt_ids, whole, with_pr
             found.extras[key] = extras
         found.next_sample[s, p] = max(found.next_sample.get((s, p), 0), sample + 1)
         whole.update(repr((key, content, extras)).encode())
-        if with_profiles and text and profiles[s].n < PROFILED_TEXTS:
+        if with_profiles and text and profiles[s].n < MAX_PROFILED_TEXTS:
             profiles[s].add(original or text)
     found.profiles = {name: profiles[index] for name, index in found.systems.items()}
 
 
-def _read_batches(study, found: Standing, whole) -> None:
+def _read_batches(study, found: ExistingStimuli, whole) -> None:
     lines: dict[str, list] = {}
     rows = (
         Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)

@@ -5,30 +5,30 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from studies.imports.kept_images import kept
+from studies.imports.kept_images import storing_images
 from studies.stimuli.archives import Archive, MemberMissing
 from studies.stimuli.images import ImageRefused, encode_image, path_of, store
 
 
-class Images:
+class ImportedImages:
     """Names of stored images by the names that a table gives. Use it in `with` where they are to be kept."""
 
-    def __init__(self, archive: Archive | None, *, keeps: bool):
+    def __init__(self, archive: Archive | None, *, stores: bool):
         self._archive = archive
         self._names: dict[str, str] = {}
         self._faults: dict[str, str] = {}
-        self._waiting = TemporaryDirectory(prefix="heval-images-") if keeps else None
+        self._waiting = TemporaryDirectory(prefix="heval-images-") if stores else None
         self.notes: list[str] = []
         self.used: set[str] = set()
 
-    def __enter__(self) -> "Images":
+    def __enter__(self) -> "ImportedImages":
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self._waiting is not None:
             self._waiting.cleanup()
 
-    def name_of(self, member: str) -> str:
+    def stored_name(self, member: str) -> str:
         """What the image will be called, or ImageRefused."""
         if member in self._faults:
             raise ImageRefused(self._faults[member])
@@ -63,5 +63,5 @@ class Images:
     def kept(self) -> Iterator[None]:
         """Bring the images to where annotators get them, for the rows that are written inside."""
         waiting = Path(self._waiting.name) if self._waiting else Path()
-        with kept(sorted(set(self._names.values())), lambda name: path_of(waiting, name).read_bytes()):
+        with storing_images(sorted(set(self._names.values())), lambda name: path_of(waiting, name).read_bytes()):
             yield

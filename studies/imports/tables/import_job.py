@@ -13,14 +13,14 @@ from studies.services import jobs, lifecycle
 
 from . import uploads
 from .options import Options
-from .result import Report
-from .run import Progress, import_file, no_progress
+from .result import ImportReport
+from .run import ProgressCallback, import_file, no_progress
 from .uploads import Upload
-from .writing import Moved, refusal
+from .writing import StudyChanged, reason_not_importable
 
 KIND = "import"
 SMALL_BYTES = 2 * 1024 * 1024
-READABLE = (lifecycle.NotNow,)
+USER_FACING_ERRORS = (lifecycle.ActionRefused,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class Importer:
     ``refusal``: why a study takes no such file now, '' where it does. ``page``: the name of the page on which a file is chosen.
     """
 
-    read: Callable[..., Report]
-    refusal: Callable[[Study], str]
+    read: Callable[..., ImportReport]
+    reason_not_importable: Callable[[Study], str]
     page: str
-    confirm: str = "Write it into the study"
+    confirm_label: str = "Write it into the study"
 
 
-def read_stimuli(study: Study, path, *, options: dict[str, Any], job: Job | None = None, **how: Any) -> Report:
+def read_stimuli(study: Study, path, *, options: dict[str, Any], job: Job | None = None, **how: Any) -> ImportReport:
     return import_file(study, path, options=Options.from_json(options), **how)
 
 
@@ -57,16 +57,16 @@ def importer_of(upload: Upload) -> Importer:
     return importer(upload.kind)
 
 
-register("stimuli", Importer(read_stimuli, refusal, "import"))
+register("stimuli", Importer(read_stimuli, reason_not_importable, "import"))
 
 
-def _read(study: Study, upload: Upload, by, progress: Progress, **how: Any) -> Report:
+def _read(study: Study, upload: Upload, by, progress: ProgressCallback, **how: Any) -> ImportReport:
     return importer_of(upload).read(
         study, upload.path, filename=upload.filename, options=upload.options, by=by, progress=progress, **how
     )
 
 
-def look(study: Study, upload: Upload, by, progress: Progress = no_progress) -> None:
+def dry_run_upload(study: Study, upload: Upload, by, progress: ProgressCallback = no_progress) -> None:
     """The dry run; its report is kept beside the file."""
     _check(upload)
     report = _read(study, upload, by, progress, is_dry_run=True)
@@ -74,14 +74,16 @@ def look(study: Study, upload: Upload, by, progress: Progress = no_progress) -> 
     upload.save()
 
 
-def confirm(study: Study, upload: Upload, by, progress: Progress = no_progress, job: Job | None = None) -> None:
+def commit_upload(
+    study: Study, upload: Upload, by, progress: ProgressCallback = no_progress, job: Job | None = None
+) -> None:
     """Write what the dry run reported. Where the study has moved on since, keep a new report to look at, and raise Moved."""
     _check(upload)
-    agreed = Report.from_json(upload.report).outcome() if upload.report else None
+    agreed = ImportReport.from_json(upload.report).outcome() if upload.report else None
     try:
-        report = _read(study, upload, by, progress, agreed=agreed, job=job)
-    except Moved as moved:
-        look(study, upload, by, progress)
+        report = _read(study, upload, by, progress, expected_outcome=agreed, job=job)
+    except StudyChanged as moved:
+        dry_run_upload(study, upload, by, progress)
         upload.is_confirmed, upload.fault = False, str(moved)
         upload.save()
         raise
@@ -91,10 +93,10 @@ def confirm(study: Study, upload: Upload, by, progress: Progress = no_progress, 
         upload.drop_file()
 
 
-def start(study: Study, upload: Upload, by, *, is_confirmed: bool) -> Job | None:
+def run_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: bool) -> Job | None:
     """Look at the upload, or write it: at once, or by a job where it is large. Gives the job, None where it is done."""
     if upload.size <= SMALL_BYTES:
-        (confirm if is_confirmed else look)(study, upload, by)
+        (commit_upload if is_confirmed else dry_run_upload)(study, upload, by)
         return None
     if is_confirmed and (writing := _unfinished_writing(upload)):
         return writing
@@ -127,22 +129,26 @@ def _unfinished_writing(upload: Upload) -> Job | None:
 
 
 def _check(upload: Upload) -> None:
-    if not upload.is_as_uploaded():
-        raise lifecycle.NotNow("The uploaded file is no longer here (files are kept for a day). Upload it once more.")
+    if not upload.is_intact():
+        raise lifecycle.ActionRefused(
+            "The uploaded file is no longer here (files are kept for a day). Upload it once more."
+        )
 
 
-@jobs.register(KIND, exclusive=True, readable=READABLE)
-def run(job: Job, progress: jobs.Progress) -> dict:
+@jobs.register(KIND, exclusive=True, user_facing=USER_FACING_ERRORS)
+def run(job: Job, progress: jobs.ProgressReporter) -> dict:
     """A large import. Run again after a crash it finds what it wrote, and changes nothing."""
-    upload = uploads.kept(job.arguments["upload"], job.study_id)
+    upload = uploads.get_upload(job.arguments["upload"], job.study_id)
     if upload is None:
-        raise lifecycle.NotNow("The uploaded file is no longer here (files are kept for a day). Upload it once more.")
+        raise lifecycle.ActionRefused(
+            "The uploaded file is no longer here (files are kept for a day). Upload it once more."
+        )
     is_confirmed = bool(job.arguments["is_confirmed"])
     if not (is_confirmed and upload.is_confirmed):
         if is_confirmed:
-            confirm(job.study, upload, job.by, progress, job)
+            commit_upload(job.study, upload, job.by, progress, job)
         else:
-            look(job.study, upload, job.by, progress)
+            dry_run_upload(job.study, upload, job.by, progress)
     report = upload.report or {}
     return {key: report.get(key) for key in ("sha256", "rows", "counts", "is_written")} | {
         "problems": (report.get("problems") or {}).get("count", 0)

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from studies.stimuli.declared import SettingsRefused, plain, record
+from studies.stimuli.declared import SettingsRefused, parse_record, tuples_to_lists
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Options:
             raise SettingsRefused("options: pairs_within and pairs_most are whole numbers from 0.")
 
     def as_json(self) -> dict[str, Any]:
-        return plain(asdict(self))
+        return tuples_to_lists(asdict(self))
 
     @classmethod
     def from_json(cls, stored: object) -> "Options":
         """The record of stored options; SettingsRefused names what is none."""
-        options: Options = record(cls, stored, "options")
+        options: Options = parse_record(cls, stored, "options")
         return options

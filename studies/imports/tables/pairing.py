@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from studies.design.draw import random_of
-from studies.stimuli.rows import Problems, Row, Rows
+from studies.design.draw import seeded_random
+from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.texts import is_blank, word_count
 
 from .options import Options
 
-ATTRIBUTE = "attribute:"
+ATTRIBUTE_PREFIX = "attribute:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +36,18 @@ class Pairing:
     pairs: list[tuple[Candidate, Candidate]] = field(default_factory=list)
     unpaired: dict[str, int] = field(default_factory=dict)
     repeated: dict[str, int] = field(default_factory=dict)
-    n_left: int = 0
+    surplus_pairs: int = 0
 
     def notes(self) -> list[str]:
         """What a researcher must know of it, in words."""
         said = [f"{n:,} texts of {system} found no partner" for system, n in sorted(self.unpaired.items()) if n]
         said += [f"{n:,} texts of {system} stood there before" for system, n in sorted(self.repeated.items()) if n]
-        return said + ([f"{self.n_left:,} more pairs were possible than were asked for"] if self.n_left else [])
+        return said + (
+            [f"{self.surplus_pairs:,} more pairs were possible than were asked for"] if self.surplus_pairs else []
+        )
 
 
-def paired(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
+def pair_texts(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
     """The rows of a file (``system``, ``text``, attributes) as rows of pairs. What cannot be paired is told in ``rows.problems``."""
     problems = rows.problems
     found = Pairing()
@@ -62,21 +64,28 @@ def paired(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
         for one in side:
             groups[one.attributes][place].append(one)
     for alike, sides in sorted(groups.items()):
-        shuffled = [random_of(seed, "pairs", alike, place).sample(side, len(side)) for place, side in enumerate(sides)]
+        shuffled = [
+            seeded_random(seed, "pairs", alike, place).sample(side, len(side)) for place, side in enumerate(sides)
+        ]
         found.pairs += _matched(*(sorted(side, key=lambda one: one.words) for side in shuffled), options.pairs_within)
-    found.pairs = random_of(seed, "pairs").sample(found.pairs, len(found.pairs))
+    found.pairs = seeded_random(seed, "pairs").sample(found.pairs, len(found.pairs))
     for name, side in ((first, ours), (second, theirs)):
         found.unpaired[name] = len(side) - len(found.pairs)
     if options.pairs_most:
-        found.n_left = max(0, len(found.pairs) - options.pairs_most)
+        found.surplus_pairs = max(0, len(found.pairs) - options.pairs_most)
         found.pairs = found.pairs[: options.pairs_most]
     if not found.pairs:
         problems.add(None, None, "no two texts of the two systems are alike in these attributes and in length.")
-    columns = ("prompt_key", *(ATTRIBUTE + name for name in options.pairs_by), f"output:{first}", f"output:{second}")
+    columns = (
+        "prompt_key",
+        *(ATTRIBUTE_PREFIX + name for name in options.pairs_by),
+        f"output:{first}",
+        f"output:{second}",
+    )
     return Rows(columns, _as_rows(found.pairs, columns), problems), found
 
 
-def _candidates(rows: Rows, options: Options, problems: Problems, found: Pairing) -> dict[str, list[Candidate]]:
+def _candidates(rows: Rows, options: Options, problems: TableProblems, found: Pairing) -> dict[str, list[Candidate]]:
     by_system: dict[str, list[Candidate]] = {}
     seen: set[tuple[str, str]] = set()
     for row in rows:
@@ -98,13 +107,13 @@ def _candidates(rows: Rows, options: Options, problems: Problems, found: Pairing
     return by_system
 
 
-def _attribute(row: Row, name: str, problems: Problems) -> str:
+def _attribute(row: Row, name: str, problems: TableProblems) -> str:
     stored = row.values.get("attributes")
     inside: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
     value = next(
         (
             where[key]
-            for where, key in ((row.values, ATTRIBUTE + name), (row.values, name), (inside, name))
+            for where, key in ((row.values, ATTRIBUTE_PREFIX + name), (row.values, name), (inside, name))
             if key in where
         ),
         None,

@@ -10,51 +10,45 @@ from typing import IO, Any
 
 from studies.models import Output, Study
 from studies.stimuli.images import ImageRefused
-from studies.stimuli.rows import Problems
+from studies.stimuli.rows import TableProblems
 from studies.stimuli.surface import SurfaceProfile, differences_between
-from studies.stimuli.texts import name_key
 
-from .batches import Gathering
+from .batches import BatchCollector
 from .cells import MAX_NUMBER
-from .columns import Entry, OutputCells, PromptCells, excerpt, shown
-from .existing import NO_EXTRAS, PROFILED_TEXTS, OutputKey, PromptState, Standing, content_digest, digest
-from .images import Images
+from .columns import Entry, OutputCells, PromptCells, entry_summary, excerpt
+from .existing import MAX_PROFILED_TEXTS, NO_EXTRAS, ExistingStimuli, OutputKey, PromptState, content_digest, digest
+from .images import ImportedImages
+from .names import DistinctNames
 from .options import Options
-from .result import KEPT_CHANGES, KEPT_EXAMPLES, KEPT_MISSING, Change, Report
+from .result import MAX_EXAMPLES, MAX_LISTED_CHANGES, MAX_LISTED_MISSING, Change, ImportReport
 
 FIRST_ROWS = 10
 
 
-class Names:
-    """Names that must differ to a person's eye."""
-
-    def __init__(self, taken):
-        self._by_key = {name_key(name): name for name in taken}
-
-    def alike(self, name: str) -> str:
-        """Another name that reads the same, '' where there is none; the name counts as taken from then on."""
-        other = self._by_key.setdefault(name_key(name), name)
-        return "" if other == name else other
-
-
-class Plan:
+class ImportPlan:
     """Takes the entries of a file one by one; ``finish`` completes the report."""
 
     def __init__(
-        self, study: Study, options: Options, standing: Standing, images: Images, report: Report, journal: IO | None
+        self,
+        study: Study,
+        options: Options,
+        existing: ExistingStimuli,
+        images: ImportedImages,
+        report: ImportReport,
+        journal: IO | None,
     ):
-        self.study, self.options, self.standing = study, options, standing
+        self.study, self.options, self.standing = study, options, existing
         self.images, self.report, self.journal = images, report, journal
-        self.problems: Problems = report.problems
-        self.systems = dict(standing.systems)
+        self.problems: TableProblems = report.problems
+        self.systems = dict(existing.systems)
         self.new_systems: dict[str, list[int]] = {}  # name > first row, number of rows
-        self.prompts = standing.prompts
+        self.prompts = existing.prompts
         self.seen: dict[OutputKey, int] = {}
         self.by_content: dict[tuple[int, int, bytes], int] = {}
-        self.gathering = Gathering(study, report.problems) if options.makes_batches else None
-        self._system_names = Names(self.systems)
-        self._prompt_names = Names(self.prompts)
-        self._profiles = standing.profiles
+        self.batch_collector = BatchCollector(study, report.problems) if options.makes_batches else None
+        self._system_names = DistinctNames(self.systems)
+        self._prompt_names = DistinctNames(self.prompts)
+        self._profiles = existing.profiles
         self._first_places: dict[bytes, tuple[int, int]] = {}
         self._between: list[str] = []
         self._within: list[str] = []
@@ -63,16 +57,16 @@ class Plan:
         self._empty_count = 0
         self._without_text = 0
         self._changed_keys: list[tuple[Change, tuple[str, str, int] | None]] = []
-        for (system, prompt, sample), content in standing.outputs.items():
+        for (system, prompt, sample), content in existing.outputs.items():
             self._first_places.setdefault(content, (system, prompt))
-            if self.gathering:
+            if self.batch_collector:
                 self.by_content[system, prompt, content] = sample
 
     def add(self, entry: Entry) -> None:
         """Decide what one row means."""
         self.report.rows += 1
         if len(self.report.first) < FIRST_ROWS:
-            self.report.first.append(shown(entry))
+            self.report.first.append(entry_summary(entry))
         prompt = self._prompt(entry)
         if prompt is None:
             return
@@ -87,15 +81,15 @@ class Plan:
                 is_whole = False
             else:
                 placed[cells.system] = sample
-        if self.gathering and entry.batch and is_whole:
-            self.gathering.add(entry, placed)
+        if self.batch_collector and entry.batch and is_whole:
+            self.batch_collector.add(entry, placed)
 
     # Prompts
 
     def _prompt(self, entry: Entry) -> PromptState | None:
         cells = entry.prompt
         try:
-            media = self.images.name_of(cells.image) if cells.image else ""
+            media = self.images.stored_name(cells.image) if cells.image else ""
         except ImageRefused as refused:
             self.problems.add(entry.row, "prompt_image", str(refused))
             return None
@@ -124,7 +118,7 @@ class Plan:
         return state
 
     def _new_prompt(self, entry: Entry, cells: PromptCells, media: str) -> PromptState | None:
-        if alike := self._prompt_names.alike(cells.key):
+        if alike := self._prompt_names.claim(cells.key):
             self.problems.add(entry.row, "prompt_key", f"“{cells.key}” and “{alike}” differ only in case or blanks.")
             return None
         state = PromptState(
@@ -167,7 +161,7 @@ class Plan:
         if system is None:
             return None
         try:
-            media = self.images.name_of(cells.image) if cells.image else ""
+            media = self.images.stored_name(cells.image) if cells.image else ""
         except ImageRefused as refused:
             self.problems.add(entry.row, cells.column, str(refused))
             return None
@@ -181,7 +175,7 @@ class Plan:
         key = (system, prompt.index, sample)
         known = self.standing.outputs.get(key)
         if key in self.seen:
-            if self.gathering is None or known != content:
+            if self.batch_collector is None or known != content:
                 is_same = "with the same text" if known == content else "with another text"
                 self.problems.add(
                     entry.row,
@@ -204,7 +198,7 @@ class Plan:
             if cells.system in self.new_systems:
                 self.new_systems[cells.system][1] += 1
             return index
-        if alike := self._system_names.alike(cells.system):
+        if alike := self._system_names.claim(cells.system):
             self.problems.add(
                 row, cells.column, f"the system “{cells.system}” differs from “{alike}” only in case or blanks."
             )
@@ -216,7 +210,7 @@ class Plan:
 
     def _sample(self, system: int, prompt: int, given: int | None, content: bytes) -> int:
         """The number given; in ready-made batches the one of the same content, or the next; else 0."""
-        if given is not None or self.gathering is None:
+        if given is not None or self.batch_collector is None:
             return given or 0
         return self.by_content.get((system, prompt, content), self.standing.next_sample.get((system, prompt), 0))
 
@@ -224,7 +218,7 @@ class Plan:
         system, prompt, sample = key
         self.standing.outputs[key] = content
         self.standing.next_sample[system, prompt] = max(self.standing.next_sample.get((system, prompt), 0), sample + 1)
-        if self.gathering:
+        if self.batch_collector:
             self.by_content[system, prompt, content] = sample
         self.report.counts["outputs"].new += 1
         self._look_at(entry, system, prompt, cells, content)
@@ -251,11 +245,11 @@ class Plan:
     def _look_at(self, entry: Entry, system: int, prompt: int, cells: OutputCells, content: bytes) -> None:
         if cells.is_empty:
             self._empty_count += 1
-            if len(self._empty) < KEPT_EXAMPLES:
+            if len(self._empty) < MAX_EXAMPLES:
                 self._empty.append(f"{cells.system} on {entry.prompt.key} (row {entry.row})")
             return
         profile = self._profiles[cells.system]
-        if cells.text and profile.n < PROFILED_TEXTS:
+        if cells.text and profile.n < MAX_PROFILED_TEXTS:
             profile.add(cells.text)
         stripped = cells.text.strip()
         same = content if len(stripped) == len(cells.text) else content_digest(stripped, "", False)
@@ -266,7 +260,7 @@ class Plan:
         self._between_count += is_between
         self._within_count += not is_between
         examples = self._between if is_between else self._within
-        if len(examples) < KEPT_EXAMPLES:
+        if len(examples) < MAX_EXAMPLES:
             names, keys = list(self.systems), list(self.prompts)
             examples.append(
                 f"{names[first[0]]} on {keys[first[1]]} = {cells.system} on {entry.prompt.key} (row {entry.row})"
@@ -276,7 +270,7 @@ class Plan:
 
     def _note_change(self, change: Change, output: tuple[str, str, int] | None) -> None:
         self.report.changes_count += 1
-        if len(self._changed_keys) < KEPT_CHANGES:
+        if len(self._changed_keys) < MAX_LISTED_CHANGES:
             self._changed_keys.append((change, output))
 
     def _write(self, *operation: Any) -> None:
@@ -296,9 +290,9 @@ class Plan:
                     "system",
                     f"the study has no system “{name}” (in {n:,} row{'' if n == 1 else 's'}); correct the name, or tick “Make systems that the study does not have yet”.",
                 )
-        if self.gathering:
-            self.gathering.finish(report, self.standing.batches, set(self.systems))
-            for batch in self.gathering.changed(self.standing.batches):
+        if self.batch_collector:
+            self.batch_collector.finish(report, self.standing.batches, set(self.systems))
+            for batch in self.batch_collector.changed(self.standing.batches):
                 if batch.key in self.standing.batches:
                     self._note_change(Change(batch.row, f"batch {batch.key}"), None)
         report.changes = self._described_changes()
@@ -330,7 +324,7 @@ class Plan:
             changes.append(Change(change.row, change.what, before, after))
         return changes
 
-    def missing_pairs(self) -> Iterator[tuple[str, str]]:
+    def missing_outputs(self) -> Iterator[tuple[str, str]]:
         """(prompt, system) of every output that would still be missing, in order."""
         there = self.standing.next_sample
         systems = sorted(self.systems.items())
@@ -341,9 +335,9 @@ class Plan:
                     yield key, name
 
     def _find_missing(self) -> None:
-        for pair in self.missing_pairs():
+        for pair in self.missing_outputs():
             self.report.missing_count += 1
-            if len(self.report.missing) < KEPT_MISSING:
+            if len(self.report.missing) < MAX_LISTED_MISSING:
                 self.report.missing.append(pair)
 
     def _add_findings(self) -> None:

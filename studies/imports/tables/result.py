@@ -3,12 +3,12 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from studies.stimuli.rows import KEPT_PROBLEMS, Problem, Problems
+from studies.stimuli.rows import MAX_LISTED_PROBLEMS, TableProblem, TableProblems
 
-KEPT_CHANGES = 100
-KEPT_EXAMPLES = 100
-KEPT_MISSING = 10_000
-KINDS = ("systems", "prompts", "outputs", "batches")
+MAX_LISTED_CHANGES = 100
+MAX_EXAMPLES = 100
+MAX_LISTED_MISSING = 10_000
+COUNTED_KINDS = ("systems", "prompts", "outputs", "batches")
 
 
 @dataclass
@@ -41,14 +41,14 @@ class Finding:
 
 
 @dataclass
-class Report:
+class ImportReport:
     """The result of a dry run, and of an import."""
 
     filename: str = ""
     sha256: str = ""
     rows: int = 0
-    counts: dict[str, Count] = field(default_factory=lambda: {kind: Count() for kind in KINDS})
-    problems: Problems = field(default_factory=Problems)
+    counts: dict[str, Count] = field(default_factory=lambda: {kind: Count() for kind in COUNTED_KINDS})
+    problems: TableProblems = field(default_factory=TableProblems)
     first: list[dict[str, Any]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Report:
         return not self.problems
 
     @property
-    def has_news(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether anything of the study would be other than it is."""
         return any(count.new for count in self.counts.values()) or self.changes_count > 0
 
@@ -71,7 +71,7 @@ class Report:
         return self.problems.count - len(self.problems)
 
     def add_finding(self, kind: str, text: str, examples: list[str] | tuple[str, ...] = (), count: int = 0) -> None:
-        self.findings.append(Finding(kind, text, count or len(examples), tuple(examples[:KEPT_EXAMPLES])))
+        self.findings.append(Finding(kind, text, count or len(examples), tuple(examples[:MAX_EXAMPLES])))
 
     def outcome(self) -> dict[str, Any]:
         """What a researcher agrees to when confirming: compared before anything is written."""
@@ -92,8 +92,10 @@ class Report:
         }
 
     @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "Report":
-        problems = Problems([Problem(**each) for each in stored["problems"]["first"]], stored["problems"]["count"])
+    def from_json(cls, stored: dict[str, Any]) -> "ImportReport":
+        problems = TableProblems(
+            [TableProblem(**each) for each in stored["problems"]["first"]], stored["problems"]["count"]
+        )
         return cls(
             filename=stored["filename"],
             sha256=stored["sha256"],
@@ -110,4 +112,4 @@ class Report:
         )
 
 
-__all__ = ["KEPT_PROBLEMS", "Change", "Count", "Finding", "Report"]
+__all__ = ["MAX_LISTED_PROBLEMS", "Change", "Count", "Finding", "ImportReport"]

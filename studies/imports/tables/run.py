@@ -9,26 +9,26 @@ from typing import Any
 
 from django.db import transaction
 
-from studies.access import Action, check
+from studies.access import Action, check_permission
 from studies.imports.preparation import prepare
 from studies.models import AuditEvent, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.archives import Archive, read_zip
 from studies.stimuli.rows import Rows, read_rows
 
-from .cells import Records
-from .columns import Entries, known_columns
-from .existing import standing_of
-from .images import Images
+from .cells import RecordReader
+from .columns import StimulusReader, known_columns
+from .existing import load_existing_stimuli
+from .images import ImportedImages
 from .options import Options
-from .pairing import paired
-from .plan import Plan
-from .result import Report
-from .writing import Moved, refusal, write
+from .pairing import pair_texts
+from .plan import ImportPlan
+from .result import ImportReport
+from .writing import StudyChanged, reason_not_importable, write
 
-Progress = Callable[[int, int, str], None]
-TOLD_EVERY = 1000
-VERB = "import"
+ProgressCallback = Callable[[int, int, str], None]
+PROGRESS_EVERY = 1000
+AUDIT_VERB = "import"
 
 
 def no_progress(done: int, total: int, doing: str = "") -> None:
@@ -43,56 +43,56 @@ def import_file(
     filename: str = "",
     options: Options | None = None,
     is_dry_run: bool = False,
-    agreed: dict[str, Any] | None = None,
-    progress: Progress = no_progress,
-) -> Report:
+    expected_outcome: dict[str, Any] | None = None,
+    progress: ProgressCallback = no_progress,
+) -> ImportReport:
     """Read a file into a draft: all of it, or nothing and a report that says why.
 
     A dry run writes nothing. ``agreed`` is the outcome of the dry run that a researcher confirmed: where it would be another
     now, nothing is written and Moved is raised. The same file a second time changes nothing.
     """
-    check(by, Action.EDIT, study)
+    check_permission(by, Action.EDIT, study)
     options = options or Options()
-    if words := refusal(study):
-        raise lifecycle.NotNow(words)
+    if words := reason_not_importable(study):
+        raise lifecycle.ActionRefused(words)
     filename = filename or path.name
-    report = Report(filename=filename, sha256=sha256_of(path))
+    report = ImportReport(filename=filename, sha256=sha256_of(path))
     with ExitStack() as stack:
         archive, rows = _opened(path, filename, stack)
         report.problems = rows.problems
         pairing = None
         if options.makes_pairs:
-            rows, pairing = paired(rows, options, study.seed)
-        images = stack.enter_context(Images(archive, keeps=not is_dry_run))
+            rows, pairing = pair_texts(rows, options, study.seed)
+        images = stack.enter_context(ImportedImages(archive, stores=not is_dry_run))
         journal = None if is_dry_run else stack.enter_context(tempfile.TemporaryFile("w+", encoding="ascii"))
-        plan = Plan(study, options, standing_of(study), images, report, journal)
-        entries = Entries(rows, options, report.problems)
+        plan = ImportPlan(study, options, load_existing_stimuli(study), images, report, journal)
+        entries = StimulusReader(rows, options, report.problems)
         size = path.stat().st_size
         for number, entry in enumerate(entries, 1):
             plan.add(entry)
-            if number % TOLD_EVERY == 0:
+            if number % PROGRESS_EVERY == 0:
                 progress(number, 0, f"Reading row {number:,} ({size / 1e6:,.0f} MB)")
         report.rows = entries.count
         plan.finish()
-        note_reading(study, report, entries, VERB)
+        add_file_findings(study, report, entries, AUDIT_VERB)
         if study.preparation:
             report.add_finding("preparation", "The study's declared preparation will be applied to what is imported.")
         if pairing is not None:
             words = f"{len(pairing.pairs):,} pairs of texts were made; each is a prompt without words of its own."
             report.add_finding("pairs", words, pairing.notes(), len(pairing.pairs))
-        check_agreed(report, agreed)
-        if is_dry_run or not report.is_sound or not report.has_news:
+        check_expected_outcome(report, expected_outcome)
+        if is_dry_run or not report.is_sound or not report.has_changes:
             return report
         progress(report.rows, report.rows, "Writing")
         with images.kept(), transaction.atomic():
             write(plan)
             audit.record(
-                VERB, study=study, by=by, filename=filename[:200], options=options.as_json(), **report.outcome()
+                AUDIT_VERB, study=study, by=by, filename=filename[:200], options=options.as_json(), **report.outcome()
             )
             study.refresh_from_db()
             if study.preparation:
                 prepared = prepare(study, study.preparation, by=by)
-                report.add_finding("prepared", f"The declared preparation changed {prepared.changed_words()}.")
+                report.add_finding("prepared", f"The declared preparation changed {prepared.changes_text()}.")
         report.is_written = True
     study.refresh_from_db()
     return report
@@ -106,7 +106,7 @@ def _opened(path: Path, filename: str, stack: ExitStack) -> tuple[Archive | None
     return None, read_rows(filename, file, known=tuple(known_columns()))
 
 
-def note_reading(study: Study, report: Report, records: Records, verb: str) -> None:
+def add_file_findings(study: Study, report: ImportReport, records: RecordReader, verb: str) -> None:
     """What every importer has to say of a file: columns that it leaves out, and that the file was imported before."""
     if records.ignored:
         report.add_finding("ignored_columns", "Columns that are not imported.", sorted(records.ignored))
@@ -115,10 +115,10 @@ def note_reading(study: Study, report: Report, records: Records, verb: str) -> N
         report.add_finding("imported_before", f"This very file was imported on {before.at:%d %B %Y at %H:%M} UTC.")
 
 
-def check_agreed(report: Report, agreed: dict[str, Any] | None) -> None:
+def check_expected_outcome(report: ImportReport, expected_outcome: dict[str, Any] | None) -> None:
     """Raises Moved where a confirmation would do something else than the dry run that was agreed to."""
-    if agreed is not None and report.outcome() != agreed:
-        raise Moved("The study was changed since the file was looked at. Look at what the file would do now.")
+    if expected_outcome is not None and report.outcome() != expected_outcome:
+        raise StudyChanged("The study was changed since the file was looked at. Look at what the file would do now.")
 
 
 def sha256_of(path: Path) -> str:

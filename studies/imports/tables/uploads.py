@@ -17,11 +17,11 @@ from typing import Any
 
 from django.conf import settings
 
-from studies.services.lifecycle import NotNow
-from studies.stimuli.rows import Limits
+from studies.services.lifecycle import ActionRefused
+from studies.stimuli.rows import TableLimits
 
-MAX_BYTES = Limits().bytes
-KEPT_SECONDS = 24 * 60 * 60
+MAX_BYTES = TableLimits().bytes
+RETENTION_SECONDS = 24 * 60 * 60
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 
@@ -58,7 +58,7 @@ class Upload:
         """The bytes are no longer needed; what was found in them may still be looked at."""
         self.path.unlink(missing_ok=True)
 
-    def is_as_uploaded(self) -> bool:
+    def is_intact(self) -> bool:
         """Whether the bytes are still there and still those that were looked at."""
         try:
             with self.path.open("rb") as file:
@@ -78,7 +78,7 @@ def _record(token: str) -> Path:
     return root() / f"{token}.json"
 
 
-def keep(
+def store_upload(
     chunks: Iterable[bytes], filename: str, *, study: int, user: int, options: dict[str, Any], kind: str = "stimuli"
 ) -> Upload:
     """Keep a file as it comes in. NotNow where it is empty or too large; then nothing stays."""
@@ -93,11 +93,11 @@ def keep(
             for chunk in chunks:
                 upload.size += len(chunk)
                 if upload.size > MAX_BYTES:
-                    raise NotNow(f"The file has more than {MAX_BYTES:,} bytes.")
+                    raise ActionRefused(f"The file has more than {MAX_BYTES:,} bytes.")
                 digest.update(chunk)
                 file.write(chunk)
         if not upload.size:
-            raise NotNow("The file is empty.")
+            raise ActionRefused("The file is empty.")
     except BaseException:
         upload.drop_file()
         raise
@@ -106,7 +106,7 @@ def keep(
     return upload
 
 
-def kept(token: str, study: int) -> Upload | None:
+def get_upload(token: str, study: int) -> Upload | None:
     """The upload of this name, where it is of this study and not gone yet."""
     if not _TOKEN.fullmatch(token):
         return None
@@ -117,7 +117,7 @@ def kept(token: str, study: int) -> Upload | None:
     return upload if upload.study == study else None
 
 
-def purge(older_than_seconds: float = KEPT_SECONDS) -> int:
+def purge(older_than_seconds: float = RETENTION_SECONDS) -> int:
     """Remove what is older than a day. Gives the number of files."""
     before, n = time.time() - older_than_seconds, 0
     for path in root().iterdir():

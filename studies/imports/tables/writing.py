@@ -9,44 +9,58 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Max
 
 from studies import signals
-from studies.design.draw import content_of
-from studies.imports.preparation import ORIGINAL
-from studies.models import TEST_NUMBERS, Arm, Batch, Exposure, Item, Output, Placement, Prompt, Section, Study, System
-from studies.services.lifecycle import NotNow
+from studies.design.draw import item_content_hash
+from studies.imports.preparation import ORIGINAL_KEY
+from studies.models import (
+    FIRST_TEST_NUMBER,
+    Arm,
+    Batch,
+    Exposure,
+    Item,
+    Output,
+    Placement,
+    Prompt,
+    Section,
+    Study,
+    System,
+)
+from studies.services.lifecycle import ActionRefused
 
 from .batches import GatheredBatch
-from .existing import standing_of
-from .plan import Plan
+from .existing import load_existing_stimuli
+from .plan import ImportPlan
 
 CHUNK = 1000
 
 
-class Moved(NotNow):
+class StudyChanged(ActionRefused):
     """The study was changed since the file was looked at."""
 
 
-def refusal(study: Study) -> str:
+def reason_not_importable(study: Study) -> str:
     """Why stimuli cannot be imported into the study now; '' where they can."""
     return "" if study.is_draft else "Stimuli can be imported into a draft alone; clone the study."
 
 
-def write(plan: Plan) -> None:
+def write(plan: ImportPlan) -> None:
     """Replay the plan's journal, in the caller's transaction. Raises Moved where the study is no longer what was read."""
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=plan.study.pk)
-    if words := refusal(study):
-        raise NotNow(words)
-    if standing_of(study, with_profiles=False).fingerprint != plan.standing.fingerprint:
-        raise Moved("The study was changed while the file was being read. Look at the file once more.")
+    if words := reason_not_importable(study):
+        raise ActionRefused(words)
+    if load_existing_stimuli(study, with_profiles=False).fingerprint != plan.standing.fingerprint:
+        raise StudyChanged("The study was changed while the file was being read. Look at the file once more.")
     try:
         with transaction.atomic():
             System.objects.bulk_create(System(study=study, name=name) for name in plan.new_systems)
             _replay(study, plan.journal)
-            if plan.gathering:
-                _write_batches(study, list(plan.gathering.changed(plan.standing.batches)), plan.standing.batches)
+            if plan.batch_collector:
+                _write_batches(study, list(plan.batch_collector.changed(plan.standing.batches)), plan.standing.batches)
             Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
     except IntegrityError:
         # Somebody added by hand what the file brings, after the comparison above.
-        raise Moved("The study was changed while the file was being written. Look at the file once more.") from None
+        raise StudyChanged(
+            "The study was changed while the file was being written. Look at the file once more."
+        ) from None
 
 
 def _chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
@@ -101,8 +115,8 @@ def _change_prompts(study: Study, changes: dict[str, list]) -> None:
     rows = list(study.prompts.filter(key__in=list(changes)))
     for row in rows:
         text, source, domain, language, media, attributes = changes[row.key]
-        kept = {name: value for name, value in row.attributes.items() if name != ORIGINAL}
-        row.text = text or row.attributes.get(ORIGINAL, row.text)
+        kept = {name: value for name, value in row.attributes.items() if name != ORIGINAL_KEY}
+        row.text = text or row.attributes.get(ORIGINAL_KEY, row.text)
         row.source, row.domain, row.language = source or row.source, domain or row.domain, language or row.language
         row.media = media or row.media
         row.attributes = json.loads(attributes) if attributes else kept
@@ -200,13 +214,13 @@ class _Items:
             2000
         ):
             self.ids[section, content] = pk
-            if number < TEST_NUMBERS:
+            if number < FIRST_TEST_NUMBER:
                 self.last[section] = max(self.last.get(section, 0), number)
         self.waiting: list[tuple[Item, list[int]]] = []
 
     def of(self, section: Section, prompt: int, outputs: list[int]) -> Item:
         kind = Item.Kind.PRACTICE if section.purpose == Section.Purpose.TRAINING else Item.Kind.LIVE
-        content = content_of(prompt, outputs, str(kind))
+        content = item_content_hash(prompt, outputs, str(kind))
         known = self.ids.get((section.pk, content))
         if isinstance(known, int):
             return Item(pk=known)
@@ -233,7 +247,7 @@ class _Items:
 def _empty_batches(study: Study, keys: list[str]) -> None:
     """Take the items out of batches that are replaced, and remove items that lie in no batch any more."""
     # What was tried out hangs on the items.
-    signals.clearing_tries.send(Study, study=study)
+    signals.deleting_test_runs.send(Study, study=study)
     for some in _chunks(keys, 500):
         placements = Placement.objects.filter(batch__study=study, batch__key__in=some)
         items = set(placements.values_list("item_id", flat=True))
@@ -248,7 +262,7 @@ def _empty_batches(study: Study, keys: list[str]) -> None:
 
 def _close_gaps(section: Section) -> None:
     """Items are numbered from 1 without gaps: later ones are numbered by counting."""
-    items = {item.number: item for item in section.items.filter(number__lt=TEST_NUMBERS)}
+    items = {item.number: item for item in section.items.filter(number__lt=FIRST_TEST_NUMBER)}
     free = sorted(set(range(1, len(items) + 1)) - set(items))
     moved = [items[number] for number in sorted(items) if number > len(items)]
     for item, number in zip(moved, free, strict=True):

@@ -15,7 +15,7 @@ class DrawnItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class StimulusPool:
     """What a batch may draw from: prompts (ids, in the order of this pass), systems (ids, by name), samples by both, and the
     section's items made in draft.
 
@@ -32,7 +32,7 @@ class Pool:
     sources: Sequence[tuple[int, ...]] = ()
 
 
-class PoolSpent(Exception):
+class UnfillableBatch(Exception):
     """There is not enough left for one batch. The message names what is missing; ``field`` is the part of the study that lacks it."""
 
     def __init__(self, text: str = "There is not enough left for one batch.", field: str = "prompts"):
@@ -41,7 +41,7 @@ class PoolSpent(Exception):
 
 
 @dataclass(slots=True)
-class Shown:
+class ShownSystems:
     """What the batches of a study show in one section, as far as they were looked at: ids of systems and of arms.
 
     ``arms``: the systems that each arm shows; ``items``: the systems of each item; ``batches``: the systems of all items that one

@@ -15,7 +15,7 @@ from studies.stimuli.texts import TextRefused, clean_text, is_blank
 from .robots import Robot
 
 
-class Refused(Exception):
+class AnswerRefused(Exception):
     """This answer cannot be taken; the message is for the annotator."""
 
 
@@ -32,10 +32,10 @@ class Answer:
 
     @property
     def is_empty(self) -> bool:
-        return self == EMPTY
+        return self == EMPTY_ANSWER
 
 
-EMPTY = Answer()
+EMPTY_ANSWER = Answer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,30 +58,30 @@ class Field:
     kind: ClassVar[str] = ""
     inputs: ClassVar[tuple[str, ...]] = ()
     # Whether it shows something of its page, such as the letters there; else its template is given itself alone.
-    is_of_page: ClassVar[bool] = False
+    depends_on_page: ClassVar[bool] = False
     required: bool = True
 
     @property
     def template(self) -> str:
         return f"annotate/fields/{self.kind}.html"
 
-    def clean(self, sent: str) -> Any:
-        if sent == "":
+    def clean(self, raw: str) -> Any:
+        if raw == "":
             if self.required:
-                raise Refused(self.missing)
+                raise AnswerRefused(self.missing)
             return None
-        return self.parsed(sent)
+        return self.parse(raw)
 
     missing: ClassVar[str] = "Please answer this question."
 
-    def parsed(self, sent: str) -> Any:
+    def parse(self, raw: str) -> Any:
         raise NotImplementedError
 
-    def words(self, sent: str, part: str = "") -> str | None:
+    def words(self, raw: str, part: str = "") -> str | None:
         """What was sent (of several inputs: in ``part``) as the page words it; None where no control of the page can show it."""
-        return sent
+        return raw
 
-    def plausible(self, robot: Robot, ask: Any) -> str | None:
+    def plausible(self, robot: Robot, page_field: Any) -> str | None:
         """What a robot sends here where its protocol says nothing else; None where it sends nothing. ``ask``: what it is asked."""
         raise NotImplementedError(
             f"Robots do not know how to answer a {type(self).__name__}: give this field a method `plausible`, or let `plausible` of "
@@ -90,7 +90,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class WholeNumber(Field):
+class WholeNumberField(Field):
     """A whole number between two ends, both allowed: a chance of 0 to 100, a count."""
 
     kind: ClassVar[str] = "number"
@@ -106,96 +106,96 @@ class WholeNumber(Field):
     def wanted(self) -> str:
         return f"a whole number from {self.minimum} to {self.maximum}"
 
-    def clean(self, sent: str) -> Decimal | None:
-        typed = plain_number(sent)
+    def clean(self, raw: str) -> Decimal | None:
+        typed = normalize_number(raw)
         if typed == "":
             if self.required:
-                raise Refused(f"Please give {self.wanted}.")
+                raise AnswerRefused(f"Please give {self.wanted}.")
             return None
-        if GROUPED.fullmatch(typed):
-            raise Refused(f"Please give {self.wanted}, without a comma, point or space between its digits.")
-        whole = WHOLE.fullmatch(typed)
+        if GROUPED_NUMBER_RE.fullmatch(typed):
+            raise AnswerRefused(f"Please give {self.wanted}, without a comma, point or space between its digits.")
+        whole = WHOLE_NUMBER_RE.fullmatch(typed)
         if whole is None:
-            if FRACTION.fullmatch(typed):
-                raise Refused(f"This scale takes whole numbers only. Please give {self.wanted}.")
-            raise Refused(f"Please give {self.wanted}.")
+            if FRACTION_RE.fullmatch(typed):
+                raise AnswerRefused(f"This scale takes whole numbers only. Please give {self.wanted}.")
+            raise AnswerRefused(f"Please give {self.wanted}.")
         sign, digits, unit = whole.groups()
         if unit and unit != self.unit:
-            raise Refused(f"Please give {self.wanted}, without “{unit}”.")
+            raise AnswerRefused(f"Please give {self.wanted}, without “{unit}”.")
         number = int(sign + digits)
         if not self.minimum <= number <= self.maximum or (sign == "-" and number == 0):
-            raise Refused(f"Please give {self.wanted}.")
+            raise AnswerRefused(f"Please give {self.wanted}.")
         return Decimal(number)
 
-    def plausible(self, robot, ask):
+    def plausible(self, robot, page_field):
         span = self.maximum - self.minimum
         step = robot.round_to if span >= 20 else 1
-        value = self.minimum + robot.share(ask) * span
+        value = self.minimum + robot.share(page_field) * span
         return str(int(min(self.maximum, max(self.minimum, step * round(value / step)))))
 
 
 # How people type a whole number. static/answers.js reads numbers in the same way: change both together.
-WHOLE = re.compile(r"([+-]?)([0-9]{1,9})(?:[.,](?:00?|0{4,}))?(?: *(%))?")
+WHOLE_NUMBER_RE = re.compile(r"([+-]?)([0-9]{1,9})(?:[.,](?:00?|0{4,}))?(?: *(%))?")
 # 1,000 may be a thousand, or one with three decimals.
-GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[.,'’ ][0-9]{3})+(?: *%)?")
-FRACTION = re.compile(r"[+-]?[0-9]*[.,][0-9]+(?: *%)?")
-SIGNS = dict(zip("−﹣－＋％٪．，٫", "---+%%.,,", strict=True))
+GROUPED_NUMBER_RE = re.compile(r"[+-]?[0-9]{1,3}(?:[.,'’ ][0-9]{3})+(?: *%)?")
+FRACTION_RE = re.compile(r"[+-]?[0-9]*[.,][0-9]+(?: *%)?")
+SIGN_REPLACEMENTS = dict(zip("−﹣－＋％٪．，٫", "---+%%.,,", strict=True))
 DIRECTION_MARKS = frozenset("\u061c\u200e\u200f")
 
 
-def plain_number(typed: str) -> str:
+def normalize_number(typed: str) -> str:
     """What was typed into a number field, with the digits and signs of an English keyboard. Superscripts are no digits."""
     if not typed.isascii():
-        typed = "".join(_plain(character) for character in typed if character not in DIRECTION_MARKS)
+        typed = "".join(_normalize_character(character) for character in typed if character not in DIRECTION_MARKS)
     return typed.replace("\t", " ").strip(" ")
 
 
-def _plain(character: str) -> str:
+def _normalize_character(character: str) -> str:
     if unicodedata.category(character) == "Zs":
         return " "
     digit = unicodedata.decimal(character, None)
-    return SIGNS.get(character, character) if digit is None else str(digit)
+    return SIGN_REPLACEMENTS.get(character, character) if digit is None else str(digit)
 
 
 @dataclass(frozen=True, slots=True)
-class Scale(Field):
+class ScalePointsField(Field):
     """Points from which exactly one is chosen, in order."""
 
     kind: ClassVar[str] = "scale"
     missing: ClassVar[str] = "Please choose one of the points."
     points: tuple[Option, ...] = ()
 
-    def parsed(self, sent: str) -> Decimal:
-        if sent not in {point.key for point in self.points}:
-            raise Refused(self.missing)
-        return Decimal(sent)
+    def parse(self, raw: str) -> Decimal:
+        if raw not in {point.key for point in self.points}:
+            raise AnswerRefused(self.missing)
+        return Decimal(raw)
 
-    def words(self, sent, part=""):
+    def words(self, raw, part=""):
         labels = {point.key: point.label for point in self.points}
-        return (f"{sent} ({labels[sent]})" if labels[sent] else sent) if sent in labels else None
+        return (f"{raw} ({labels[raw]})" if labels[raw] else raw) if raw in labels else None
 
-    def plausible(self, robot, ask):
+    def plausible(self, robot, page_field):
         points = sorted(int(point.key) for point in self.points)
-        return str(points[min(len(points) - 1, int(robot.share(ask) * len(points)))])
+        return str(points[min(len(points) - 1, int(robot.share(page_field) * len(points)))])
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Field):
+class ChoiceField(Field):
     """Exactly one of several options; the option's key is stored as ``choice``."""
 
     kind: ClassVar[str] = "choice"
     missing: ClassVar[str] = "Please choose one of the answers."
     options: tuple[Option, ...] = ()
 
-    def parsed(self, sent: str) -> str:
-        if sent not in {option.key for option in self.options}:
-            raise Refused(self.missing)
-        return sent
+    def parse(self, raw: str) -> str:
+        if raw not in {option.key for option in self.options}:
+            raise AnswerRefused(self.missing)
+        return raw
 
-    def words(self, sent, part=""):
-        return {option.key: option.label for option in self.options}.get(sent)
+    def words(self, raw, part=""):
+        return {option.key: option.label for option in self.options}.get(raw)
 
-    def plausible(self, robot, ask):
+    def plausible(self, robot, page_field):
         """Where an answer ends participation, the others are alike to who wants to take part: the first of them."""
         leaving = [option.key for option in self.options if option.screens_out]
         staying = [option.key for option in self.options if not option.screens_out]
@@ -208,59 +208,59 @@ TIE = "tie"
 
 
 @dataclass(frozen=True, slots=True)
-class ExposureChoice(Field):
+class ExposureChoiceField(Field):
     """One of the outputs on the page, named by its label; the exposure is stored as ``chosen``.
 
     ``tie``: the words of "neither", where that may be said; it is stored as the choice ``tie``, without a label.
     """
 
     kind: ClassVar[str] = "exposure"
-    is_of_page: ClassVar[bool] = True
+    depends_on_page: ClassVar[bool] = True
     missing: ClassVar[str] = "Please choose one of them."
     exposures: tuple[tuple[str, int], ...] = ()
     tie: str = ""
 
-    def parsed(self, sent: str) -> int | Answer:
-        if self.tie and sent == TIE:
+    def parse(self, raw: str) -> int | Answer:
+        if self.tie and raw == TIE:
             return Answer(choice=TIE)
         try:
-            return dict(self.exposures)[sent]
+            return dict(self.exposures)[raw]
         except KeyError:
-            raise Refused(self.missing) from None
+            raise AnswerRefused(self.missing) from None
 
-    def words(self, sent, part=""):
-        if self.tie and sent == TIE:
+    def words(self, raw, part=""):
+        if self.tie and raw == TIE:
             return self.tie
-        return sent if sent in dict(self.exposures) else None
+        return raw if raw in dict(self.exposures) else None
 
-    def plausible(self, robot, ask):
+    def plausible(self, robot, page_field):
         return max(self.exposures, key=lambda named: robot.liking(named[1]))[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Tick(Field):
+class TickBoxField(Field):
     """A box: ticked (1) or not (0). A required box must be ticked."""
 
     kind: ClassVar[str] = "tick"
     missing: ClassVar[str] = "Please tick this box to go on."
     option: Option = field(default_factory=lambda: Option("1", ""))
 
-    def clean(self, sent: str) -> Decimal:
-        if sent not in ("", "1"):
-            raise Refused(self.missing)
-        if sent == "" and self.required:
-            raise Refused(self.missing)
-        return Decimal(1 if sent else 0)
+    def clean(self, raw: str) -> Decimal:
+        if raw not in ("", "1"):
+            raise AnswerRefused(self.missing)
+        if raw == "" and self.required:
+            raise AnswerRefused(self.missing)
+        return Decimal(1 if raw else 0)
 
-    def words(self, sent, part=""):
-        return (self.option.label or "Yes") if sent == "1" else None
+    def words(self, raw, part=""):
+        return (self.option.label or "Yes") if raw == "1" else None
 
-    def plausible(self, robot, ask):
+    def plausible(self, robot, page_field):
         return "1" if self.required or robot.rng.random() < 0.5 else None
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Field):
+class TextField(Field):
     """Words. Lengths are counted in code points, as the browser shows them."""
 
     kind: ClassVar[str] = "text"
@@ -269,22 +269,22 @@ class Text(Field):
     maximum_length: int = 2000
     is_long: bool = True
 
-    def parsed(self, sent: str) -> str | None:
+    def parse(self, raw: str) -> str | None:
         try:
-            words = clean_text(sent).strip()
+            words = clean_text(raw).strip()
         except TextRefused as error:
-            raise Refused(str(error)) from None
+            raise AnswerRefused(str(error)) from None
         if is_blank(words):
             if self.required:
-                raise Refused(self.missing)
+                raise AnswerRefused(self.missing)
             return None
         if len(words) > self.maximum_length:
-            raise Refused(f"Please use at most {self.maximum_length} characters; these are {len(words)}.")
+            raise AnswerRefused(f"Please use at most {self.maximum_length} characters; these are {len(words)}.")
         if len(words) < self.minimum_length:
-            raise Refused(f"Please write at least {self.minimum_length} characters.")
+            raise AnswerRefused(f"Please write at least {self.minimum_length} characters.")
         return words
 
-    def plausible(self, robot, ask):
+    def plausible(self, robot, page_field):
         if not self.required and not robot.is_commenting:
             return None
         words = robot.words(self.required)

@@ -9,7 +9,7 @@ from .scales import ScaleSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PageField:
     """One form field, and what its answer is about.
 
     ``stores``: the column for a plain cleaned value (value | chosen | choice | text); a field may also clean to an ``Answer``,
@@ -18,7 +18,7 @@ class Ask:
 
     field: Field
     question_id: int
-    stores: str = "value"
+    answer_column: str = "value"
     item_id: int | None = None
     exposure_id: int | None = None
     label: str = ""
@@ -55,7 +55,7 @@ class PageQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class LaidSection:
+class PageSection:
     """A section as this annotator meets it. ``position`` counts the sections that they are shown."""
 
     position: int
@@ -74,7 +74,7 @@ class Page:
     in the words that they chose, where the page asks about it."""
 
     key: str
-    section: LaidSection
+    section: PageSection
     items: tuple[PageItem, ...] = ()
     questions: tuple[PageQuestion, ...] = ()
     step: str = ""
@@ -101,9 +101,9 @@ class Page:
         return name
 
 
-def question_asks(
+def question_fields(
     page: Page, question: PageQuestion, item: PageItem | None = None, label: str = "", exposure_id: int | None = None
-) -> dict[str, Ask]:
+) -> dict[str, PageField]:
     """The fields of one question about nothing, an item or an exposure: one, or one an option of a multiple choice."""
     about = {
         "question_id": question.id,
@@ -116,9 +116,14 @@ def question_asks(
     }
     if question.scale.kind == "multiple":
         return {
-            page.slot(question, item, label, option=number): Ask(box, choice=option.key, **about)
+            page.slot(question, item, label, option=number): PageField(box, choice=option.key, **about)
             for number, (option, box) in enumerate(question.scale.option_fields(), 1)
         }
     offered = question.skip_reasons
-    ask = Ask(question.scale.field(question.required), stores=question.scale.stores, skip_reasons=offered, **about)
+    ask = PageField(
+        question.scale.field(question.required),
+        answer_column=question.scale.answer_column,
+        skip_reasons=offered,
+        **about,
+    )
     return {page.slot(question, item, label): ask}

@@ -8,12 +8,12 @@ from typing import Any
 from django import forms
 from django.db.models import Count, Q
 
-from .drawing import DrawnItem, Pool, PoolSpent
+from .drawing import DrawnItem, StimulusPool, UnfillableBatch
 from .problems import Problem
-from .references import ENDS, Reference
+from .references import EXTREME_REFERENCES, Reference
 
 Pair = tuple[int, int]
-CHOICES = [
+PAIR_CHOICES = [
     ("all", "all pairs of systems"),
     ("chain", "neighbouring systems, in the order given below"),
     ("reference", "each system with the reference"),
@@ -25,7 +25,7 @@ class PairSettings(forms.Form):
     """The settings of every protocol that shows pairs, before its own."""
 
     pairs = forms.ChoiceField(
-        choices=CHOICES,
+        choices=PAIR_CHOICES,
         initial="all",
         help_text="An item is a prompt with the outputs of one pair; m counts items. Maximal and minimal references are shown where a "
         "planned comparison names them.",
@@ -39,15 +39,15 @@ class PairSettings(forms.Form):
     )
 
 
-def in_order(names: Mapping[int, str], listed: str) -> list[int]:
+def order_systems(names: Mapping[int, str], listed_names: str) -> list[int]:
     """The ids of systems in a researcher's own order: as their names are listed, one a line, the others behind by name."""
-    places = {name.strip(): place for place, name in enumerate(listed.splitlines())}
+    places = {name.strip(): place for place, name in enumerate(listed_names.splitlines())}
     return sorted(names, key=lambda pk: (places.get(names[pk], len(places)), names[pk]))
 
 
-def unknown_names(study: Any, listed: str) -> list[str]:
+def unknown_system_names(study: Any, listed_names: str) -> list[str]:
     """What is listed and is no system of the study."""
-    named = [name.strip() for name in listed.splitlines() if name.strip()]
+    named = [name.strip() for name in listed_names.splitlines() if name.strip()]
     there = set(study.systems.values_list("name", flat=True))
     return [name for name in named if name not in there]
 
@@ -65,17 +65,17 @@ def pairs_shown(section: Any, settings: Mapping[str, Any], systems: Sequence[int
     planned, names, references = section._of_pairs
     if settings["pairs"] == "chosen":
         return [pair for pair in combinations(systems, 2) if frozenset(pair) in planned]
-    shown = [pk for pk in systems if references[pk] not in ENDS]
+    shown = [pk for pk in systems if references[pk] not in EXTREME_REFERENCES]
     match settings["pairs"]:
         case "all":
             pairs = list(combinations(shown, 2))
         case "chain":
-            pairs = list(pairwise(in_order({pk: names[pk] for pk in shown}, settings["order"])))
+            pairs = list(pairwise(order_systems({pk: names[pk] for pk in shown}, settings["order"])))
         case _:
             against = [pk for pk in shown if references[pk] == Reference.ORDINARY]
             pairs = [(pk, other) for other in against for pk in shown if references[pk] != Reference.ORDINARY]
     there = {frozenset(pair) for pair in pairs}
-    ends = [pk for pk in systems if references[pk] in ENDS]
+    ends = [pk for pk in systems if references[pk] in EXTREME_REFERENCES]
     return pairs + [
         pair
         for pair in combinations(systems, 2)
@@ -83,26 +83,28 @@ def pairs_shown(section: Any, settings: Mapping[str, Any], systems: Sequence[int
     ]
 
 
-def drawn_pairs(pairs: Sequence[Pair], m: int, pool: Pool, rng: Random, *, is_once: bool = False) -> list[DrawnItem]:
+def draw_pairs(
+    pairs: Sequence[Pair], m: int, pool: StimulusPool, rng: Random, *, without_repeats: bool = False
+) -> list[DrawnItem]:
     """A pair of each of m prompts. In balanced coverage a prompt's pairs take turns, so that each item is drawn once before any is
     drawn again; ``is_once``: never again, and the last batch may be shorter. Raises PoolSpent."""
     if not pairs:
-        raise PoolSpent(*_no_pair(len(pool.systems)))
+        raise UnfillableBatch(*_no_pair_reason(len(pool.systems)))
     drawn = []
     for prompt in pool.prompts[:m]:
         place, turn = pool.turns.get(prompt, (rng.randrange(len(pairs)), 0))
-        if is_once and turn >= len(pairs):
+        if without_repeats and turn >= len(pairs):
             continue
         pair = pairs[(place + turn) % len(pairs)]
         drawn.append(DrawnItem(prompt, tuple(rng.choice(pool.outputs[prompt, system]) for system in pair)))
     if m and not drawn:
-        raise PoolSpent(
+        raise UnfillableBatch(
             "each pair of each prompt has been drawn once, and the labelling strategy draws none twice", "target_n"
         )
     return drawn
 
 
-def _no_pair(n: int) -> tuple[str, str]:
+def _no_pair_reason(n: int) -> tuple[str, str]:
     """Why these systems make no pair, and the part of the study where that is changed."""
     if n < 2:
         return f"two systems are needed to make a pair and there {'is 1' if n == 1 else 'are none'}", "systems"
@@ -128,7 +130,7 @@ def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem
         }
         words = "No two systems are shown side by side: plan a comparison with a maximal or minimal reference, or add a system."
         yield Problem(missing.get(settings["pairs"], words), "contrasts")
-    for name in unknown_names(study, settings["order"]):
+    for name in unknown_system_names(study, settings["order"]):
         yield Problem(f"The order of the systems names {name}, which is none of the study's.", "settings")
     planned = study.contrasts.filter(x__isnull=False).select_related("x", "y", "section")
     for contrast in planned:

@@ -10,4 +10,4 @@ class Reference(TextChoices):
 
 
 # The planted ends of a rating scale: no systems that anybody wants to know something about.
-ENDS = (Reference.MAXIMAL, Reference.MINIMAL)
+EXTREME_REFERENCES = (Reference.MAXIMAL, Reference.MINIMAL)

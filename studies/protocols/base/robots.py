@@ -45,17 +45,17 @@ class Robot:
         """How this robot likes an output just now, for choosing among several."""
         return self.rng.random()
 
-    def share(self, ask: Any) -> float:
+    def share(self, page_field: Any) -> float:
         """An answer's place between the lowest (0) and the highest (1) of its scale."""
         return self.rng.random()
 
-    def words(self, is_asked: bool) -> str:
-        return self.comment or self.rng.choice(EXPLANATIONS if is_asked else COMMENTS)
+    def words(self, is_required: bool) -> str:
+        return self.comment or self.rng.choice(EXPLANATIONS if is_required else COMMENTS)
 
-    def answers(self, protocol: Any, asks: Mapping[str, Any]) -> dict[str, str]:
+    def answers(self, protocol: Any, page_fields: Mapping[str, Any]) -> dict[str, str]:
         """What is sent from a page, by the names of its inputs."""
-        sent = dict(protocol.plausible(asks, self))
-        for slot, ask in asks.items():
+        sent = dict(protocol.plausible(page_fields, self))
+        for slot, ask in page_fields.items():
             names = {f"{slot}.{part}" for part in ask.field.inputs} or {slot}
             if names.isdisjoint(sent) and (answer := ask.field.plausible(self, ask)) is not None:
                 sent[slot] = answer

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .fields import Choice, Field, Option, Scale, Text, Tick, WholeNumber
+from .fields import ChoiceField, Field, Option, ScalePointsField, TextField, TickBoxField, WholeNumberField
 
 # kind: (label for researchers, column in which an answer is stored)
-KINDS: dict[str, tuple[str, str]] = {
+SCALE_KINDS: dict[str, tuple[str, str]] = {
     "percent": ("a chance from 0 to 100", "value"),
     "likert": ("points from 1 to k, one is chosen", "value"),
     "continuous": ("a number between two ends", "value"),
@@ -38,8 +38,8 @@ class ScaleSpec:
     is_best_first: bool = False
 
     @property
-    def stores(self) -> str:
-        return KINDS[self.kind][1]
+    def answer_column(self) -> str:
+        return SCALE_KINDS[self.kind][1]
 
     @property
     def points(self) -> tuple[Option, ...]:
@@ -56,11 +56,11 @@ class ScaleSpec:
 
     def field(self, required: bool = True) -> Field:
         """The form field that asks for one answer on this scale (``multiple``: see ``option_fields``)."""
-        return _field(self, required)
+        return _build_field(self, required)
 
     def option_fields(self) -> list[tuple[Option, Field]]:
         """A box for each option of a ``multiple`` scale."""
-        return [(option, Tick(required=False, option=option)) for option in self.options]
+        return [(option, TickBoxField(required=False, option=option)) for option in self.options]
 
     def as_json(self) -> dict:
         """The shortest JSON that reads back as this scale."""
@@ -79,7 +79,7 @@ class ScaleSpec:
 
 
 @lru_cache(maxsize=1024)
-def _field(scale: ScaleSpec, required: bool) -> Field:
+def _build_field(scale: ScaleSpec, required: bool) -> Field:
     # The same question stands on each page under each output.
     ends: dict[str, Any] = {
         "minimum": scale.minimum,
@@ -90,19 +90,19 @@ def _field(scale: ScaleSpec, required: bool) -> Field:
     }
     match scale.kind:
         case "percent":
-            return WholeNumber(required, **ends, unit="%", has_range=True)
+            return WholeNumberField(required, **ends, unit="%", has_range=True)
         case "continuous":
-            return WholeNumber(required, **ends, has_range=True)
+            return WholeNumberField(required, **ends, has_range=True)
         case "number":
-            return WholeNumber(required, **ends)
+            return WholeNumberField(required, **ends)
         case "likert":
-            return Scale(required, points=scale.points)
+            return ScalePointsField(required, points=scale.points)
         case "choice":
-            return Choice(required, options=scale.options)
+            return ChoiceField(required, options=scale.options)
         case "acknowledgement":
-            return Tick(required, option=Option("1", scale.high))
+            return TickBoxField(required, option=Option("1", scale.high))
         case "text":
-            return Text(required, scale.minimum_length, scale.maximum_length, scale.is_long)
+            return TextField(required, scale.minimum_length, scale.maximum_length, scale.is_long)
         case "output":
             raise ValueError("A question about the outputs shown is asked under Two choices alone.")
     raise ValueError(f"a question on a {scale.kind} scale has several fields")
@@ -112,8 +112,8 @@ def read_scale(stored: dict) -> ScaleSpec:
     """The scale of a question. Raises ValueError, naming what is wrong, for JSON that is no scale."""
     stored = dict(stored or {"kind": "percent"})
     kind = stored.pop("kind", "percent")
-    if kind not in KINDS:
-        raise ValueError(f"There is no scale {kind!r}; there are {', '.join(KINDS)}.")
+    if kind not in SCALE_KINDS:
+        raise ValueError(f"There is no scale {kind!r}; there are {', '.join(SCALE_KINDS)}.")
     unknown = set(stored) - set(ScaleSpec.__slots__)
     if unknown:
         raise ValueError(f"A scale has no {', '.join(sorted(unknown))}.")

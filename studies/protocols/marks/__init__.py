@@ -11,27 +11,34 @@ from typing import ClassVar
 from django import forms
 from django.apps import apps
 
-from studies.protocols.base.fields import Answer, Field, Option, Refused, Tick
+from studies.protocols.base.fields import Answer, AnswerRefused, Field, Option, TickBoxField
 
-from .. import Ask, Page, PageItem, Problem, Protocol, question_asks, register
-from .codebook import CATEGORIES, SEVERITIES, Codebook, codebook, read_categories, read_severities
-from .parts import WHOLE, Part, sentences
+from .. import Page, PageField, PageItem, Problem, Protocol, question_fields, register
+from .codebook import (
+    DEFAULT_CATEGORIES,
+    DEFAULT_SEVERITIES,
+    Codebook,
+    parse_categories,
+    parse_codebook,
+    parse_severities,
+)
+from .parts import WHOLE_TEXT, Sentence, split_sentences
 
 ERRORS, SCORE = "errors", "score"
 PENALTY = "penalty"
-_WORDS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})", re.ASCII)
+_CHARACTER_SPAN_RE = re.compile(r"([0-9]{1,5})-([0-9]{1,5})", re.ASCII)
 
 
 class MarksSettings(forms.Form):
     categories = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 9, "cols": 80}),
-        initial=CATEGORIES,
+        initial=DEFAULT_CATEGORIES,
         label="kinds of errors",
         help_text="One a line: key | label | explanation. Annotators read label and explanation.",
     )
     severities = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
-        initial=SEVERITIES,
+        initial=DEFAULT_SEVERITIES,
         label="grades",
         help_text="One a line, the mildest first: key | label | weight | explanation. Weights make the penalty and are not shown.",
     )
@@ -50,10 +57,10 @@ class MarksSettings(forms.Form):
     )
 
     def clean_categories(self):
-        return self._read("categories", read_categories)
+        return self._read("categories", parse_categories)
 
     def clean_severities(self):
-        return self._read("severities", read_severities)
+        return self._read("severities", parse_severities)
 
     def _read(self, name, read):
         try:
@@ -64,16 +71,16 @@ class MarksSettings(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark(Field):
+class ErrorMarkField(Field):
     """One error: where it is, of what kind, how bad. ``words``: from which to which character of the sentence, where a script said."""
 
     kind: ClassVar[str] = "mark"
     inputs: ClassVar[tuple[str, ...]] = ("where", "category", "severity", "words")
     number: int = 1
-    codebook: Codebook = field(default_factory=lambda: codebook(CATEGORIES, SEVERITIES))
+    codebook: Codebook = field(default_factory=lambda: parse_codebook(DEFAULT_CATEGORIES, DEFAULT_SEVERITIES))
 
-    def clean(self, sent):
-        where, category, severity = (sent[name].strip(" ") for name in self.inputs[:3])
+    def clean(self, raw):
+        where, category, severity = (raw[name].strip(" ") for name in self.inputs[:3])
         if not where and not category:
             return None
         missing = [
@@ -82,45 +89,45 @@ class Mark(Field):
             if not given
         ]
         if missing:
-            raise Refused(f"Please say {' and '.join(missing)}, or take the error back.")
+            raise AnswerRefused(f"Please say {' and '.join(missing)}, or take the error back.")
         graded = {one.key: one for one in self.codebook.severities}.get(severity)
         known = category in {one.key for one in self.codebook.categories}
         if not known or graded is None or not re.fullmatch(r"0|[1-9][0-9]{0,3}", where, re.ASCII):
-            raise Refused("Please choose from what is offered.")
-        span = _WORDS.fullmatch(sent["words"])
+            raise AnswerRefused("Please choose from what is offered.")
+        span = _CHARACTER_SPAN_RE.fullmatch(raw["words"])
         words = f":{int(span[1])}-{int(span[2])}" if span and where != "0" and int(span[1]) < int(span[2]) else ""
         return Answer(value=graded.weight, choice=category, part=f"{where}{words}")
 
-    def as_sent(self, row):
+    def as_form_values(self, row):
         graded = self.codebook.severity_of(row.value) if row.value is not None else None
         where, _, words = row.part.partition(":")
         return {"where": where, "category": row.choice, "severity": graded.key if graded else "", "words": words}
 
-    def words(self, sent, part=""):
+    def words(self, raw, part=""):
         if part == "where":
-            number = int(sent) if re.fullmatch(r"0|[1-9][0-9]{0,3}", sent, re.ASCII) else None
+            number = int(raw) if re.fullmatch(r"0|[1-9][0-9]{0,3}", raw, re.ASCII) else None
             return None if number is None else f"sentence {number}" if number else "in no sentence"
         offered = {"category": self.codebook.category_options, "severity": self.codebook.severity_options}.get(part)
-        return sent if offered is None else {option.key: option.label for option in offered}.get(sent)
+        return raw if offered is None else {option.key: option.label for option in offered}.get(raw)
 
-    def plausible(self, robot, ask):
+    def plausible(self, robot, page_field):
         return None  # another error than those that the protocol's robots found
 
-    def parts(self, output) -> tuple[Part, ...]:
+    def parts(self, output) -> tuple[Sentence, ...]:
         """The sentences of what is shown, from which its page offers."""
-        return sentences(output.text)
+        return split_sentences(output.text)
 
 
 @dataclass(frozen=True, slots=True)
-class NoErrors(Tick):
+class NoErrorsField(TickBoxField):
     """That there is no error is said, and stored as 0."""
 
     is_none: ClassVar[bool] = True
 
-    def clean(self, sent):
-        return Answer(value=Decimal(0)) if Tick.clean(self, sent) else None
+    def clean(self, raw):
+        return Answer(value=Decimal(0)) if TickBoxField.clean(self, raw) else None
 
-    def plausible(self, robot, ask):
+    def plausible(self, robot, page_field):
         return None  # the protocol's robots found errors, else they had ticked it
 
 
@@ -132,10 +139,10 @@ class Marks(Protocol):
         "One output at a time: annotators mark its errors by sentence (with a script also by words), each with a kind and a grade "
         "from a codebook, then judge the whole. Plain text only: no Markdown, dialogues or images."
     )
-    together_in = ""
-    letters_in_words = "{label} becomes the letter of the output asked about."
+    comparison_scope = ""
+    placeholder_help = "{label} becomes the letter of the output asked about."
     settings_form = MarksSettings
-    question_kind = "continuous"
+    default_scale_kind = "continuous"
     questions = (
         {
             "key": ERRORS,
@@ -179,7 +186,7 @@ class Marks(Protocol):
             yield Problem("A question about one output cannot name two systems.", "questions")
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt.", "m")
-        wrong = _outputs(section.study).exclude(format="plain", media="")
+        wrong = _study_outputs(section.study).exclude(format="plain", media="")
         if first := wrong.select_related("system", "prompt").order_by("prompt__key", "system__name").first():
             what = "media" if first.media else f"format “{first.format}”"
             yield Problem(
@@ -188,8 +195,8 @@ class Marks(Protocol):
                 "outputs",
             )
 
-    def fields_asked(self, section, shown):
-        return section.asked * sum(shown)
+    def count_answers(self, section, outputs_per_item):
+        return section.asked * sum(outputs_per_item)
 
     def pages(self, section, items, answers):
         """One output a page, those of a prompt after one another."""
@@ -202,18 +209,18 @@ class Marks(Protocol):
 
     def codebook_of(self, section) -> Codebook:
         """The kinds of error and their weights that the section's settings list."""
-        settings = self.settings_of(section)
-        return codebook(settings["categories"], settings["severities"])
+        settings = self.cleaned_settings(section)
+        return parse_codebook(settings["categories"], settings["severities"])
 
     def asks(self, page):
         (item,) = page.items
         ((label, exposure),) = item.exposures
-        settings = self.settings_of(page.section)
-        book = codebook(settings["categories"], settings["severities"])
-        asks: dict[str, Ask] = {}
+        settings = self.cleaned_settings(page.section)
+        book = parse_codebook(settings["categories"], settings["severities"])
+        asks: dict[str, PageField] = {}
         for question in page.questions:
             if question.key != ERRORS:
-                asks |= question_asks(page, question, item, label, exposure)
+                asks |= question_fields(page, question, item, label, exposure)
                 continue
             about = {
                 "question_id": question.id,
@@ -224,11 +231,11 @@ class Marks(Protocol):
                 "help": question.help,
             }
             words = f"There is no error in this {settings['noun']}"
-            none = NoErrors(required=False, option=Option("1", words))
-            asks[page.slot(question, item, label, part=0)] = Ask(none, text=question.text, **about)
+            none = NoErrorsField(required=False, option=Option("1", words))
+            asks[page.slot(question, item, label, part=0)] = PageField(none, text=question.text, **about)
             for number in range(1, settings["max_marks"] + 1):
-                mark = Mark(False, number, book)
-                asks[page.slot(question, item, label, part=number)] = Ask(mark, text=f"Error {number}", **about)
+                mark = ErrorMarkField(False, number, book)
+                asks[page.slot(question, item, label, part=number)] = PageField(mark, text=f"Error {number}", **about)
         return asks
 
     def clean(self, page, data):
@@ -241,13 +248,13 @@ class Marks(Protocol):
         start = page.slot(asked, item, label) + ".p"
         none = f"{start}0"
         marks = {slot: answer for slot, answer in data.items() if slot.startswith(start) and slot != none and answer}
-        most = self.settings_of(page.section)["max_marks"]
+        most = self.cleaned_settings(page.section)["max_marks"]
         has_refused = any(f"{start}{number}" not in data for number in range(1, most + 1))
         if (marks or has_refused) and data.get(none):
             return {none: "You marked errors: take them back, or take this tick away."}
         if not marks and not has_refused and not data.get(none):
             return {none: "Please mark an error, or say that there is none."} if asked.required else {}
-        parts = sentences(_texts([exposure])[exposure])
+        parts = split_sentences(_exposure_texts([exposure])[exposure])
         errors, seen = {}, set()
         for slot, answer in marks.items():
             number, _, words = answer.part.partition(":")
@@ -262,27 +269,27 @@ class Marks(Protocol):
             seen.add(answer)
         return errors
 
-    def plausible(self, asks, robot):
+    def plausible(self, page_fields, robot):
         """A robot finds the more errors the weaker the system, and takes points off for each."""
         sent: dict[str, str] = {}
-        marks = [(slot, ask) for slot, ask in asks.items() if isinstance(ask.field, Mark)]
+        marks = [(slot, ask) for slot, ask in page_fields.items() if isinstance(ask.field, ErrorMarkField)]
         if not marks:
             return sent
         exposure = marks[0][1].exposure_id
-        text = sentences(_texts([exposure])[exposure])
+        text = split_sentences(_exposure_texts([exposure])[exposure])
         behind, rng = robot.middle - robot.strength(exposure), robot.rng
         chance = 1 / (1 + 2.718281828 ** -(behind - 0.5))
         lost, seen = Decimal(0), set()
         for slot, ask in marks:
             book = ask.field.codebook
             graded, kind = rng.choice(book.severities), rng.choice(book.categories)
-            where = str(rng.randint(1, len(text)) if text else WHOLE)
+            where = str(rng.randint(1, len(text)) if text else WHOLE_TEXT)
             if rng.random() < chance and (where, kind) not in seen:
                 seen.add((where, kind))
                 lost += graded.weight
                 sent |= {f"{slot}.where": where, f"{slot}.category": kind.key, f"{slot}.severity": graded.key}
-        for slot, ask in asks.items():
-            if isinstance(ask.field, NoErrors) and not seen:
+        for slot, ask in page_fields.items():
+            if isinstance(ask.field, NoErrorsField) and not seen:
                 sent[slot] = "1"
             elif ask.field.kind == "number":
                 low, high = ask.field.minimum, ask.field.maximum
@@ -291,25 +298,25 @@ class Marks(Protocol):
         return sent
 
 
-def _errors_problems(asked, book: Codebook):
-    scale = asked.scale or {}
-    most = max(one.weight for one in book.severities)
+def _errors_problems(question, codebook: Codebook):
+    scale = question.scale or {}
+    most = max(one.weight for one in codebook.severities)
     if scale.get("kind") != "number" or scale.get("minimum", 0) != 0:
         yield Problem(
             f"Question {ERRORS} must be asked as a whole number from 0: the weights of the grades.", "questions"
         )
     elif scale.get("maximum", 100) < most:
         yield Problem(f"Question {ERRORS} must reach up to {most:f}, the weight of the worst grade.", "questions")
-    if asked.skip_reasons:
+    if question.skip_reasons:
         yield Problem(
             f"Question {ERRORS} offers ways not to answer; let it be left empty instead (not required).", "questions"
         )
 
 
-def _outputs(study):
+def _study_outputs(study):
     return apps.get_model("studies", "Output").objects.filter(system__study=study)
 
 
-def _texts(exposures) -> dict[int, str]:
+def _exposure_texts(exposures) -> dict[int, str]:
     rows = apps.get_model("studies", "Exposure").objects.filter(pk__in=list(exposures))
     return dict(rows.values_list("pk", "output__text"))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from studies.protocols.base.fields import Option
 from studies.stimuli.texts import TextRefused, clean_text
 
-CATEGORIES = """\
+DEFAULT_CATEGORIES = """\
 accuracy | Accuracy | It says something else than it should: wrong, added, left out, or left untranslated
 fluency | Fluency | Grammar, spelling, punctuation: one stumbles even without knowing what was asked
 terms | Terms | A word that the field, or this text elsewhere, would not use for the thing
@@ -17,10 +17,10 @@ coherence | Coherence | It contradicts or repeats itself, or one thing does not 
 task | Task | It does not do what was asked: length, form, question, audience
 conventions | Conventions | Dates, numbers, units, names in a form that these readers do not use
 other | Something else | An error of none of these kinds"""
-SEVERITIES = """\
+DEFAULT_SEVERITIES = """\
 minor | Minor | 1 | One notices it; the meaning stays and nobody is misled
 major | Major | 5 | It changes or hides the meaning, misleads, or makes the text unfit for its use"""
-MOST_WEIGHT = Decimal(100)
+MAX_WEIGHT = Decimal(100)
 _NUMBER = re.compile(r"[0-9]{1,3}(\.[0-9]{1,4})?", re.ASCII)
 
 
@@ -58,38 +58,38 @@ class Codebook:
         return tuple(Option(one.key, one.label) for one in self.severities)
 
 
-def read_categories(text: object) -> tuple[Category, ...]:
+def parse_categories(text: object) -> tuple[Category, ...]:
     """``key | label | explanation``, one a line. Raises ValueError, naming the line."""
     found = []
-    for number, parts in _lines(text):
+    for number, parts in _parse_lines(text):
         if len(parts) not in (2, 3):
             raise ValueError(
                 f"Line {number}: write “key | label | explanation”, such as “style | Style | A clumsy word”."
             )
         found.append(Category(*parts))
-    return _unlike(found, "kind of error")
+    return _require_distinct(found, "kind of error")
 
 
-def read_severities(text: object) -> tuple[Severity, ...]:
+def parse_severities(text: object) -> tuple[Severity, ...]:
     """``key | label | weight | explanation``, one a line. Raises ValueError, naming the line."""
     found = []
-    for number, parts in _lines(text):
+    for number, parts in _parse_lines(text):
         if len(parts) not in (3, 4):
             raise ValueError(f"Line {number}: write “key | label | weight | explanation”, such as “minor | Minor | 1”.")
-        found.append(Severity(parts[0], parts[1], _weight(parts[2], number), *parts[3:]))
-    found = _unlike(found, "grade")
+        found.append(Severity(parts[0], parts[1], _parse_weight(parts[2], number), *parts[3:]))
+    found = _require_distinct(found, "grade")
     if len({one.weight for one in found}) < len(found):
         raise ValueError("Two grades have the same weight: a report could not tell them apart.")
     return found
 
 
 @lru_cache(maxsize=64)
-def codebook(categories: str, severities: str) -> Codebook:
+def parse_codebook(categories: str, severities: str) -> Codebook:
     """The codebook of a section's settings. Raises ValueError."""
-    return Codebook(read_categories(categories), read_severities(severities))
+    return Codebook(parse_categories(categories), parse_severities(severities))
 
 
-def _lines(text):
+def _parse_lines(text):
     try:
         words = clean_text(text, field="This list")
     except TextRefused as refused:
@@ -102,23 +102,23 @@ def _lines(text):
             yield number, parts
 
 
-def _weight(text: str, number: int) -> Decimal:
+def _parse_weight(text: str, number: int) -> Decimal:
     try:
         weight = Decimal(text) if _NUMBER.fullmatch(text) else Decimal(0)
     except InvalidOperation:
         weight = Decimal(0)
-    if not 0 < weight <= MOST_WEIGHT:
+    if not 0 < weight <= MAX_WEIGHT:
         raise ValueError(
-            f"Line {number}: the weight must be a number above 0 and at most {MOST_WEIGHT}, not “{text[:40]}”."
+            f"Line {number}: the weight must be a number above 0 and at most {MAX_WEIGHT}, not “{text[:40]}”."
         )
     return weight
 
 
-def _unlike(found, what):
-    if not found:
-        raise ValueError(f"At least one {what} is needed.")
+def _require_distinct(entries, noun):
+    if not entries:
+        raise ValueError(f"At least one {noun} is needed.")
     for name in ("key", "label"):
-        values = [getattr(one, name).casefold() for one in found]
+        values = [getattr(one, name).casefold() for one in entries]
         if twice := next((value for value in values if values.count(value) > 1), None):
             raise ValueError(f"“{twice}” stands twice.")
-    return tuple(found)
+    return tuple(entries)

@@ -4,7 +4,7 @@ A job is a row of the database from the moment it is asked for, in the transacti
 renews it; when the holder dies the lease runs out and the job waits again, three times at most. Neither a broker nor a process
 is needed to remember anything. All times are the database's.
 
-    @jobs.register("launch", readable=(NotReady,), exclusive=True)
+    @jobs.register("launch", user_facing=(NotReady,), exclusive=True)
     def work(job, progress):
         progress(0, 10, "Drawing batches")
         return {"batches": 10}
@@ -18,25 +18,25 @@ from .periodic import (
     HEARTBEAT_KEY,
     HEARTBEAT_SECONDS,
     Periodic,
-    beat,
     every,
     is_runner_alive,
+    job_counts,
+    record_heartbeat,
     requeue_expired,
     run_periodic,
-    standing,
 )
-from .registry import Kind, Readable, UnknownKind, kinds, load, register
+from .registry import Kind, UnknownKind, UserFacingError, autodiscover_tasks, kinds, register
 from .running import (
     LEASE_SECONDS,
     Cancelled,
     Interrupted,
     LeaseLost,
-    Progress,
+    ProgressReporter,
     is_any_waiting,
     new_holder,
     run,
     run_waiting,
-    stopping,
+    stop_requested,
 )
 
 __all__ = [
@@ -49,23 +49,23 @@ __all__ = [
     "LEASE_SECONDS",
     "LeaseLost",
     "Periodic",
-    "Progress",
-    "Readable",
+    "ProgressReporter",
+    "UserFacingError",
     "UnknownKind",
-    "beat",
+    "record_heartbeat",
     "cancel",
     "every",
     "is_any_waiting",
     "is_runner_alive",
     "kinds",
-    "load",
+    "autodiscover_tasks",
     "new_holder",
     "register",
     "requeue_expired",
     "run",
     "run_periodic",
     "run_waiting",
-    "standing",
-    "stopping",
+    "job_counts",
+    "stop_requested",
     "submit",
 ]

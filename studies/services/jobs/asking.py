@@ -6,10 +6,10 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from studies import signals
-from studies.access import Action, check, check_own
+from studies.access import Action, check_owner_or_admin, check_permission
 from studies.models import Job, audit
 
-from .registry import as_json, kind_of
+from .registry import kind_of, to_json_value
 
 State = Job.State
 ENDED = (State.DONE, State.FAILED, State.CANCELLED)
@@ -21,13 +21,13 @@ def submit(kind: str, *, by, study=None, request_token: str | None = None, **arg
     The same ``request_token`` gives the same row, however often and from wherever it is asked.
     """
     kind_of(kind)
-    columns = {"kind": kind, "study": study, "by": by, "arguments": as_json(arguments)}
+    columns = {"kind": kind, "study": study, "by": by, "arguments": to_json_value(arguments)}
     if request_token is None:
         job, is_new = Job.objects.create(**columns), True
     else:
         job, is_new = _with_token(request_token, columns)
     if is_new:
-        transaction.on_commit(wake, robust=True)
+        transaction.on_commit(wake_runners, robust=True)
     return job
 
 
@@ -38,22 +38,22 @@ def _with_token(request_token: str, columns: dict[str, Any]) -> tuple[Job, bool]
     return job, is_new
 
 
-def wake() -> None:
+def wake_runners() -> None:
     signals.jobs_waiting.send(Job)
 
 
 def cancel(job: Job, by) -> bool:
     """End a waiting job at once, a running one at its next progress. False where it has ended already."""
     if job.study_id is not None:
-        check(by, Action.CANCEL, job.study_id)
+        check_permission(by, Action.CANCEL, job.study_id)
     else:
-        check_own(by, job.by_id)
+        check_owner_or_admin(by, job.by_id)
     mine = Job.objects.filter(pk=job.pk)
     with transaction.atomic():
         is_new = mine.filter(state=State.WAITING).update(state=State.CANCELLED, is_cancel_wanted=True, ended_at=Now())
         is_new = is_new or mine.filter(state=State.RUNNING, is_cancel_wanted=False).update(is_cancel_wanted=True)
         if is_new and job.study:
-            audit.note("cancel job", job.study, by=by, kind=job.kind)
+            audit.record_study_event("cancel job", job.study, by=by, kind=job.kind)
         elif is_new:
             audit.record("cancel job", by=by, kind=job.kind)
     return bool(is_new) or mine.filter(state=State.RUNNING).exists()

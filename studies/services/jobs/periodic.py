@@ -12,14 +12,14 @@ from django.db.models.functions import Now
 
 from studies.models import Job
 
-from .asking import wake
-from .registry import load
-from .running import new_holder, stopping
+from .asking import wake_runners
+from .registry import autodiscover_tasks
+from .running import new_holder, stop_requested
 
 logger = logging.getLogger("heval.jobs")
 State = Job.State
 
-ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 HEARTBEAT_KEY = "heval:runner"
 HEARTBEAT_SECONDS = 90  # without a word for so long, nobody runs jobs
 
@@ -47,11 +47,11 @@ def every(seconds: int):
 
 def run_periodic() -> int:
     """Run the periodic functions that are due in no other process, and say that somebody runs jobs. Gives their number."""
-    load()
-    beat()
+    autodiscover_tasks()
+    record_heartbeat()
     n = 0
     for periodic in list(_periodic.values()):
-        if stopping.is_set():
+        if stop_requested.is_set():
             break
         try:
             # Shared by all processes: who adds the key has the turn.
@@ -72,22 +72,22 @@ def requeue_expired() -> int:
         one = expired.filter(pk=pk)
         n += (
             one.filter(is_cancel_wanted=True).update(state=State.CANCELLED, leased_until=None, ended_at=Now())
-            or one.filter(attempts__lt=ATTEMPTS).update(state=State.WAITING, holder="", leased_until=None)
+            or one.filter(attempts__lt=MAX_ATTEMPTS).update(state=State.WAITING, holder="", leased_until=None)
             or one.update(
                 state=State.FAILED,
                 leased_until=None,
                 ended_at=Now(),
-                error=f"Tried {ATTEMPTS} times; each time the process that ran it, or the database, ended before the work did. "
+                error=f"Tried {MAX_ATTEMPTS} times; each time the process that ran it, or the database, ended before the work did. "
                 "Is there enough memory?",
             )
         )
     if n:
         logger.warning("%d jobs had lost their runner", n)
-        transaction.on_commit(wake, robust=True)
+        transaction.on_commit(wake_runners, robust=True)
     return n
 
 
-def beat() -> None:
+def record_heartbeat() -> None:
     cache.set(HEARTBEAT_KEY, new_holder(), HEARTBEAT_SECONDS)
 
 
@@ -96,7 +96,7 @@ def is_runner_alive() -> bool:
     return cache.get(HEARTBEAT_KEY) is not None
 
 
-def standing() -> dict[str, int]:
+def job_counts() -> dict[str, int]:
     """How many jobs wait, run, and run without a living holder."""
     rows = Job.objects
     return {

@@ -12,7 +12,7 @@ class UnknownKind(LookupError):
     """No app registers this kind of job."""
 
 
-class Readable(Exception):
+class UserFacingError(Exception):
     """An error whose message is a sentence for the researcher."""
 
 
@@ -21,14 +21,14 @@ class Kind:
     name: str
     work: Callable[..., Any]
     exclusive: bool
-    readable: tuple[type[Exception], ...]
+    user_facing: tuple[type[Exception], ...]
 
 
 _kinds: dict[str, Kind] = {}
 _is_loaded = False
 
 
-def register(kind: str, *, exclusive: bool = False, readable: tuple[type[Exception], ...] = ()):
+def register(kind: str, *, exclusive: bool = False, user_facing: tuple[type[Exception], ...] = ()):
     """Make a function ``work(job, progress)`` the work of a kind of job. What it returns must fit into JSON.
 
     ``exclusive``: of one study, only one job of the kind runs at a time. ``readable``: exceptions whose message tells the
@@ -40,13 +40,13 @@ def register(kind: str, *, exclusive: bool = False, readable: tuple[type[Excepti
             raise ValueError(
                 f"Two functions want to be the job {kind!r}: in {_kinds[kind].work.__module__} and {work.__module__}."
             )
-        _kinds[kind] = Kind(kind, work, exclusive, (Readable, *readable))
+        _kinds[kind] = Kind(kind, work, exclusive, (UserFacingError, *user_facing))
         return work
 
     return registered
 
 
-def load() -> None:
+def autodiscover_tasks() -> None:
     """Import the ``tasks`` module of every app, once."""
     global _is_loaded
     if not _is_loaded:
@@ -55,19 +55,19 @@ def load() -> None:
 
 
 def kinds() -> dict[str, Kind]:
-    load()
+    autodiscover_tasks()
     return dict(_kinds)
 
 
 def kind_of(name: str) -> Kind:
-    load()
+    autodiscover_tasks()
     try:
         return _kinds[name]
     except KeyError:
         raise UnknownKind(f"There is no job {name!r}. There are: {', '.join(sorted(_kinds))}.") from None
 
 
-def as_json(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """The value, or ValueError/TypeError where JSON (as the database takes it) cannot hold it."""
     text = json.dumps(value, allow_nan=False)
     if "\\u0000" in text:

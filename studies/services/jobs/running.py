@@ -15,9 +15,9 @@ from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
 from studies.models import Job
-from studies.services.wish import Wish
+from studies.services.wish import SignalFlag
 
-from .registry import UnknownKind, as_json, kind_of, kinds, load
+from .registry import UnknownKind, autodiscover_tasks, kind_of, kinds, to_json_value
 
 logger = logging.getLogger("heval.jobs")
 LEASE_SECONDS = 60
@@ -38,7 +38,7 @@ class LeaseLost(Exception):
 
 
 # Set when the process should end: running jobs go back to waiting at their next progress.
-stopping = Wish()
+stop_requested = SignalFlag()
 
 
 def _lease():
@@ -49,14 +49,14 @@ def new_holder() -> str:
     return f"{socket.gethostname()[:32]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
-class Progress:
+class ProgressReporter:
     """What a job reports with: ``progress(done, total, doing)``. It renews the lease and hears of a wish to cancel."""
 
     def __init__(self, pk: int, holder: str):
         self._mine = Job.objects.filter(pk=pk, state=State.RUNNING, holder=holder)
 
     def __call__(self, done: int, total: int, doing: str = "") -> None:
-        if stopping.is_set():
+        if stop_requested.is_set():
             raise Interrupted
         columns = {"done": max(0, int(done)), "total": max(0, int(total)), "leased_until": _lease()}
         if doing:
@@ -70,7 +70,7 @@ class Progress:
 
 
 @contextmanager
-def _renewed(progress: Progress):
+def _lease_renewal(progress: ProgressReporter):
     """Keep the lease of work that is silent for long: one fit of a model may take minutes. It ends with the process."""
     ended = threading.Event()
 
@@ -94,18 +94,18 @@ def _renewed(progress: Progress):
 
 def run(job_pk: int, holder: str | None = None) -> bool:
     """Run a waiting job to its end. False where it is not there to be run: somebody has it, or its like is running."""
-    load()
+    autodiscover_tasks()
     holder = holder or new_holder()
     job = Job.objects.filter(pk=job_pk).select_related("study", "by").first()
     if job is None or not _claim(job, holder):
         return False
     job.refresh_from_db()
-    progress = Progress(job.pk, holder)
+    progress = ProgressReporter(job.pk, holder)
     logger.info("Job %s %s begins (attempt %d)", job.kind, job.code, job.attempts)
     try:
         kind = kind_of(job.kind)
-        with _renewed(progress):
-            result = as_json(kind.work(job, progress))
+        with _lease_renewal(progress):
+            result = to_json_value(kind.work(job, progress))
         _end(job, holder, State.DONE, result=result)
     except Cancelled:
         _end(job, holder, State.CANCELLED)
@@ -123,7 +123,7 @@ def run(job_pk: int, holder: str | None = None) -> bool:
 
 def _claim(job: Job, holder: str) -> bool:
     with transaction.atomic():
-        if not _is_alone(job):
+        if not _may_start(job):
             return False
         claimed = Job.objects.filter(pk=job.pk, state=State.WAITING).update(
             state=State.RUNNING,
@@ -135,7 +135,7 @@ def _claim(job: Job, holder: str) -> bool:
     return bool(claimed)
 
 
-def _is_alone(job: Job) -> bool:
+def _may_start(job: Job) -> bool:
     """Whether an exclusive job may start. Claims of one kind and study go one after the other until they commit."""
     kind = kinds().get(job.kind)
     if kind is None or not kind.exclusive:
@@ -152,19 +152,19 @@ def _signed(kind: str) -> int:
     return crc32(kind.encode()) - 2**31
 
 
-def _mine(job: Job, holder: str):
+def _held_job(job: Job, holder: str):
     return Job.objects.filter(pk=job.pk, state=State.RUNNING, holder=holder)
 
 
 def _end(job: Job, holder: str, state: str, **columns: Any) -> None:
-    if _mine(job, holder).update(state=state, ended_at=Now(), leased_until=None, **columns):
+    if _held_job(job, holder).update(state=state, ended_at=Now(), leased_until=None, **columns):
         logger.info("Job %s %s ends: %s", job.kind, job.code, state)
     else:
         logger.warning("Job %s %s ended after its lease was lost; its result is thrown away", job.kind, job.code)
 
 
 def _put_back(job: Job, holder: str, **columns: Any) -> None:
-    _mine(job, holder).update(state=State.WAITING, holder="", leased_until=None, **columns)
+    _held_job(job, holder).update(state=State.WAITING, holder="", leased_until=None, **columns)
     logger.info("Job %s %s waits again", job.kind, job.code)
 
 
@@ -172,14 +172,14 @@ def _give_up_lease(job: Job, holder: str) -> None:
     """Let the sweeper decide at once, if the database hears us; otherwise when the lease runs out."""
     try:
         close_old_connections()
-        _mine(job, holder).update(leased_until=Now())
+        _held_job(job, holder).update(leased_until=Now())
     except (OperationalError, InterfaceError):
         logger.warning("Job %s %s waits for the end of its lease", job.kind, job.code)
 
 
 def _fail(job: Job, holder: str, error: Exception) -> None:
     kind = kinds().get(job.kind)
-    if isinstance(error, UnknownKind) or (kind and isinstance(error, kind.readable)):
+    if isinstance(error, UnknownKind) or (kind and isinstance(error, kind.user_facing)):
         logger.warning("Job %s %s fails: %s", job.kind, job.code, error)
         sentence = " ".join(str(error).split()) or type(error).__name__
     else:
@@ -192,7 +192,7 @@ def run_waiting(limit: int = 100, holder: str | None = None) -> int:
     """Run waiting jobs, the oldest first, until there is none to be run or ``limit`` were. Gives their number."""
     holder = holder or new_holder()
     n, passed_over = 0, []
-    while n < limit and not stopping.is_set():
+    while n < limit and not stop_requested.is_set():
         waiting = Job.objects.filter(state=State.WAITING).exclude(pk__in=passed_over)
         pk = waiting.order_by("pk").values_list("pk", flat=True).first()
         if pk is None:

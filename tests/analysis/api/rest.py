@@ -51,7 +51,7 @@ def body_of(answer) -> bytes:
 
 def close(study):
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
 
 
 def closed_study(owner, people=2, **options) -> Study:

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from analysis.api.tokens import create_token, revoke_token
-from analysis.data.flat.selection import assignment_name
+from analysis.data.flat.selection import assignment_pseudonym
 from annotators.models import Exclusion
 from studies.models import Job, StudyMember
 from tests.builders import draft_study, user
@@ -127,7 +127,7 @@ def world(owner, settings, tmp_path, monkeypatch):
         "j": job.code,
         "p": made.code,
         "x": excluded.pk,
-        "a": assignment_name(first.code),
+        "a": assignment_pseudonym(first.code),
     }
 
 

@@ -74,5 +74,5 @@ def test_a_closing_study_hides_its_outcomes_and_a_closed_one_shows_them(owner):
     lifecycle.close(study, by=None)
     api = api_of(owner)
     assert api.get(f"studies/{study.code}/responses/").status_code == 403
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     assert api.get(f"studies/{study.code}/responses/").status_code == 200

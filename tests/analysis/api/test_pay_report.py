@@ -6,9 +6,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from analysis.data.flat.selection import assignment_name
+from analysis.data.flat.selection import assignment_pseudonym
 from annotators.models import Payment
-from annotators.models.identity import keep_identity
+from annotators.models.identity import store_person_id
 from annotators.pay import ledger
 from annotators.places.receipts import receipt_of
 from tests.admin_pages import logged_in
@@ -23,20 +23,20 @@ def recruitment():
     study = spa_study(user("owner"), target_n=12, wage_per_hour=Decimal("12.00"))
     made = panel(study)
     done = submitted(study, "a", recruitment=made, external_ids={"session": "RAW-SESSION"})
-    keep_identity(done.annotator, "RAW-PERSON")
+    store_person_id(done.annotator, "RAW-PERSON")
     return made
 
 
 def test_the_report_names_people_by_pseudonyms(recruitment):
     study, client = recruitment.study, logged_in(user("owner"))
     done = study.assignments.get()
-    ledger.settle(recruitment, by=None)
-    ledger.add(recruitment, [ledger.Extra(done, Decimal("1.20"), "=1+1")], "bonus", user("owner"))
+    ledger.settle_payments(recruitment, by=None)
+    ledger.add_extra_payments(recruitment, [ledger.ExtraPayment(done, Decimal("1.20"), "=1+1")], "bonus", user("owner"))
     base = f"/api/v1/studies/{study.code}"
     rows = client.get(f"{base}/payments/").json()["results"]
     assert [(row["assignment"], row["kind"], row["amount"], row["state"]) for row in rows] == [
-        (assignment_name(done.code), "base", "2.50", "due"),
-        (assignment_name(done.code), "bonus", "1.20", "due"),
+        (assignment_pseudonym(done.code), "base", "2.50", "due"),
+        (assignment_pseudonym(done.code), "bonus", "1.20", "due"),
     ]
     file = b"".join(client.get(f"{base}/payments.csv").streaming_content).decode()
     head, first, second = file.splitlines()

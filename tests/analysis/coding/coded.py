@@ -1,7 +1,7 @@
 """Samples and codings are made for tests."""
 
 from analysis.coding import record
-from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
+from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.samples import read_samples
 from analysis.coding.sampling import draw_sample
 from analysis.report.codings import blocks
@@ -19,14 +19,14 @@ def people(study, *names, role="coder"):
 
 
 def sample_of(study, coders, kind="explanations", rule="union", per_arm=4, **options):
-    book = EXPLANATIONS if kind == "explanations" else REJECTIONS
+    book = EXPLANATIONS_CODEBOOK if kind == "explanations" else REJECTIONS_CODEBOOK
     return draw_sample(study, kind=kind, rule=rule, codebook=book, per_arm=per_arm, coders=coders, by=None, **options)
 
 
 def code_all(sample, coder, labels_of):
     for item in sample.items.all():
         labels = labels_of(item)
-        record.code(item, coder, labels, not labels, 0)
+        record.store_coding(item, coder, labels, not labels, 0)
 
 
 def tables(sample_blocks):

@@ -11,13 +11,13 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
 from analysis.coding import record
-from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
+from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.samples import read_samples
 from analysis.coding.sampling import draw_sample
 from analysis.data.exports import csv_blocks
 from analysis.data.flat.selection import Selection
 from analysis.report.codings import blocks
-from annotators.participation.withdraw import withdraw
+from annotators.participation.withdraw import withdraw_annotator
 from studies.models import Study, StudyMember
 from tests.builders import humanlike_draft, launched, user
 from tests.players import submitted
@@ -49,10 +49,10 @@ def samples():
     coders = [user(name) for name in ("carl", "cora", "thea")]
     StudyMember.objects.bulk_create(StudyMember(study=study, user=coder, role="coder") for coder in coders)
     for kind, rule in KINDS:
-        book = EXPLANATIONS if kind == "explanations" else REJECTIONS
+        book = EXPLANATIONS_CODEBOOK if kind == "explanations" else REJECTIONS_CODEBOOK
         who = coders if rule == "third" else coders[:2]
         code(draw_sample(study, kind=kind, rule=rule, codebook=book, per_arm=12, coders=who, by=None), who, book.keys)
-    withdraw(people[3])
+    withdraw_annotator(people[3])
     return read(Study.objects.get(pk=study.pk))
 
 
@@ -65,10 +65,10 @@ def code(sample, coders, keys):
         for coder, labels in list(both)[: 1 if number % 10 == 4 else 2]:
             seen = number % 5 == 2
             if seen:
-                record.code(item, coder, [keys[1]], False, 0)
-            record.code(item, coder, labels, not labels, int(seen))
+                record.store_coding(item, coder, [keys[1]], False, 0)
+            record.store_coding(item, coder, labels, not labels, int(seen))
         if len(coders) == 3 and set(first) != set(second) and number % 10 != 4 and rng.random() < 0.6:
-            record.code(item, coders[2], first, not first, 0)
+            record.store_coding(item, coders[2], first, not first, 0)
 
 
 def read(study):
@@ -169,7 +169,7 @@ def counted(one, rule):
 
 def categories(both, rule, estimates):
     """Shares of the labels given, by category, Null left out; comments are resampled, those of which no label counts left out."""
-    home = {label.key: label.category for label in EXPLANATIONS.labels}
+    home = {label.key: label.category for label in EXPLANATIONS_CODEBOOK.labels}
     tables, draws = {}, {}
     rng = np.random.default_rng(0)
     for condition in CONDITIONS:

@@ -3,10 +3,10 @@
 import pytest
 
 from analysis.coding import record
-from analysis.coding.samples import read_samples, refused_work, reviewed
+from analysis.coding.samples import read_samples, refusal_reasons, reviewed_assignment_ids
 from analysis.report.build import build_report
 from annotators.models import Assignment
-from annotators.participation.withdraw import withdraw
+from annotators.participation.withdraw import withdraw_annotator
 from studies.models import Study
 from studies.services import lifecycle
 from tests.analysis.coding.coded import code_all, made, people, sample_of, tables
@@ -43,14 +43,14 @@ def test_agreement_is_that_of_the_two_by_themselves(study, coders):
     assert rows["Genre"]["estimate"] is None and rows["Genre"]["reason"]
     assert "α, MASI" in next(iter(rows))
     (read,) = read_samples(study, ["live"])
-    assert sum(map(bool, [read.is_refused(item) for item in read.pairs])) == 3  # the rule does not touch agreement
+    assert sum(map(bool, [read.is_work_refused(item) for item in read.pairs])) == 3  # the rule does not touch agreement
 
 
 def test_items_that_one_coder_has_not_coded_do_not_count(study, coders):
     sample = sample_of(study, coders)
     code_all(sample, coders[0], lambda i: ["grammar"])
     assert made(study) == []
-    record.code(sample.items.first(), coders[1], ["grammar"], False, 0)
+    record.store_coding(sample.items.first(), coders[1], ["grammar"], False, 0)
     assert "1 of 8 coded by both" in tables(made(study))["coding_agreement_1"]["note"]
 
 
@@ -66,9 +66,9 @@ def test_who_withdraws_after_being_coded_is_gone_from_the_report(study, coders):
     sample = sample_of(study, coders)
     for coder in coders:
         code_all(sample, coder, lambda i: ["grammar"])
-    withdraw(sample.items.first().assignment)
+    withdraw_annotator(sample.items.first().assignment)
     assert "7 of 7 coded" in tables(made(study))["coding_agreement_1"]["note"]
-    assert len(record.items_for(sample, 1, record.given(sample))) == 7
+    assert len(record.items_for(sample, 1, record.current_codings(sample))) == 7
 
 
 def test_the_report_has_it_and_hides_it_while_the_study_collects(study, coders):
@@ -77,7 +77,7 @@ def test_the_report_has_it_and_hides_it_while_the_study_collects(study, coders):
         code_all(sample, coder, lambda i: ["grammar"])
     hidden = build_report(study, {"resamples": 99})
     assert not any(block["name"].startswith("coding") for block in hidden["blocks"])
-    lifecycle.close(study, by=None), lifecycle.finish(study, by=None)
+    lifecycle.close(study, by=None), lifecycle.finish_closing(study, by=None)
     shown = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
     assert {"coding_agreement_1", "coding_categories_1"} <= {one["name"] for one in shown["tables"]}
     assert shown["problems"] == []
@@ -92,21 +92,21 @@ def test_reviewers_agree_by_reason_and_refused_work_can_be_left_out(study, coder
     )
     code_all(sample, coders[1], lambda i: ["vague"] if i == items[0] else [])
     samples = read_samples(study, ["live"])
-    assert refused_work(samples) == {
+    assert refusal_reasons(samples) == {
         items[0].assignment_id: "reviewed: Copied, Vague",
         items[1].assignment_id: "reviewed: Mismatch",
     }
-    assert len(reviewed(samples)) == 8
+    assert len(reviewed_assignment_ids(samples)) == 8
     found = tables(made(study))
     rows = {row["label"]: row for row in found["coding_agreement_1"]["rows"]}
     assert rows["Vague"]["estimate"] == 1.0 and rows["any reason"]["agreement"] == 0.875
     assert sum(row["refused"] for row in found["coding_refused_1"]["rows"]) == 2
     from analysis.data.frames import assignments_frame, responses_frame
-    from analysis.data.material import material_of
+    from analysis.data.material import build_rule_input
     from analysis.exclusions import FAIL, PASS
     from analysis.exclusions.rules.failed_review import failed_review
 
-    flags = failed_review(material_of(study, responses_frame(study).rows, assignments_frame(study).rows))
+    flags = failed_review(build_rule_input(study, responses_frame(study).rows, assignments_frame(study).rows))
     assert (
         flags.states[items[0].assignment_id] == FAIL and flags.evidence[items[1].assignment_id] == "reviewed: Mismatch"
     )
@@ -118,7 +118,7 @@ def test_both_must_refuse_where_the_rule_says_so(study, coders):
     items = list(sample.items.all())
     code_all(sample, coders[0], lambda i: ["vague"] if i in items[:2] else [])
     code_all(sample, coders[1], lambda i: ["copied"] if i == items[0] else [])
-    assert list(refused_work(read_samples(study, ["live"]))) == [items[0].assignment_id]
+    assert list(refusal_reasons(read_samples(study, ["live"]))) == [items[0].assignment_id]
     note = tables(made(study))["coding_refused_1"]["note"]
     assert "Work is refused that both refuse, if not for the same reason." in note and "label" not in note
 
@@ -144,9 +144,9 @@ def test_what_a_third_has_not_decided_leaves_an_earlier_review_as_it_was(study, 
 
 def test_work_that_nobody_reviewed_is_unknown(study):
     from analysis.data.frames import assignments_frame, responses_frame
-    from analysis.data.material import material_of
+    from analysis.data.material import build_rule_input
     from analysis.exclusions import UNKNOWN
     from analysis.exclusions.rules.failed_review import failed_review
 
-    flags = failed_review(material_of(study, responses_frame(study).rows, assignments_frame(study).rows))
+    flags = failed_review(build_rule_input(study, responses_frame(study).rows, assignments_frame(study).rows))
     assert set(flags.states.values()) == {UNKNOWN}

@@ -4,13 +4,19 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from analysis.coding import record
-from analysis.coding.codebook import EXPLANATIONS, REJECTIONS, Codebook, CodebookRefused, read_lines
+from analysis.coding.codebook import (
+    EXPLANATIONS_CODEBOOK,
+    REJECTIONS_CODEBOOK,
+    Codebook,
+    CodebookRefused,
+    parse_codebook,
+)
 from analysis.coding.models import Coding, CodingSample
 from analysis.coding.samples import read_samples
-from analysis.coding.sampling import explanations
+from analysis.coding.sampling import explanation_responses
 from annotators.models import Assignment
-from annotators.participation.withdraw import withdraw
-from studies.services.lifecycle import NotNow
+from annotators.participation.withdraw import withdraw_annotator
+from studies.services.lifecycle import ActionRefused
 from tests.analysis.coding.coded import code_all, made, people, sample_of, tables
 from tests.builders import user
 
@@ -31,10 +37,10 @@ def test_a_sample_takes_one_explanation_of_so_many_annotators_of_each_arm(study,
 
 def test_practice_and_people_who_left_are_not_sampled(study, coders):
     gone = Assignment.objects.filter(study=study).first()
-    withdraw(gone)
+    withdraw_annotator(gone)
     sample = sample_of(study, coders, per_arm=10)
     assert sample.items.count() == 7 and gone.pk not in sample.items.values_list("assignment", flat=True)
-    assert {r.question.section.purpose for r in explanations(study, "live")} == {"live"}
+    assert {r.question.section.purpose for r in explanation_responses(study, "live")} == {"live"}
 
 
 @pytest.mark.parametrize(
@@ -48,20 +54,20 @@ def test_practice_and_people_who_left_are_not_sampled(study, coders):
     ],
 )
 def test_what_cannot_be_sampled_is_refused_with_words(study, coders, change, words):
-    with pytest.raises(NotNow, match=words):
+    with pytest.raises(ActionRefused, match=words):
         change(study, coders)
     assert not CodingSample.objects.exists()
 
 
 def test_a_codebook_is_read_from_lines_and_written_back():
-    assert read_lines(EXPLANATIONS.as_lines(), ["Null"]) == EXPLANATIONS
-    assert len(EXPLANATIONS.labels) == 11 and list(EXPLANATIONS.categories) == [
+    assert parse_codebook(EXPLANATIONS_CODEBOOK.as_lines(), ["Null"]) == EXPLANATIONS_CODEBOOK
+    assert len(EXPLANATIONS_CODEBOOK.labels) == 11 and list(EXPLANATIONS_CODEBOOK.categories) == [
         "Form",
         "Content",
         "Machine capabilities",
         "Null",
     ]
-    assert Codebook.from_json(REJECTIONS.as_json()) == REJECTIONS
+    assert Codebook.from_json(REJECTIONS_CODEBOOK.as_json()) == REJECTIONS_CODEBOOK
 
 
 @pytest.mark.parametrize(
@@ -78,20 +84,20 @@ def test_a_codebook_is_read_from_lines_and_written_back():
 )
 def test_what_is_no_codebook_is_refused_with_its_line(lines, left_out, words):
     with pytest.raises(CodebookRefused, match=words):
-        read_lines(lines, left_out)
+        parse_codebook(lines, left_out)
 
 
 def test_no_label_applies_is_an_answer_and_not_coded_is_none(study, coders):
     sample = sample_of(study, coders)
     first, second = sample.items.all()[:2]
-    record.code(first, coders[0], [], True, 0)
-    with pytest.raises(NotNow, match="at least one label, or say that none applies"):
-        record.code(second, coders[0], [], False, 0)
-    with pytest.raises(NotNow, match="not both"):
-        record.code(second, coders[0], ["grammar"], True, 0)
-    with pytest.raises(NotNow, match="no label “nonsense”"):
-        record.code(second, coders[0], ["nonsense"], False, 0)
-    said = record.given(sample)
+    record.store_coding(first, coders[0], [], True, 0)
+    with pytest.raises(ActionRefused, match="at least one label, or say that none applies"):
+        record.store_coding(second, coders[0], [], False, 0)
+    with pytest.raises(ActionRefused, match="not both"):
+        record.store_coding(second, coders[0], ["grammar"], True, 0)
+    with pytest.raises(ActionRefused, match="no label “nonsense”"):
+        record.store_coding(second, coders[0], ["nonsense"], False, 0)
+    said = record.current_codings(sample)
     assert said[first.pk][1].labels == frozenset() and second.pk not in said
     with pytest.raises(IntegrityError), transaction.atomic():
         Coding.objects.create(item=second, coder=coders[0], labels="", is_none=False)
@@ -100,13 +106,13 @@ def test_no_label_applies_is_an_answer_and_not_coded_is_none(study, coders):
 def test_thinking_again_adds_a_revision_and_two_windows_do_not_overwrite_each_other(study, coders):
     sample = sample_of(study, coders)
     item = sample.items.first()
-    record.code(item, coders[0], ["genre", "grammar"], False, 0)
-    assert record.code(item, coders[0], ["grammar", "genre"], False, 1) is None  # nothing new
-    record.code(item, coders[0], ["intent"], False, 1)
+    record.store_coding(item, coders[0], ["genre", "grammar"], False, 0)
+    assert record.store_coding(item, coders[0], ["grammar", "genre"], False, 1) is None  # nothing new
+    record.store_coding(item, coders[0], ["intent"], False, 1)
     with pytest.raises(record.CodingConflict):
-        record.code(item, coders[0], ["vague"], False, 1)
+        record.store_coding(item, coders[0], ["vague"], False, 1)
     assert [(c.revision, c.labels) for c in item.codings.all()] == [(1, "grammar genre"), (2, "intent")]
-    assert record.given(sample)[item.pk][1].labels == {"intent"}
+    assert record.current_codings(sample)[item.pk][1].labels == {"intent"}
 
 
 def test_a_third_coder_sees_what_two_differ_on_and_decides(study, coders):
@@ -115,12 +121,12 @@ def test_a_third_coder_sees_what_two_differ_on_and_decides(study, coders):
     items = list(sample.items.all())
     code_all(sample, coders[0], lambda item: ["grammar"])
     code_all(sample, coders[1], lambda item: ["factuality"] if item in items[:2] else ["grammar"])
-    assert [i.pk for i in record.items_for(sample, 3, record.given(sample))] == [i.pk for i in items[:2]]
-    record.code(items[0], third, ["factuality"], False, 0)
+    assert [i.pk for i in record.items_for(sample, 3, record.current_codings(sample))] == [i.pk for i in items[:2]]
+    record.store_coding(items[0], third, ["factuality"], False, 0)
     (read,) = read_samples(study, ["live"])
     by_number = {one.assignment: one for one in read.items}
-    assert read.merged(by_number[items[0].assignment_id]) == [{"factuality"}]
-    assert read.merged(by_number[items[1].assignment_id]) is None
-    assert read.merged(by_number[items[5].assignment_id]) == [{"grammar"}]
+    assert read.counted_codings(by_number[items[0].assignment_id]) == [{"factuality"}]
+    assert read.counted_codings(by_number[items[1].assignment_id]) is None
+    assert read.counted_codings(by_number[items[5].assignment_id]) == [{"grammar"}]
     note = tables(made(study))["coding_categories_1"]["note"]
     assert note.endswith("1 item waits for the third coder and does not count.") and "a third coder decides" in note

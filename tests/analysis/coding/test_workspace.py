@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.coding.codebook import EXPLANATIONS
+from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.coding.models import Coding, CodingSample
 from annotators.models import Response
 from studies.models import StudyMember
@@ -122,7 +122,7 @@ def test_a_researcher_draws_a_sample_on_a_page(study, coders):
     assert "mismatch | Mismatch" in client.get(f"{address}?kind=rejections").content.decode()
     data = {
         "kind": "explanations", "per_arm": 2, "origin": "live", "rule": "union", "first": coders[0].pk, "second": coders[1].pk,
-        "third": "", "codebook": "\n".join(EXPLANATIONS.as_lines()), "left_out": "Null",
+        "third": "", "codebook": "\n".join(EXPLANATIONS_CODEBOOK.as_lines()), "left_out": "Null",
     }  # fmt: skip
     page = client.post(address, data, follow=True).content.decode()
     assert "Sample 1 is drawn: 4 items" in page and "carl" in page and "Writer intent" in page

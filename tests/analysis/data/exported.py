@@ -4,7 +4,7 @@ import csv
 import io
 import json
 
-from analysis.data.exports import BLOCKS
+from analysis.data.exports import BLOCK_MAKERS
 from annotators.models import Response
 
 ODD = (
@@ -15,7 +15,7 @@ HOSTILE = ("=1+1", "+1", "-1", "@x", "\tx", "\rx")
 
 
 def export(name, form, selection, **options) -> bytes:
-    return b"".join(BLOCKS[form](name, selection, **options))
+    return b"".join(BLOCK_MAKERS[form](name, selection, **options))
 
 
 def csv_rows(data: bytes) -> list[dict]:

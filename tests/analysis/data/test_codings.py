@@ -8,13 +8,13 @@ import zipfile
 import pytest
 
 from analysis.coding import record
-from analysis.coding.codebook import EXPLANATIONS
-from analysis.data.codings import CODINGS, codings_sha256
+from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
+from analysis.data.codings import CODING_COLUMNS, codings_digest
 from analysis.data.exports import csv_blocks, jsonl_blocks
 from analysis.data.flat.selection import Selection
 from analysis.report.archive import write_archive
 from analysis.report.build import build_report
-from annotators.participation.withdraw import withdraw
+from annotators.participation.withdraw import withdraw_annotator
 from studies.models import Study
 from studies.services import lifecycle
 from tests.analysis.api.rest import api_of
@@ -23,7 +23,7 @@ from tests.builders import humanlike_draft, launched, user
 from tests.players import submitted
 
 pytestmark = pytest.mark.django_db
-FIRST, SECOND = EXPLANATIONS.keys[:2]
+FIRST, SECOND = EXPLANATIONS_CODEBOOK.keys[:2]
 
 
 @pytest.fixture
@@ -37,15 +37,15 @@ def study():
     sample = sample_of(study, people(study, "carl", "cora"))
     items = list(sample.items.order_by("number"))
     for item in items[:3]:
-        record.code(item, user("carl"), [FIRST, SECOND], False, 0)
-        record.code(item, user("cora"), [], True, 0)
-    record.code(items[0], user("carl"), [SECOND], False, 1)
+        record.store_coding(item, user("carl"), [FIRST, SECOND], False, 0)
+        record.store_coding(item, user("cora"), [], True, 0)
+    record.store_coding(items[0], user("carl"), [SECOND], False, 1)
     return study
 
 
 def closed(study) -> Study:
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -74,7 +74,7 @@ def test_every_coding_is_a_row_and_coders_are_seats(study):
 
 
 def test_what_was_withdrawn_leaves_with_its_codings(study):
-    withdraw(study.coding_samples.get().items.order_by("number").first().assignment)
+    withdraw_annotator(study.coding_samples.get().items.order_by("number").first().assignment)
     assert len(rows_of(study)) == 4
     # Asked for, they come without the person's name.
     everything = rows_of(study, withdrawn=True)
@@ -87,10 +87,10 @@ def test_the_report_prints_a_hash_of_the_codings_and_its_numbers_do_not_hang_on_
     before = build_report(study, {"resamples": 99})
     assert (before["data"]["codings_n"], before["data"]["codings_sha256"]) == (
         7,
-        codings_sha256(Selection(study, ("live",)))[0],
+        codings_digest(Selection(study, ("live",)))[0],
     )
     item = study.coding_samples.get().items.order_by("number").last()
-    record.code(item, user("carl"), [FIRST], False, 0)
+    record.store_coding(item, user("carl"), [FIRST], False, 0)
     after = build_report(study, {"resamples": 99})
     assert after["data"]["codings_n"] == 8 and after["data"]["codings_sha256"] != before["data"]["codings_sha256"]
     assert (after["data"]["sha256"], after["seed"]) == (before["data"]["sha256"], before["seed"])
@@ -103,7 +103,7 @@ def test_the_archive_and_the_codebook_hold_them(study):
         lines = archive.read("codings.csv").decode().splitlines()
         book, words = json.loads(archive.read("codebook.json")), archive.read("codebook.md").decode()
         assert "| codings.jsonl |" in archive.read("README.md").decode()
-    assert lines[0].split(",") == [column.name for column in CODINGS] and len(lines) == 8
+    assert lines[0].split(",") == [column.name for column in CODING_COLUMNS] and len(lines) == 8
     assert [(one["sample"], one["rule"]) for one in book["samples"]] == [(1, "union")]
     assert f"| {FIRST} |" in words and "## Coding sample 1: explanations" in words
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.data import formats
-from analysis.data.data_dictionary import codebook_markdown, codebook_of
+from analysis.data.data_dictionary import build_export_codebook, export_codebook_markdown
 from analysis.data.exports import TABLES
 from analysis.data.flat.selection import Selection
 from annotators.models import Response
@@ -127,6 +127,6 @@ def test_a_text_that_is_not_utf8_or_a_time_that_is_none_stops_nothing(study):
 def test_a_scale_that_cannot_be_read_is_named_in_the_codebook(study):
     with unguarded() as cursor:
         cursor.execute("UPDATE studies_question SET scale = %s WHERE key = 'overall'", ['{"kind": "nonsense"}'])
-    scales = {q["question"]: q["scale"] for q in codebook_of(study)["questions"]}
+    scales = {q["question"]: q["scale"] for q in build_export_codebook(study)["questions"]}
     assert "cannot be read" in scales["overall"]["problem"]
-    assert "cannot be read" in codebook_markdown(study)
+    assert "cannot be read" in export_codebook_markdown(study)

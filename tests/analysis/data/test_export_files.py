@@ -6,9 +6,9 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from analysis.data.data_dictionary import codebook_markdown, codebook_of
+from analysis.data.data_dictionary import build_export_codebook, export_codebook_markdown
 from analysis.data.exports import TABLES
-from analysis.data.flat.cells import written
+from analysis.data.flat.cells import format_time
 from analysis.data.flat.selection import Selection
 from tests.analysis.api.rest import api_of, body_of
 from tests.analysis.data.exported import export, json_rows
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.postgres
 
 
 def test_the_codebook_explains_every_column_question_system_and_arm(study):
-    book = codebook_of(study)
+    book = build_export_codebook(study)
     for name, columns in TABLES.items():
         assert [c["name"] for c in book["tables"][name]] == [c.name for c in columns]
         assert all(c["meaning"].endswith(".") and c["type"] for c in book["tables"][name])
@@ -28,7 +28,7 @@ def test_the_codebook_explains_every_column_question_system_and_arm(study):
     assert (overall["scale"]["minimum"], overall["scale"]["maximum"]) == (1, 5)
     assert [s["name"] for s in book["systems"]] == ["alpha", "beta", "gamma"]
     assert [a["name"] for a in book["arms"]] == ["all"]
-    text = codebook_markdown(study)
+    text = export_codebook_markdown(study)
     assert all(f"| {c.name} |" in text for columns in TABLES.values() for c in columns)
     json.dumps(book, allow_nan=False)
 
@@ -44,7 +44,7 @@ def test_parquet_has_the_cells_of_the_json_lines(study, tmp_path):
         for name in read.column_names:
             cells = read[name].to_pylist()
             if next(c.type for c in TABLES[table] if c.name == name) == "time":
-                cells = [written(cell) for cell in cells]
+                cells = [format_time(cell) for cell in cells]
                 assert [c and c[:19] for c in cells] == [r[name] and r[name][:19] for r in rows]
             else:
                 assert cells == [row[name] for row in rows], name
@@ -114,5 +114,5 @@ def test_the_command_hides_outcomes_while_a_study_collects(db, tmp_path):
 def test_the_codebook_says_what_is_planted(db):
     study = draft_study()
     study.systems.filter(name="beta").update(reference="maximal", is_human=True)
-    assert "- beta (human, maximal reference)\n" in codebook_markdown(study)
-    assert [s["reference"] for s in codebook_of(study)["systems"]] == ["", "maximal", ""]
+    assert "- beta (human, maximal reference)\n" in export_codebook_markdown(study)
+    assert [s["reference"] for s in build_export_codebook(study)["systems"]] == ["", "maximal", ""]

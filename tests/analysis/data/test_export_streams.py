@@ -9,9 +9,9 @@ import pytest
 from django.db import connections
 
 from analysis.data import exports, formats
-from analysis.data.exports import BLOCKS
+from analysis.data.exports import BLOCK_MAKERS
 from analysis.data.flat import seats
-from analysis.data.flat.answers import answers
+from analysis.data.flat.answers import answer_cells
 from analysis.data.flat.cells import raw_rows
 from analysis.data.flat.selection import Selection
 from annotators.models import Response
@@ -42,7 +42,7 @@ def test_a_stream_sees_one_moment_whatever_is_written_meanwhile(monkeypatch):
     assert connections["default"] is usual
     data = b"".join(blocks)
     rows, end = json_rows(data), json.loads(data.split(b"\n")[-2])
-    assert (len(rows), stream.prepared, end["rows"]) == (27, 27, 27)
+    assert (len(rows), stream.n_rows, end["rows"]) == (27, 27, 27)
     assert end["sha256"] == sha256(data[: data.rindex(b'{"_end"')]).hexdigest()
     # All answers of an assignment, or none.
     per_assignment = {row["assignment"]: 0 for row in rows}
@@ -65,7 +65,7 @@ def test_a_stream_that_is_left_gives_its_place_and_connection_back():
         stream.close()
         assert connections["default"] is usual
     first, second = (exports.stream("responses", "csv", Selection(study)) for _ in range(2))
-    with pytest.raises(exports.TooMany):
+    with pytest.raises(exports.TooManyExports):
         exports.stream("responses", "csv", Selection(study))
     submitted(study, "q", comment="x")
     assert len(csv_rows(b"".join(first))) == len(csv_rows(b"".join(second))) == 9
@@ -79,7 +79,7 @@ def test_a_stream_that_nobody_closes_gives_back_what_it_held(read):
     submitted(study, "p", comment="x")
     usual = connections["default"]
     for _ in range(3):
-        streams = [exports.stream("responses", "csv", Selection(study)) for _ in range(exports.AT_ONCE)]
+        streams = [exports.stream("responses", "csv", Selection(study)) for _ in range(exports.MAX_SNAPSHOTS)]
         for stream in streams:
             assert len([next(stream) for _ in range(read)]) == read
         # The last reference may fall in any thread.
@@ -117,12 +117,12 @@ def test_copy_gives_the_bytes_that_python_would_write(monkeypatch):
         Response.objects.create(
             assignment=first.assignment, question=first.question, slot=f"x{n}", value=Decimal(value)
         )
-    by_copy = [export("responses", form, Selection(study)) for form in BLOCKS]
+    by_copy = [export("responses", form, Selection(study)) for form in BLOCK_MAKERS]
 
     def in_python(form, responses):
-        for assignment, received, *rest in raw_rows(answers(responses, guarded=form.is_guarded)):
-            cells = tuple(exports.plain(cell) for cell in rest)
-            yield assignment, str(received), form.rest([cells])[0]
+        for assignment, received, *rest in raw_rows(answer_cells(responses, guarded=form.is_guarded)):
+            cells = tuple(exports.json_cell(cell) for cell in rest)
+            yield assignment, str(received), form.encode_answers([cells])[0]
 
     monkeypatch.setattr(exports, "_answer_lines", in_python)
-    assert [export("responses", form, Selection(study)) for form in BLOCKS] == by_copy
+    assert [export("responses", form, Selection(study)) for form in BLOCK_MAKERS] == by_copy

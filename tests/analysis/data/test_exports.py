@@ -10,12 +10,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from analysis.data import exports
-from analysis.data.exports import BLOCKS, TABLES
+from analysis.data.exports import BLOCK_MAKERS, TABLES
 from analysis.data.flat import seats
-from analysis.data.flat.selection import Selection, pseudonym
+from analysis.data.flat.selection import Selection, annotator_pseudonym
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from studies.models import Exposure
-from studies.models.guards import erasing
+from studies.models.guards import allow_erasure
 from tests.analysis.api.rest import api_of, body_of, closed_study
 from tests.analysis.data.exported import csv_rows, export, json_rows
 from tests.builders import choice_study, user
@@ -73,7 +73,7 @@ def test_every_stored_answer_comes_back_as_it_was_stored(study):
         )
         assert row["system"] == (response.exposure and response.exposure.output.system.name)
         assert row["batch"] == response.assignment.batch.number
-        assert row["annotator"] == pseudonym(study, response.assignment.annotator.code)
+        assert row["annotator"] == annotator_pseudonym(study, response.assignment.annotator.code)
 
 
 def test_a_decimal_is_written_with_the_digits_it_has(study):
@@ -111,7 +111,7 @@ def test_only_the_origins_asked_for_are_in_it(study):
 def test_who_withdrew_is_left_out_and_when_asked_for_has_no_name(study):
     gone = Assignment.objects.order_by("pk").first()
     Assignment.objects.filter(pk=gone.pk).update(withdrawn_at=gone.submitted_at)
-    with erasing():
+    with allow_erasure():
         Response.objects.filter(assignment=gone).update(text="", value=None, choice="", erased_at=gone.submitted_at)
     assert len(json_rows(export("responses", "jsonl", Selection(study)))) == 18
     rows = json_rows(export("responses", "jsonl", Selection(study, withdrawn=True)))
@@ -178,7 +178,7 @@ def test_a_csv_says_its_rows_before_and_its_hash_beside(study, form):
 
 def test_two_exports_have_the_same_bytes(study):
     for table in TABLES:
-        for form in BLOCKS:
+        for form in BLOCK_MAKERS:
             assert export(table, form, Selection(study)) == export(table, form, Selection(study))
 
 

@@ -7,7 +7,7 @@ from django.db import connection, connections, transaction
 from django.db.utils import DatabaseError
 
 from analysis.data import snapshot as module
-from analysis.data.snapshot import Busy, snapshot
+from analysis.data.snapshot import TooManySnapshots, snapshot
 from studies.models import AuditEvent
 
 pytestmark = pytest.mark.postgres
@@ -73,7 +73,7 @@ def test_a_third_at_once_is_refused_after_waiting(monkeypatch):
     for holder in holders:
         holder.start()
     entered.wait(10)
-    with pytest.raises(Busy), snapshot():
+    with pytest.raises(TooManySnapshots), snapshot():
         pass
     leave.set()
     for holder in holders:

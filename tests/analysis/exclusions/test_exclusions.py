@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.exclusions import FAIL, PASS, UNKNOWN, Flags, Material, load, rules
-from analysis.exclusions.applied import Applied, kept
-from analysis.exclusions.flow import flow_of
+from analysis.exclusions import FAIL, PASS, UNKNOWN, Flags, RuleInput, load_rules, rules
+from analysis.exclusions.applied import AppliedRule, kept_assignment_ids
+from analysis.exclusions.flow import exclusion_flow
 from analysis.exclusions.rules.answered import AnswerSettings
 from analysis.exclusions.rules.incoherent import TauSettings
 from studies.models.rules import REGISTRY
@@ -54,7 +54,7 @@ def states(rule, material, **options):
 
 
 def test_tau_compares_whole_percentages_strictly():
-    material = Material(
+    material = RuleInput(
         responses(
             *pair(1, 65, 45), *pair(2, 65, 46), *pair(3, 40, 40), {"assignment": 4, "x": "a", "y": "b", "value": 0.9}
         ),
@@ -68,7 +68,7 @@ def test_tau_compares_whole_percentages_strictly():
 
 
 def test_one_pair_above_tau_is_enough_and_the_evidence_names_it():
-    material = Material(
+    material = RuleInput(
         responses(*pair(1, 50, 50), *pair(1, 80, 70, "c", "d"), *pair(1, 40, 50, "e", "f")), assignments({})
     )
     flags = REGISTRY["incoherent"].flag(material)
@@ -83,7 +83,7 @@ def test_an_answer_to_a_named_question_decides():
         {"assignment": 3, "question": "english", "choice": "", "is_erased": True},
         {"assignment": 4, "question": "other", "choice": "native"},
     ]
-    material = Material(responses(*rows), assignments({}, {}, {}, {}))
+    material = RuleInput(responses(*rows), assignments({}, {}, {}, {}))
     assert states("not_native", material, question="english", options=["native"]) == {
         1: PASS,
         2: FAIL,
@@ -99,18 +99,18 @@ def test_an_answer_to_a_named_question_decides():
 
 
 def test_a_person_who_submitted_twice_is_dropped_or_kept_once():
-    material = Material(
+    material = RuleInput(
         responses({"assignment": 1}), assignments({"annotator": "p"}, {"annotator": "q"}, {"annotator": "p"})
     )
     assert states("repeated", material, policy="drop_all") == {1: FAIL, 2: PASS, 3: FAIL}
     assert states("repeated", material, policy="keep_first") == {1: PASS, 2: PASS, 3: FAIL}
-    allowed = Material(material.responses, material.assignments, allowed=2)
+    allowed = RuleInput(material.responses, material.assignments, allowed=2)
     assert set(states("repeated", allowed).values()) == {PASS}
 
 
 def test_late_manual_and_unverified_read_what_is_recorded():
     rows = assignments({"is_late": True, "released_reason": "expired"}, {"trust": "claimed"}, {"is_identified": False})
-    material = Material(responses({"assignment": 1}), rows, decisions={3: "wrote to us"})
+    material = RuleInput(responses({"assignment": 1}), rows, decisions={3: "wrote to us"})
     assert states("late", material) == {1: FAIL, 2: PASS, 3: PASS}
     assert states("manual", material) == {1: PASS, 2: PASS, 3: FAIL}
     assert states("unverified", material) == {1: PASS, 2: FAIL, 3: FAIL}
@@ -121,7 +121,7 @@ def test_incomplete_counts_against_what_others_of_the_arm_were_asked():
     rows[7]["value"] = float("nan")
     rows[7]["skip_reason"] = "cannot"
     rows += [{"assignment": 1, "question": "comment", "text": "hello"}]
-    material = Material(responses(*rows), assignments({}, {}, {}))
+    material = RuleInput(responses(*rows), assignments({}, {}, {}))
     assert states("incomplete", material) == {1: PASS, 2: FAIL, 3: FAIL}
     assert states("incomplete", material, share=0.75) == {1: PASS, 2: PASS, 3: FAIL}
 
@@ -133,7 +133,7 @@ def test_too_fast_is_faster_than_reading_or_far_from_the_others():
         {"seconds": 500.0},
         {"seconds": float("nan")},
     )
-    material = Material(responses({"assignment": 1}), rows, words=lambda: {1: 1400})
+    material = RuleInput(responses({"assignment": 1}), rows, words=lambda: {1: 1400})
     found = states("too_fast", material)
     assert (found[1], found[21], found[22], found[23]) == (PASS, FAIL, FAIL, UNKNOWN)
     assert states("too_fast", material, z=None)[22] == PASS
@@ -147,7 +147,7 @@ def test_straight_lining_needs_a_contradiction():
     middle = [row | {"assignment": 2, "value": 0.5} for row in same]
     ratings = [{"assignment": 3, "section": 2, "value": 0.75, "position": n} for n in range(12)]
     varied = [{"assignment": 4, "section": 2, "value": n % 3 / 4, "position": n} for n in range(12)]
-    material = Material(responses(*same, *middle, *ratings, *varied), assignments({}, {}, {}, {}))
+    material = RuleInput(responses(*same, *middle, *ratings, *varied), assignments({}, {}, {}, {}))
     flags = REGISTRY["straight_lining"].flag(material)
     assert flags.states == {1: FAIL, 2: PASS, 3: UNKNOWN, 4: PASS}
     assert "12 times" in flags.evidence[3]
@@ -163,12 +163,12 @@ def test_copied_text_needs_eight_words_in_a_row_and_most_of_the_explanation():
         },
         {"assignment": 3, "text": "once upon a time"},
     ]
-    material = Material(responses(*rows), assignments({}, {}, {}, {}), shown=lambda: {1: [story]})
+    material = RuleInput(responses(*rows), assignments({}, {}, {}, {}), shown=lambda: {1: [story]})
     assert states("copied_text", material) == {1: FAIL, 2: PASS, 3: PASS, 4: UNKNOWN}
 
 
 def applied(slug, failed, everybody, role="primary", is_blind=True):
-    return Applied(slug, slug, role, {}, is_blind, Flags({a: FAIL if a in failed else PASS for a in everybody}))
+    return AppliedRule(slug, slug, role, {}, is_blind, Flags({a: FAIL if a in failed else PASS for a in everybody}))
 
 
 subsets = st.lists(
@@ -183,7 +183,7 @@ def test_the_kept_set_does_not_depend_on_the_order_and_every_step_adds_up(found,
     everybody = list(range(1, 13))
     rows = assignments(*({"arm": "ab"[n % 2]} for n in everybody))
     applied_rules = [applied(f"r{n}", failed, everybody, role, blind) for n, (failed, role, blind) in enumerate(found)]
-    flow = flow_of(applied_rules, rows)
+    flow = exclusion_flow(applied_rules, rows)
     n = len(everybody)
     for step in flow["rules"]:
         assert step["n_in"] == n and step["n_out"] == step["n_in"] - step["n_excluded"]
@@ -191,20 +191,20 @@ def test_the_kept_set_does_not_depend_on_the_order_and_every_step_adds_up(found,
         assert sum(arm["n_excluded"] for arm in step["by_arm"].values()) == step["n_excluded"]
         assert sum(arm["n_in"] for arm in step["by_arm"].values()) == step["n_in"]
         n = step["n_out"]
-    assert flow["kept"] == n == len(kept(applied_rules, everybody, is_paper=True))
+    assert flow["kept"] == n == len(kept_assignment_ids(applied_rules, everybody, is_paper=True))
     assert sum(one["n"] for one in flow["overlaps"]) == len(flow["people"]) == 12 - n
     for is_paper in (True, False):
-        before = kept(applied_rules, everybody, is_paper=is_paper)
+        before = kept_assignment_ids(applied_rules, everybody, is_paper=is_paper)
         shuffled = list(applied_rules)
         order.shuffle(shuffled)
-        assert kept(shuffled, everybody, is_paper=is_paper) == before
+        assert kept_assignment_ids(shuffled, everybody, is_paper=is_paper) == before
 
 
 def test_unknown_never_excludes_and_rules_that_see_outcomes_spare_the_recommended():
     flags = Flags({1: UNKNOWN, 2: FAIL, 3: PASS})
-    applied_rules = [Applied("r", "r", "primary", {}, False, flags)]
-    assert kept(applied_rules, [1, 2, 3], is_paper=True) == [1, 3]
-    assert kept(applied_rules, [1, 2, 3]) == [1, 2, 3]
+    applied_rules = [AppliedRule("r", "r", "primary", {}, False, flags)]
+    assert kept_assignment_ids(applied_rules, [1, 2, 3], is_paper=True) == [1, 3]
+    assert kept_assignment_ids(applied_rules, [1, 2, 3]) == [1, 2, 3]
 
 
 def test_a_module_among_the_rules_is_found_without_a_list(tmp_path, monkeypatch):
@@ -213,7 +213,7 @@ def test_a_module_among_the_rules_is_found_without_a_list(tmp_path, monkeypatch)
     )
     monkeypatch.setattr(rules, "__path__", [*rules.__path__, str(tmp_path)])
     try:
-        load()
+        load_rules()
         assert REGISTRY["of_nobody"].label == "of nobody"
     finally:
         REGISTRY.pop("of_nobody", None)
@@ -222,7 +222,7 @@ def test_a_module_among_the_rules_is_found_without_a_list(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("slug", sorted(REGISTRY))
 def test_every_rule_bears_nobody_and_nothing(slug):
-    empty = Material(responses({"assignment": 1}).iloc[:0], assignments({}).iloc[:0])
+    empty = RuleInput(responses({"assignment": 1}).iloc[:0], assignments({}).iloc[:0])
     options = {"question": "q", "options": ["a"]} if slug in ("not_native", "answered") else {}
     assert REGISTRY[slug].flag(empty, **options).states == {}
     assert REGISTRY[slug].help
@@ -274,7 +274,7 @@ def test_the_launch_refuses_a_rule_that_names_what_does_not_exist(rule, settings
     from tests import builders
 
     study = builders.spa_draft(rules=[(rule, settings)])
-    found = [problem for problem in lifecycle.problems(study) if problem.field == "exclusion_rules"]
+    found = [problem for problem in lifecycle.find_problems(study) if problem.field == "exclusion_rules"]
     if not said:
         assert not found and builders.launched(study).state == "launched"
         return
@@ -284,7 +284,7 @@ def test_the_launch_refuses_a_rule_that_names_what_does_not_exist(rule, settings
         builders.launched(study)
     # Answers that were given elsewhere are analysed by the same rules.
     with pytest.raises(lifecycle.NotReady, match="rule"):
-        lifecycle.freeze(study, by=None)
+        lifecycle.freeze_and_close(study, by=None)
 
 
 @pytest.mark.django_db

@@ -11,10 +11,10 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 
 from analysis.data.exports import csv_blocks
 from analysis.data.flat.selection import Selection
-from analysis.report.attrition import EXCLUDED, LEFT, attrition
+from analysis.report.attrition import DROPOUT_LABEL, EXCLUDED_LABEL, attrition
 from analysis.report.build import build_report
 from annotators.models import Assignment
-from annotators.participation.withdraw import withdraw
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.places import assign
 from annotators.places.exclude import exclude, reverse_exclusion
 from studies.models import Arm, ExclusionRule, Study
@@ -45,7 +45,7 @@ def study():
     play_on(late)
     assert Assignment.objects.get(pk=late.pk).is_late
     play(study, 31, until=1)
-    withdraw(made[7])
+    withdraw_annotator(made[7])
     owner = user("administrator", is_superuser=True)
     first, second = exclude([made[2], made[9]], "technical", owner)
     reverse_exclusion(second, owner)
@@ -56,11 +56,11 @@ def study():
 
 
 def play_on(assignment):
-    from annotators.pages.record import standing_of
+    from annotators.pages.record import page_state
     from tests.players import answered
 
-    while (key := standing_of(assignment).next_key) is not None:
-        if answered(assignment, key).following is None:
+    while (key := page_state(assignment).next_key) is not None:
+        if answered(assignment, key).next_key is None:
             break
         assignment = Assignment.objects.get(pk=assignment.pk)
 
@@ -123,8 +123,8 @@ def test_what_arms_lost(study):
     rows = rows[rows["is_withdrawn"] == 0]
     submitted = rows["is_submitted"] == 1
     lost = {
-        LEFT: (rows, ~submitted & (rows["released_reason"] != "")),
-        EXCLUDED: (rows[submitted], submitted & ((rows["exclusion"] != "") | (rows["is_late"] == 1))),
+        DROPOUT_LABEL: (rows, ~submitted & (rows["released_reason"] != "")),
+        EXCLUDED_LABEL: (rows[submitted], submitted & ((rows["exclusion"] != "") | (rows["is_late"] == 1))),
     }
     (block,) = [block for block in report["blocks"] if block["name"] == "attrition"]
     for reason, (people, is_lost) in lost.items():
@@ -165,7 +165,7 @@ def test_whom_the_first_questions_sent_away_did_not_leave():
     frame["released_at"] = pd.Timestamp("2026-11-22").to_datetime64()
     frame.loc[frame["is_submitted"], "released_at"] = pd.NaT
     block = attrition(frame, [], level=0.95, resamples=99, rng=np.random.default_rng(0))
-    left = [e for e in block.estimates if e.settings["lost"] == LEFT]
+    left = [e for e in block.estimates if e.settings["lost"] == DROPOUT_LABEL]
     shares = {e.settings["condition"]: (e.detail["successes"], e.n) for e in left if e.analysis == "attrition.share"}
     assert shares == {"long": (10, 30), "short": (2, 30)}
     (whole,) = (e for e in left if e.analysis == "attrition.independence")

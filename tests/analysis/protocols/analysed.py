@@ -1,8 +1,8 @@
 """The analysis of a protocol, of rows that a test made up."""
 
-from analysis.protocols import REGISTRY, Context
+from analysis.protocols import REGISTRY, AnalysisContext
 
 
 def analysed(protocol, rows, sections, **settings):
     made = {"seed": "00", "resamples": 199} | settings
-    return REGISTRY[protocol].analyse(Context(protocol=protocol, rows=rows, sections=sections, **made))
+    return REGISTRY[protocol].analyse(AnalysisContext(protocol=protocol, rows=rows, sections=sections, **made))

@@ -16,9 +16,9 @@ import pytest
 
 from analysis.report.build import build_report
 from annotators.models import Assignment
-from annotators.pages.record import standing_of
-from annotators.participation.simulate import Crowd, simulate_answers
-from studies.design.burden import burdens
+from annotators.pages.record import page_state
+from annotators.participation.simulate import CrowdSettings, simulate_answers
+from studies.design.burden import batch_workloads
 from studies.design.draw import DrawnBatch, write_batches
 from studies.models import Arm, Batch, Contrast, Output, Study
 from studies.protocols import REGISTRY, DrawnItem
@@ -137,7 +137,9 @@ def ready_made(study, section, most):
             shown = sorted(systems[(turn + n) % len(systems)] for n in range(min(most, len(systems))))
             items.append((section.pk, DrawnItem(prompt, tuple(outputs[prompt, system] for system in shown))))
         batches.append(DrawnBatch(number, arm, tuple(items)))
-    write_batches(study, batches, wanted=1, origin=Batch.Origin.IMPORTED, keys=[f"b{n}" for n in range(TARGET)])
+    write_batches(
+        study, batches, places_per_batch=1, origin=Batch.Origin.IMPORTED, keys=[f"b{n}" for n in range(TARGET)]
+    )
 
 
 def small_designs():
@@ -164,7 +166,7 @@ def every_design():
 
 def asked_on_pages(assignment):
     """What the pages of an assignment asked for: answers and words to read, each text once."""
-    standing = standing_of(assignment)
+    standing = page_state(assignment)
     asks = {
         (page.key, ask.question_id, ask.item_id, ask.exposure_id)
         for page, protocol in ((step.page, step.protocol) for step in standing.steps.values())
@@ -179,7 +181,7 @@ def asked_on_pages(assignment):
 
 def checked_workload(study):
     """The estimate of each batch is what its pages asked for; pay an hour follows from it."""
-    estimated = {int(one.batch): one for one in burdens(study)}
+    estimated = {int(one.batch): one for one in batch_workloads(study)}
     exposures = {
         exposure: (output.text, item, output.prompt.text)
         for output in Output.objects.filter(system__study=study).select_related("prompt")
@@ -234,7 +236,7 @@ def checked_estimate(study, planned):
 
 def refused(study):
     """Why the checklist lets nobody launch the study: its blocking problems, each with words and a place; [] where it accepts it."""
-    reasons = [problem for problem in lifecycle.problems(study) if problem.is_blocking]
+    reasons = [problem for problem in lifecycle.find_problems(study) if problem.is_blocking]
     assert all(problem.text.strip() and problem.field for problem in reasons), reasons
     return reasons
 
@@ -242,7 +244,7 @@ def refused(study):
 def played(study, planned):
     """Robots answer an accepted study; gives whether its planned comparison was side by side."""
     study = lifecycle.launch(study, acknowledged=warnings_of(study), by=None)
-    simulate_answers(study, TARGET, rng=random.Random(1), crowd=Crowd(screened_out=0))
+    simulate_answers(study, TARGET, rng=random.Random(1), crowd=CrowdSettings(screened_out=0))
     checked_workload(study)
     return checked_estimate(study, planned)
 
@@ -267,13 +269,13 @@ def test_whatever_the_checklist_accepts_gets_a_result():
     assert accepted.keys() == protocols().keys()
     apart = {kind for kind, found in outcomes.items() if True in found}
     assert {kind[0] for kind in apart} >= {
-        slug for slug in protocols() if REGISTRY[slug].together_in == "" and slug != "humanlike"
+        slug for slug in protocols() if REGISTRY[slug].comparison_scope == "" and slug != "humanlike"
     }
     assert len(outcomes) > 15
 
 
 @pytest.mark.parametrize(
-    "slug", sorted(slug for slug in REGISTRY if REGISTRY[slug].together_in == "" and slug != "humanlike")
+    "slug", sorted(slug for slug in REGISTRY if REGISTRY[slug].comparison_scope == "" and slug != "humanlike")
 )
 def test_one_output_per_prompt_and_annotator_is_compared_and_costs_what_it_asks(slug):
     """Direct assessment: eight ready-made items of one output each ask half of what items with two would."""
@@ -333,6 +335,6 @@ def test_prompts_need_the_outputs_of_the_systems_of_their_arm_alone():
     Output.objects.filter(system__name="alpha", prompt__in=prompts[::2]).delete()
     Output.objects.filter(system__name="beta", prompt__in=prompts[1::2]).delete()
     assert not refused(study)
-    names = {problem.name for problem in lifecycle.problems(study)}
+    names = {problem.name for problem in lifecycle.find_problems(study)}
     assert {"outputs_missing:arm 1", "outputs_missing:arm 2"} <= names
     assert played(study, planned) == {True}

@@ -33,14 +33,14 @@ def study():
     rng = random.Random(5)
     for n in range(12):
         choosing(study, f"p{n}", lambda item: rng.choice(["alpha", "beta"]))
-    settle.settle(study)
+    settle.settle_study_items(study)
     n = 100
     while outcome(study, f"look {n}") == "claimed" and n < 112:
         choosing(study, f"look {n}", lambda item: rng.choice(["alpha", "beta"]))
-        settle.settle(study)
+        settle.settle_study_items(study)
         n += 1
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -90,7 +90,7 @@ def labelled():
         made = choosing(study, f"p{n}", lambda item: rng.choice(["beta"] * 13 + ["alpha"] * 7 + [TIE]))
     exclude([made], "technical", user("administrator", is_superuser=True))
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 

@@ -6,17 +6,17 @@ import pytest
 
 from analysis import protocols as analyses
 from analysis.protocols import ProtocolAnalysis
-from analysis.protocols.blocks import Block, Overview, Wording, concluded
+from analysis.protocols.blocks import Block, ConclusionPhrases, Overview, build_conclusions
 from analysis.protocols.blocks.cells import contrast_of
-from analysis.protocols.blocks.comparisons import comparison, judged
-from analysis.protocols.blocks.figures import figure, point
-from analysis.protocols.blocks.tables import table
+from analysis.protocols.blocks.comparisons import adjust_within_families, comparison_from_contrast
+from analysis.protocols.blocks.figures import build_figure, figure_row
+from analysis.protocols.blocks.tables import build_table
 from analysis.report.build import build_report
 from analysis.report.newest import NAME
 from studies import protocols
 from studies.models import Contrast, Exposure, Question, Section, Study
-from studies.protocols import Ask, Protocol
-from studies.protocols.base.fields import ExposureChoice
+from studies.protocols import PageField, Protocol
+from studies.protocols.base.fields import ExposureChoiceField
 from studies.services import lifecycle
 from tests.builders import draft_study, launched
 from tests.players import answered, claimed, open_page
@@ -36,10 +36,10 @@ class Pick(Protocol):
 
     def asks(self, page):
         return {
-            page.slot(question, item): Ask(
-                ExposureChoice(question.required, exposures=item.exposures),
+            page.slot(question, item): PageField(
+                ExposureChoiceField(question.required, exposures=item.exposures),
                 question.id,
-                stores="chosen",
+                answer_column="chosen",
                 item_id=item.id,
             )
             for item in page.items
@@ -58,7 +58,7 @@ class Silent(ProtocolAnalysis):
         (section,) = context.sections
         found = []
         for contrast in section.study.contrasts.select_related("x", "y").order_by("pk"):
-            compared = comparison(contrast, section, "")
+            compared = comparison_from_contrast(contrast, section, "")
             rows = context.rows[
                 context.rows["chosen_system"].isin([compared.x, compared.y]) & context.rows["is_kept"].astype(bool)
             ]
@@ -85,17 +85,17 @@ class Judging(Silent):
         (block,) = super().analyse(context)
         contrasts = context.sections[0].study.contrasts.select_related("x", "y").order_by("pk")
         pairs = [
-            (comparison(one, context.sections[0], ""), share)
+            (comparison_from_contrast(one, context.sections[0], ""), share)
             for one, share in zip(contrasts, block.estimates, strict=True)
         ]
-        return [replace(block, estimates=judged(pairs, "pick.share", context.star_scheme))]
+        return [replace(block, estimates=adjust_within_families(pairs, "pick.share", context.star_scheme))]
 
 
 def wording(one):
     x, y = (contrast_of(one)[name] for name in "xy")
-    return Wording(
-        more=f"{x} was picked rather than {y}.",
-        less=f"{y} was picked rather than {x}.",
+    return ConclusionPhrases(
+        above_claim=f"{x} was picked rather than {y}.",
+        below_claim=f"{y} was picked rather than {x}.",
         same=f"{x} and {y} were picked alike",
         open=f"It remains open whether {x} or {y} is picked.",
         before=f"The share of {x} is",
@@ -107,7 +107,7 @@ def wording(one):
 class Telling(Judging):
     """The same with words, a table, a figure, and a line of the summary."""
 
-    overview = staticmethod(lambda blocks, scheme: Overview(summary=[f"{len(blocks)} block, stars by {scheme}."]))
+    build_overview = staticmethod(lambda blocks, scheme: Overview(summary=[f"{len(blocks)} block, stars by {scheme}."]))
 
     def analyse(self, context):
         (block,) = super().analyse(context)
@@ -119,15 +119,17 @@ class Telling(Judging):
                 "How often x was picked",
                 "recommended",
                 estimates=shares,
-                conclusions=concluded(shares, wording, 0.5),
+                conclusions=build_conclusions(shares, wording, 0.5),
                 tables=[
-                    table("picks", "What was picked", "x|System|text; share|Share|percent; n|n|integer", rows, "first")
+                    build_table(
+                        "picks", "What was picked", "x|System|text; share|Share|percent; n|n|integer", rows, "first"
+                    )
                 ],
                 figures=[
-                    figure(
+                    build_figure(
                         "picks",
                         "Picks",
-                        [point(one, "x", "share") for one in shares],
+                        [figure_row(one, "x", "share") for one in shares],
                         description="Shares.",
                         axis="share",
                     )
@@ -162,7 +164,7 @@ def play(monkeypatch):
             if amends and n == 1:
                 lifecycle.amend(study, {"question": {question.pk: {"help": "Slowly."}}}, reason="a hint", by=None)
             answers(study, f"p{n}", PICKED[2 * n : 2 * n + 2])
-        for step in (lifecycle.close, lifecycle.finish):
+        for step in (lifecycle.close, lifecycle.finish_closing):
             step(Study.objects.get(pk=study.pk), by=None)
         return build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
 

@@ -5,7 +5,7 @@ from math import log
 import pandas as pd
 import pytest
 
-from analysis.data.claims import Claims
+from analysis.data.claims import PlannedLabels
 from analysis.report.build import build_report
 from annotators.participation.simulate import simulate_answers
 from studies.models import Contrast, Study
@@ -46,7 +46,7 @@ def rows_of(section, people, *, kept=lambda person: True):
                         "is_kept_paper": kept(person),
                     }
                 )
-    return pd.DataFrame(rows), Claims(pd.DataFrame(), tuple(items))
+    return pd.DataFrame(rows), PlannedLabels(pd.DataFrame(), tuple(items))
 
 
 def blocks_of(section, people, **options):
@@ -102,7 +102,7 @@ def test_planned_and_unplanned_comparisons_are_families_of_their_own():
     assert pairs.pop(("delta", "alpha")) == "best_worst.strength.primary"
     assert len(pairs) == 5 and set(pairs.values()) == {"best_worst.strength.not planned"}
     (conclusion,) = block.conclusions
-    assert conclusion.wording.more == "delta was judged better than alpha."
+    assert conclusion.wording.above_claim == "delta was judged better than alpha."
     (table,), (figure,) = block.tables, block.figures
     assert len(table["rows"]) == 6 and len(figure["rows"]) == 6 and figure["reference"] == 0
 
@@ -145,7 +145,7 @@ def test_robots_that_prefer_are_found_out(same_orders):
     study = launched(draft(target_n=40, prompts=16, m=6, systems=(*NAMES, "epsilon", "zeta"), settings={"set_size": 4}))
     simulate_answers(study, 40, {"alpha": 0.0, "beta": 0.0, "gamma": 0.0, "delta": 1.5, "epsilon": 0.0, "zeta": -1.5})
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99, "origins": ["robot"]})
     assert not result["problems"]
     tables = {one["name"]: one["rows"] for one in result["tables"]}

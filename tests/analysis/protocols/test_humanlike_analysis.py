@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from statsmodels.stats.power import TTestPower
 
-from analysis.protocols.blocks.sentences import conclusions
-from analysis.protocols.blocks.tables import joined
-from analysis.protocols.humanlike.judgements import Cell, judgements_of
+from analysis.protocols.blocks.sentences import write_conclusions
+from analysis.protocols.blocks.tables import merge_by_name
+from analysis.protocols.humanlike.judgements import Cell, read_judgements
 from analysis.stats.generators import human_like_ratings
 from studies.models import Contrast
 from tests.analysis.protocols.analysed import analysed
@@ -107,8 +107,8 @@ def test_the_histogram_counts_people_by_texts_right(small):
 def test_every_planned_cell_is_there_answered_or_not():
     study = humanlike_draft(machines=("gpt2", "gpt3"), conditions=("none", "examples"), domains=("news", "stories"))
     frame, (section,) = made(study, {"news gpt3 none": (1, 0)}, n=20)
-    one = judgements_of(frame, section)
-    assert len(one.cells) == 8 and len(one.wholes) == 4 and one.reference("gpt2") == "none"
+    one = read_judgements(frame, section)
+    assert len(one.cells) == 8 and len(one.cells_over_domains) == 4 and one.reference("gpt2") == "none"
     blocks = analysed("humanlike", frame, [section])
     rows = {(r["model"], r["condition"], r["domain"]): r for r in table(blocks, "detection")["rows"]}
     assert len(rows) == 12 and rows["gpt2", "none", "news"]["d"] is None and rows["gpt2", "none", "news"]["reason"]
@@ -134,7 +134,7 @@ def test_each_section_has_families_and_tables_of_its_own():
             if test and test.family:
                 places.setdefault((test.family, block.mode), set()).add((block.title, test.family_size, test.adjust))
     assert len(places) > 10 and all(len(told) == 1 for told in places.values())
-    tables = joined(table for block in found for table in block.tables)
+    tables = merge_by_name(table for block in found for table in block.tables)
     assert len(tables) == len({table["name"] for table in tables}) > 10
     assert len({table["title"] for table in tables}) == len(tables)
 
@@ -198,7 +198,7 @@ def test_a_better_eye_is_told_from_a_readier_answer():
     for estimate in sensitivities:
         detail, shown = estimate.detail, found[estimate.settings["contrast"]["x"], "sensitivity"]["detectable"]
         assert shown == detail["detectable"] == pytest.approx(findable(detail, 3), rel=1e-4)
-    said = conclusions(blocks)
+    said = write_conclusions(blocks)
     assert [one["contrast"].partition(" >")[0] for one in said] == ["instructions", "examples", "comparison"]
     assert said[1]["claim"] == "Annotators told machine from human texts better under examples than under none."
     assert said[1]["recovered"] == "recovered"
@@ -255,7 +255,7 @@ def test_two_machine_systems_and_chance_can_be_planned():
     Contrast.objects.create(study=study, x=systems["gpt2"], y=systems["gpt3"], expected=">")
     Contrast.objects.create(study=study, estimand="accuracy", role="secondary")
     frame, sections = made(study, {"news gpt2 none": (1.2, 0), "news gpt3 none": (0, 0)}, n=150, seed=7)
-    said = conclusions(analysed("humanlike", frame, sections))
+    said = write_conclusions(analysed("humanlike", frame, sections))
     assert said[0]["claim"] == "Annotators told machine from human texts better under gpt2 than under gpt3."
     claims = [one["claim"] for one in said[1:]]
     assert (

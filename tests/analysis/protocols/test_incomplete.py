@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.data.frames import assignments_frame, responses_frame
-from analysis.data.material import material_of
+from analysis.data.material import build_rule_input
 from analysis.exclusions import FAIL, PASS
 from annotators.models import Response
 from annotators.places import settle
@@ -21,7 +21,7 @@ def states(study, lacking=None):
     study = Study.objects.get(pk=study.pk)
     rows = responses_frame(study).rows
     rows = rows.drop(index=rows.index[(rows["assignment"] == lacking) & (rows["question"] != "errors")][:1])
-    material = material_of(study, rows, assignments_frame(study).rows)
+    material = build_rule_input(study, rows, assignments_frame(study).rows)
     return REGISTRY["incomplete"].flag(material).states
 
 
@@ -55,7 +55,7 @@ def test_who_gives_third_labels_is_asked_what_their_batch_holds():
     disputed = Item.objects.filter(study=study).order_by("number").first().pk
     for person in "ab":
         choosing(study, person, lambda item, p=person: "beta" if item == disputed and p == "b" else "alpha")
-    assert settle.settle(study) == 1
+    assert settle.settle_study_items(study) == 1
     third = choosing(study, "c", lambda item: "beta")
     assert third.responses.count() == 1
     assert set(states(study).values()) == {PASS}

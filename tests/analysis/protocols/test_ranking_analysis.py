@@ -128,7 +128,7 @@ def test_robots_that_prefer_are_found_out(same_orders):
     simulate_answers(study, 30, {"alpha": 0.0, "beta": 0.0, "gamma": 2.0})
     assert Response.objects.filter(value=Decimal("1.5")).exists(), "robots tie"
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99, "origins": ["robot"]})
     assert not result["problems"]
     tables = {one["name"]: one["rows"] for one in result["tables"]}

@@ -64,7 +64,7 @@ def study():
         play(study, PEOPLE + n, until=5 + 9 * n)
     exclude([people[n] for n in EXCLUDED], "technical", user("administrator", is_superuser=True))
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -224,7 +224,7 @@ def test_human_or_machine(same_orders):
         play(study, 16 + n, until=6)
     exclude(people[:1], "technical", user("administrator", is_superuser=True))
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
     report = build_report(study, {"resamples": 99})
     assert not report["problems"] and report["n"]["kept"] == 15
     words = "\n".join(report["methods"])
@@ -287,7 +287,7 @@ def test_utilities_between_planted_references(same_orders):
     for n in range(12, 24):
         play(study, n, strengths={"bottom": -2.0, "alpha": 0.0, "beta": 0.5, "top": 2.5})
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
     report = build_report(study, {"resamples": 99})
     assert not report["problems"]
     rows = exported(study)

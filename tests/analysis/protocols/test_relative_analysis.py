@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis.data.claims import Claims
+from analysis.data.claims import PlannedLabels
 from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_relative, draft_study
 
@@ -40,7 +40,7 @@ def frame_of(rows):
 
 def analyse(frame, sections, items=()):
     numbers = sorted({int(item.partition(".")[2]) for item in items or frame["item"]})
-    claims = Claims(pd.DataFrame(), tuple((1, number, "alpha\x1fbeta") for number in numbers))
+    claims = PlannedLabels(pd.DataFrame(), tuple((1, number, "alpha\x1fbeta") for number in numbers))
     return analysed("relative", frame, sections, claims=claims)
 
 

@@ -5,11 +5,11 @@ import io
 import pandas as pd
 import pytest
 
-from analysis.data.claims import claims_of
+from analysis.data.claims import read_planned_labels
 from analysis.data.exports import csv_blocks
 from analysis.data.flat.selection import Selection
 from analysis.report.build import build_report
-from analysis.report.watch import watched
+from analysis.report.watch import stopping_state
 from annotators.places import settle
 from studies.models import Item, Study
 from studies.services import lifecycle
@@ -27,7 +27,7 @@ def retire(study, item):
 
 def closed(study):
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -80,11 +80,11 @@ def test_a_plan_holds_it_for_those_alone_who_are_asked():
     retire(study, first)
     choosing(study, "b", lambda item: "beta"), choosing(study, "c", lambda item: "beta")
     (batch,) = first.placements.values_list("batch", flat=True)
-    claims = claims_of(study).rows
+    claims = read_planned_labels(study).rows
     assert claims["is_given"].all(), "who was not asked owes nothing"
     assert claims.groupby("claim").size().tolist() == [2, 2, 1]
     assert claims["is_retired"].tolist().count(True) == 1
-    (look,) = watched(Study.objects.get(pk=study.pk)).looks
+    (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
     assert look.estimate.estimate == 1.0
 
 
@@ -94,11 +94,11 @@ def test_in_disagreement_it_keeps_no_later_item_waiting():
     items = list(Item.objects.filter(study=study).order_by("number"))
     choosing(study, "a", lambda item: "beta")
     choosing(study, "b", lambda item: "alpha" if item == items[1].pk else "beta")
-    (look,) = watched(Study.objects.get(pk=study.pk)).looks
+    (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
     assert len(look.evidence) == 1, "the second item wants a third label"
     retire(study, items[1])
-    assert settle.settle(study) == 0
-    (look,) = watched(Study.objects.get(pk=study.pk)).looks
+    assert settle.settle_study_items(study) == 0
+    (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
     assert len(look.evidence) == 3
     report = build_report(closed(study), {"resamples": 99})
     (effort,) = [
@@ -115,5 +115,5 @@ def test_one_that_nobody_answered_stands_in_nobodys_way():
     study = choice_study(prompts=4, m=4, target_n=1, settings={"stopping": "first", "strategy": "one"})
     retire(study, Item.objects.filter(study=study).order_by("number").first())
     choosing(study, "a", lambda item: "beta")
-    (look,) = watched(Study.objects.get(pk=study.pk)).looks
+    (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
     assert len(look.evidence) == 3

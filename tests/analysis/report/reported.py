@@ -16,7 +16,7 @@ BANNED = (
 
 def closed(study):
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 

@@ -8,8 +8,8 @@ from hashlib import sha256
 import pytest
 from django.core.management import call_command
 
-from analysis.data.exports import BLOCKS
-from analysis.data.flat.selection import Selection, assignment_name
+from analysis.data.exports import BLOCK_MAKERS
+from analysis.data.flat.selection import Selection, assignment_pseudonym
 from analysis.report.archive import archive_blocks
 from annotators.models import Assignment
 from studies.models import Study
@@ -39,8 +39,8 @@ def test_it_holds_design_data_results_figures_codebook_and_readme(study):
         "analyses/1.json", "analyses/1/forest.svg", "analyses/1/forest.pdf", "README.md",
     ]  # fmt: skip
     assert archive.read("design.json").decode() == study.designs.get().canonical
-    assert archive.read("responses.csv") == b"".join(BLOCKS["csv"]("responses", Selection(study)))
-    assert archive.read("responses.jsonl") == b"".join(BLOCKS["jsonl"]("responses", Selection(study)))
+    assert archive.read("responses.csv") == b"".join(BLOCK_MAKERS["csv"]("responses", Selection(study)))
+    assert archive.read("responses.jsonl") == b"".join(BLOCK_MAKERS["jsonl"]("responses", Selection(study)))
     assert json.loads(archive.read("analyses/1.json"))["result"] == {"estimate": 0.5}
     assert archive.read("analyses/1/forest.pdf") == b"%PDF"
     assert len(archive.read("stimuli/outputs.jsonl").splitlines()) == 36
@@ -93,7 +93,7 @@ def test_it_names_nobody_and_leaves_out_who_withdrew(study):
         assert assignment.annotator.external_id not in everything
     assert len(archive.read("responses.jsonl").splitlines()) == 10
     assert len(archive.read("assignments.jsonl").splitlines()) == 2
-    assert assignment_name(gone.code).encode() not in archive.read("assignments.csv")
+    assert assignment_pseudonym(gone.code).encode() not in archive.read("assignments.csv")
 
 
 def test_a_design_that_was_changed_behind_the_guards_is_said_in_the_readme(study):

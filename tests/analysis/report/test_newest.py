@@ -52,7 +52,7 @@ def collected(study, early=EARLY, late=LATE):
     for n in range(early, early + late):
         play(study, n)
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 

@@ -36,7 +36,7 @@ def finished(owner, n=12, **options):
         rating=lambda person, system: 1 + (person + len(system)) % 5,
     )
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -231,7 +231,7 @@ def test_a_study_without_planned_comparisons_is_told_so(client, owner):
     study = launched(draft, owner)
     answer(study, 2, percent=lambda person, x, y: 50)
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     run_analysis(Study.objects.get(pk=study.pk), QUICK, by=owner)
     client.force_login(owner)
     page = client.get(address("analysis", study, 1)).content.decode()

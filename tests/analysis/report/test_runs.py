@@ -11,7 +11,7 @@ import pytest
 from analysis.models import AnalysisRun
 from analysis.report.plots import draw
 from analysis.report.runs import run_analysis
-from annotators.participation.withdraw import withdraw
+from annotators.participation.withdraw import withdraw_annotator
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs, lifecycle
 from tests import ROOT
@@ -33,7 +33,7 @@ def study(db):
         rating=lambda person, system: 1 + (person + len(system)) % 5,
     )
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -49,7 +49,7 @@ def test_analyses_are_numbered_and_equal_inputs_give_equal_results(study):
 
 def test_other_data_give_another_hash_and_seed(study):
     first = run_analysis(study, QUICK, by=None)
-    withdraw(study.assignments.first())
+    withdraw_annotator(study.assignments.first())
     second = run_analysis(study, QUICK, by=None)
     assert second.responses_sha256 != first.responses_sha256 and second.seed != first.seed
     assert second.result["data"]["n_withdrawn"] == 1
@@ -86,7 +86,7 @@ def test_a_job_can_be_cancelled_and_a_wrong_parameter_is_told(study):
         calls.append(one.pk)
         return kind.work(one, progress)
 
-    jobs.registry._kinds["analyse"] = jobs.Kind("analyse", work, True, kind.readable)
+    jobs.registry._kinds["analyse"] = jobs.Kind("analyse", work, True, kind.user_facing)
     try:
         jobs.run(job.pk)
     finally:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from analysis.stats.arrays import DEGENERATE
+from analysis.stats.arrays import MIN_SPREAD
 from analysis.stats.bootstrap import percentile_interval
 
 
@@ -19,7 +19,7 @@ def bootstrap_t(values, *, level=0.95, resamples=999, rng):
     drawn = rng.multinomial(n, times / n, size=resamples)
     means = drawn @ points / n
     errors = np.sqrt(np.maximum(0.0, drawn @ points**2 - n * means**2) / (n - 1) / n)
-    is_spread = errors > DEGENERATE
+    is_spread = errors > MIN_SPREAD
     if not is_spread.any():
         return None
     mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(n)

@@ -18,7 +18,7 @@ def answers(seed=0, n=25, k=4):
 
 
 def beside(xy, yx, names, **more):
-    return axes.criteria_beside_overall(xy, yx, names=names, rng=np.random.default_rng(0), resamples=199, **more)
+    return axes.overall_and_criteria(xy, yx, names=names, rng=np.random.default_rng(0), resamples=199, **more)
 
 
 def found_drivers(**more):
@@ -33,7 +33,7 @@ def test_criteria_are_a_family_beside_the_overall_question():
     assert_allclose([found.overall.estimate, found.overall.pvalue], [alone.estimate, alone.pvalue])
     assert found.overall.test.pvalue_adjusted is None and found.overall.analysis == "spa.criterion.overall"
     assert list(found.criteria) == NAMES
-    pvalues = [stats.ttest_1samp(spa.combined(xy[:, k], yx[:, k]), 0.5).pvalue for k in (1, 2, 3)]
+    pvalues = [stats.ttest_1samp(spa.combine_orders(xy[:, k], yx[:, k]), 0.5).pvalue for k in (1, 2, 3)]
     assert_allclose([e.pvalue for e in found.criteria.values()], pvalues, atol=1e-12)
     assert_allclose(min(e.test.pvalue_adjusted for e in found.criteria.values()), 3 * min(pvalues), atol=1e-12)
     assert all("criterion" in estimate.estimand for estimate in found.criteria.values())

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from analysis.stats import betting
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("betting")
@@ -153,7 +153,7 @@ def test_a_sequence_of_nothing_has_no_interval():
         sequence.at(1)
     with pytest.raises(ValueError, match="grid"):
         betting.confidence_sequence([0.5], grid=2)
-    json.dumps(plain(betting.confidence_sequence([0.2, 0.3]).as_dict()), allow_nan=False)
+    json.dumps(json_safe(betting.confidence_sequence([0.2, 0.3]).as_dict()), allow_nan=False)
 
 
 def test_the_sequence_covers_at_every_look():

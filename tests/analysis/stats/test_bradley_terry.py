@@ -7,8 +7,8 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
-from analysis.stats.bradley_terry import connected, fractional_bradley_terry
-from analysis.stats.results import plain
+from analysis.stats.bradley_terry import connected_components, fractional_bradley_terry
+from analysis.stats.results import json_safe
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("spa")
@@ -121,7 +121,7 @@ def test_systems_that_no_chain_connects_are_not_ranked_together():
     fit = fractional_bradley_terry([0, 2], [1, 3], [0.6, 0.7], ["a", "b"], n_systems=5)
     assert (fit.status, fit.components) == ("not_identified", ((0, 1), (2, 3), (4,)))
     assert all(strength.estimate is None for strength in fit.strengths)
-    assert connected(np.zeros((2, 2), dtype=bool)) == ((0,), (1,))
+    assert connected_components(np.zeros((2, 2), dtype=bool)) == ((0,), (1,))
 
 
 def test_a_preference_without_exception_has_no_strength():
@@ -151,5 +151,5 @@ def test_bad_rows_are_named():
 
 def test_the_fit_is_json():
     fit = fractional_bradley_terry([0, 2], [1, 3], [0.6, 0.7], ["a", "b"], n_systems=5, framing=True)
-    json.dumps(plain(fit.as_dict()), allow_nan=False)
-    json.dumps(plain(fractional_bradley_terry(*study()[:4], n_systems=5).as_dict()), allow_nan=False)
+    json.dumps(json_safe(fit.as_dict()), allow_nan=False)
+    json.dumps(json_safe(fractional_bradley_terry(*study()[:4], n_systems=5).as_dict()), allow_nan=False)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from analysis.stats import choice_simulation as simulation
 from analysis.stats.choice import Strategy, effort_summary, item_decisions
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 from analysis.stats.sequential import (
     Boundaries,
     beta_binomial_boundaries,
@@ -46,7 +46,7 @@ def test_agents_are_drawn_as_described():
     inside = agents.difficulties[np.abs(agents.difficulties) < 1]
     assert stats.kstest(inside, clipped.cdf).pvalue > 0.01
     assert np.mean(agents.difficulties == 1) > 0 and np.abs(agents.difficulties).max() == 1
-    narrow = simulation.draw_agents(0.25, 20_000, spread_is="sd", rng=rng())
+    narrow = simulation.draw_agents(0.25, 20_000, spread_kind="sd", rng=rng())
     assert abs(narrow.difficulties.std() - 0.1) < 0.002
 
 
@@ -74,7 +74,7 @@ def test_max_three_follows_from_all_orders_of_annotators(replacement):
     for first, second, third in orders:
         split = first * (1 - second) + second * (1 - first)
         wanted += np.array([first * second, split * third, split * (1 - third)]) / len(orders)
-    law = simulation.law_of_agents(
+    law = simulation.probabilities_from_agents(
         simulation.Agents(capabilities, np.array([difficulty])), Strategy("max_three"), replacement=replacement
     )
     assert_allclose([law.a_at_once[0], law.a_by_third[0], law.b_by_third[0]], wanted, atol=1e-12)
@@ -83,8 +83,8 @@ def test_max_three_follows_from_all_orders_of_annotators(replacement):
 def test_swapping_the_systems_swaps_the_law():
     capabilities, difficulties = rng(1).uniform(0.5, 1, 9), rng(2).uniform(-1, 1, 50)
     for strategy in (Strategy("one"), Strategy("majority", 5), Strategy("max_three")):
-        straight = simulation.law_of_agents(simulation.Agents(capabilities, difficulties), strategy)
-        swapped = simulation.law_of_agents(simulation.Agents(capabilities, -difficulties), strategy)
+        straight = simulation.probabilities_from_agents(simulation.Agents(capabilities, difficulties), strategy)
+        swapped = simulation.probabilities_from_agents(simulation.Agents(capabilities, -difficulties), strategy)
         total = straight.a_at_once + straight.a_by_third
         assert_allclose(total + swapped.a_at_once + swapped.a_by_third, 1, atol=1e-12)
 
@@ -213,9 +213,9 @@ def test_a_plan_of_one_label_an_item_is_the_exact_table():
 def test_the_rule_of_thumb_is_about_right():
     # A single annotator answers for A with p = (1 + E c E d) / 2; the mean crosses about there.
     agents = simulation.draw_agents(0.25, 3500, rng=rng(5))
-    p = float(simulation.law_of_agents(agents, STRATEGIES["one"]).a_at_once.mean())
+    p = float(simulation.probabilities_from_agents(agents, STRATEGIES["one"]).a_at_once.mean())
     found = simulation.simulated_effort(agents, STRATEGIES["one"], reading="first", rng=rng(6)).n_labels.mean()
-    assert abs(found / simulation.requests_wanted(p, delta=0.001) - 1) < 0.2
+    assert abs(found / simulation.hoeffding_n_requests(p, delta=0.001) - 1) < 0.2
 
 
 # Exact tables
@@ -270,7 +270,7 @@ def test_tables_agree_with_all_series(name, p):
     assert_allclose(table.mean_n, mean_n, atol=1e-10)
     if name == "trivial":
         assert min(wanted.values()) > 0 or p == 0.5
-    json.dumps(plain(table.as_dict()), allow_nan=False)
+    json.dumps(json_safe(table.as_dict()), allow_nan=False)
 
 
 def test_tables_say_what_the_test_itself_does():
@@ -334,17 +334,26 @@ def test_bad_arguments_are_named():
         (lambda: simulation.draw_agents(0.2, 0, rng=rng()), "n_workers"),
         (lambda: simulation.draw_agents(2, 5, rng=rng()), "mean_difficulty"),
         (lambda: simulation.draw_agents(0.2, 5, spread=-1, rng=rng()), "spread"),
-        (lambda: simulation.draw_agents(0.2, 5, spread_is="range", rng=rng()), "spread_is"),
-        (lambda: simulation.law_of_agents(agents, Strategy("majority", 3)), "capabilities: 2 annotators"),
-        (lambda: simulation.law_of_agents(agents, Strategy("fixed")), "worker"),
-        (lambda: simulation.law_of_agents(simulation.Agents(np.array([2.0]), np.zeros(1)), one), "capabilities"),
-        (lambda: simulation.law_of_agents(simulation.Agents(np.ones(1), np.full(1, 2.0)), one), "difficulties"),
+        (lambda: simulation.draw_agents(0.2, 5, spread_kind="range", rng=rng()), "spread_is"),
+        (lambda: simulation.probabilities_from_agents(agents, Strategy("majority", 3)), "capabilities: 2 annotators"),
+        (lambda: simulation.probabilities_from_agents(agents, Strategy("fixed")), "worker"),
+        (
+            lambda: simulation.probabilities_from_agents(simulation.Agents(np.array([2.0]), np.zeros(1)), one),
+            "capabilities",
+        ),
+        (
+            lambda: simulation.probabilities_from_agents(simulation.Agents(np.ones(1), np.full(1, 2.0)), one),
+            "difficulties",
+        ),
         (lambda: simulation.simulated_effort(agents, one, rule=rule, rng=rng()), "rule"),
         (lambda: simulation.planned_effort(0.2, 5, one, rule=rule, rng=rng()), "rule"),
         (lambda: simulation.planned_effort(0.2, 4, one, rule=rule, capability=(0.5, 2), rng=rng()), "capability"),
-        (lambda: simulation.requests_wanted(0.5, delta=0.1), "p: 0.5"),
+        (lambda: simulation.hoeffding_n_requests(0.5, delta=0.1), "p: 0.5"),
         (lambda: simulation.rule_table(1.2, rule), "p: 1.2"),
-        (lambda: simulation.law_of_agents(simulation.Agents(np.ones(1), np.full(1, np.nan)), one), "without a number"),
+        (
+            lambda: simulation.probabilities_from_agents(simulation.Agents(np.ones(1), np.full(1, np.nan)), one),
+            "without a number",
+        ),
     ):
         with pytest.raises(ValueError, match=word):
             call()

@@ -58,7 +58,7 @@ def test_no_variance(value):
     assert is_undefined(bounded, "zero_variance", value) and is_undefined(open_ended, "zero_variance", value)
     assert bounded.interval.method == "betting" and bounded.interval.low < value < bounded.interval.high
     assert open_ended.interval is None
-    family = multiplicity.adjusted({"a": bounded}, multiplicity.Family("f", ("a",)))
+    family = multiplicity.adjust_family({"a": bounded}, multiplicity.Family("f", ("a",)))
     assert family["a"].test is None  # and so no stars
 
 
@@ -67,7 +67,9 @@ def test_variance_of_rounding_alone():
 
 
 def test_everybody_excluded():
-    found = spa.before_after([[0.2], [0.6]], {"all": [False, False]}, names=["a"], rng=rng(), resamples=99)["all"]["a"]
+    found = spa.exclusion_effects([[0.2], [0.6]], {"all": [False, False]}, names=["a"], rng=rng(), resamples=99)["all"][
+        "a"
+    ]
     assert is_undefined(found, "no_data") and found.warned("all_excluded")
     pair = spa.pair_recommended([60, 70, 80], [40, 40, 30], tau=0.0, rng=rng(), resamples=99)
     after = next(one for one in pair.sensitivity if one.analysis.endswith(".tau"))
@@ -200,7 +202,7 @@ def test_a_metric_that_does_not_vary():
 
 
 def test_correlations_of_constants_and_of_two():
-    flat = metrics.system_level([[0.5] * 4] * 3, [1, 2, 3, 4], rng=rng(), resamples=99)
+    flat = metrics.system_correlations([[0.5] * 4] * 3, [1, 2, 3, 4], rng=rng(), resamples=99)
     assert all(is_undefined(one, "not_identified") for one in flat.values())
     assert is_undefined(spa.tau_asymmetry([60, 70], [40, 35]), "not_identified")
     assert is_undefined(spa.tau_asymmetry([60, 60, 60, 60], [40, 40, 40, 40]), "not_identified")
@@ -218,15 +220,15 @@ def test_a_system_beside_its_copy():
 
 
 def test_margins_without_anybody():
-    assert is_undefined(groups.independence([[3, 0], [5, 0]]), "zero_variance")
-    assert is_undefined(groups.independence([[3, 2], [0, 0]]), "not_identified")
-    assert is_undefined(groups.independence([[3, 2, 0], [4, 1, 0]]), "not_identified")
+    assert is_undefined(groups.independence_test([[3, 0], [5, 0]]), "zero_variance")
+    assert is_undefined(groups.independence_test([[3, 2], [0, 0]]), "not_identified")
+    assert is_undefined(groups.independence_test([[3, 2, 0], [4, 1, 0]]), "not_identified")
     nobody_lost = groups.share_difference(0, 20, 0, 30)
     assert nobody_lost.status == "zero_variance" and nobody_lost.interval.high > 0 and nobody_lost.test is None
 
 
 def test_a_group_of_one():
-    for found in groups.pairwise([1, 2, 3, 4], ["a", "a", "a", "b"], method="tukey_hsd"):
+    for found in groups.pairwise_comparisons([1, 2, 3, 4], ["a", "a", "a", "b"], method="tukey_hsd"):
         assert is_undefined(found, "n_lt_2", -2)
 
 

@@ -50,7 +50,7 @@ def test_no_difference_found_is_not_equivalence():
     pair = spa.pair_recommended(
         np.clip(100 * values, 0, 100), 100 - np.clip(100 * values, 0, 100), margin=0.05, rng=np.random.default_rng(0)
     )
-    judged = equivalence.judged({"a > b": pair}, Family("primary", ("a > b",)))["a > b"]
+    judged = equivalence.adjust_with_verdicts({"a > b": pair}, Family("primary", ("a > b",)))["a > b"]
     assert judged.pvalue > 0.05
     assert judged.detail["verdict"] == "inconclusive"
 
@@ -60,8 +60,8 @@ def test_the_verdict_rests_on_pvalues_adjusted_within_each_family():
     answers = np.clip(rng.normal(55, 12, 40), 0, 100)
     pair = spa.pair_recommended(answers, 100 - answers, margin=0.05, rng=rng, resamples=99)
     assert 0.001 < pair.pvalue < 0.05
-    alone = equivalence.judged({"a": pair}, Family("primary", ("a",)))["a"]
-    crowded = equivalence.judged({"a": pair}, Family("primary", tuple("abcdefghijklmnopqrst")))["a"]
+    alone = equivalence.adjust_with_verdicts({"a": pair}, Family("primary", ("a",)))["a"]
+    crowded = equivalence.adjust_with_verdicts({"a": pair}, Family("primary", tuple("abcdefghijklmnopqrst")))["a"]
     assert alone.detail["verdict"] == "different"
     assert crowded.detail["verdict"] == "inconclusive"
     tost = next(other for other in crowded.sensitivity if other.analysis == "spa.pair.equivalence")
@@ -70,7 +70,7 @@ def test_the_verdict_rests_on_pvalues_adjusted_within_each_family():
 
 def test_without_a_margin_there_is_no_word_for_no_difference():
     pair = spa.pair_recommended([40, 60, 55, 45], [60, 40, 45, 55], rng=np.random.default_rng(0), resamples=99)
-    assert equivalence.judged({"a": pair}, Family("primary", ("a",)))["a"].detail["verdict"] is None
+    assert equivalence.adjust_with_verdicts({"a": pair}, Family("primary", ("a",)))["a"].detail["verdict"] is None
 
 
 def test_a_margin_must_be_positive():
@@ -85,7 +85,7 @@ def test_equivalence_of_an_estimate_rests_on_its_own_test():
     plain, of_values = basic.one_sample(values, null=0.5), equivalence.equivalence(values, null=0.5, margin=0.1)
     clustered = clusters.clustered_mean(values, range(12), null=0.5, analysis="one_sample")
     for estimate in (plain, clustered):
-        found = equivalence.equivalence_of(estimate, null=0.5, margin=0.1, analysis="equivalence")
+        found = equivalence.equivalence_of_estimate(estimate, null=0.5, margin=0.1, analysis="equivalence")
         assert_allclose(found.pvalue, of_values.pvalue)
         assert_allclose([found.interval.low, found.interval.high], [of_values.interval.low, of_values.interval.high])
 
@@ -95,12 +95,12 @@ def test_what_is_not_tested_for_a_difference_is_not_for_equivalence():
     values, who = np.tile([0.0, 1.0], 100), np.repeat(np.arange(5), 40)
     values[[0, 41]] = 1.0, 0.0
     few = clusters.clustered_mean(values, who, null=0.5)
-    found = equivalence.equivalence_of(few, null=0.5, margin=0.2)
+    found = equivalence.equivalence_of_estimate(few, null=0.5, margin=0.2)
     assert few.status == "ok" and few.test is None
     assert found.test is None and found.interval is not None and "is_equivalent" not in found.detail
     named = {"a": replace(few, sensitivity=(found,))}
-    assert equivalence.judged(named, Family("f", ("a",)))["a"].detail["verdict"] == "inconclusive"
+    assert equivalence.adjust_with_verdicts(named, Family("f", ("a",)))["a"].detail["verdict"] == "inconclusive"
     flat = clusters.clustered_mean(np.tile([0.0, 1.0], 100), np.repeat(np.arange(10), 20), null=0.5)
-    assert equivalence.equivalence_of(flat, null=0.5, margin=0.2).status == "zero_variance"
+    assert equivalence.equivalence_of_estimate(flat, null=0.5, margin=0.2).status == "zero_variance"
     nobody = basic.one_sample([], null=0.5)
-    assert equivalence.equivalence_of(nobody, null=0.5, margin=0.2) is None
+    assert equivalence.equivalence_of_estimate(nobody, null=0.5, margin=0.2) is None

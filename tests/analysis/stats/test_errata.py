@@ -65,7 +65,7 @@ def test_s2_one_order_after_tau_rejects_a_true_null_and_the_combined_answers_of_
         kept = ~spa.tau_flags(xy[:, None], yx[:, None]).incoherent
         paper = spa.pair_paper(xy[kept], is_after_tau=True)
         theirs += paper.pvalue < 0.05
-        ours += basic.one_sample(spa.combined(xy, yx), null=0.5).pvalue < 0.05
+        ours += basic.one_sample(spa.combine_orders(xy, yx), null=0.5).pvalue < 0.05
         assert paper.warned("tau_one_order_bias")
     assert theirs / runs > 0.4 and ours / runs < 0.11
 
@@ -191,7 +191,7 @@ def test_d10_hindsight_a_miscount_and_the_decided_alone_flatter_the_effort():
             choice.Strategy("majority", 7),
             rule=hoeffding_boundaries(3000, delta=0.01),
             spread=0.1,
-            spread_is=how,
+            spread_kind=how,
             runs=100,
             rng=rng(11),
         ).n_labels.mean()
@@ -206,7 +206,7 @@ def test_d10_kappa_by_the_place_on_the_screen_is_not_kappa_of_the_systems():
     items, who = np.repeat(np.arange(n), 2), np.tile([0, 1], n)
     chose_a, a_first = draw.random(2 * n) < 0.9, np.repeat(draw.random(n) < 0.5, 2)
     places = np.where(chose_a == a_first, "left", "right")
-    found = agreement.position_and_system(items, who, places, np.where(chose_a, "a", "b"), rng=draw, resamples=99)
+    found = agreement.position_system_agreement(items, who, places, np.where(chose_a, "a", "b"), rng=draw, resamples=99)
     assert found.percent_agreement_position == found.percent_agreement_system
     assert found.kappa_position.estimate > 0.5 and abs(found.kappa_system.estimate) < 0.15
 
@@ -233,13 +233,15 @@ def test_g12_the_class_model_lets_random_clickers_go_and_neutral_answers_need_a_
     # Ten positive and ten negative questions, answered by a uniform click on five points; the middle one is wrong.
     flagged = {}
     for criterion in ("class", "rate"):
-        table = mixture.boundaries(mixture.PRIORS["fixed2"], range(1, 11), criterion=criterion)
+        table = mixture.flag_boundaries(mixture.PRIORS["fixed2"], range(1, 11), criterion=criterion)
         once = mixture.flag_probability(table.at_most, 0.4)[-1]
         flagged[criterion] = 1 - (1 - once) ** 2
     assert flagged["class"] < 0.3 and flagged["rate"] > 0.85
     # "Binarised at .5" says nothing of an answer of .5: as wrong answers they make a careful annotator noisy.
     answers, is_positive = [1, 1, 0.5, 0.5, 0.5, 0.5, 0.5], [True] * 7
-    counted = {rule: mixture.tally(answers, is_positive, ["a"] * 7, neutral=rule) for rule in ("skip", "wrong")}
+    counted = {
+        rule: mixture.count_test_answers(answers, is_positive, ["a"] * 7, neutral=rule) for rule in ("skip", "wrong")
+    }
     noisy = {
         rule: bool(
             mixture.is_noisy(

@@ -21,7 +21,7 @@ def test_probabilities_are_stated_in_fives_about_the_true_preference():
     assert made.xy_percent.shape == made.yx_percent.shape == (50, 200, 2)
     both = np.stack([made.xy_percent, made.yx_percent])
     assert set(np.unique(both % 5)) == {0.0} and both.min() >= 0 and both.max() <= 100
-    combined = spa.combined(made.xy_percent, made.yx_percent)
+    combined = spa.combine_orders(made.xy_percent, made.yx_percent)
     assert_allclose(combined.mean(axis=(0, 1)), [0.6, 0.3], atol=0.004)
     # Two orders halve their own noise but not the annotator's; rounding to 5 adds 5^2 / 12 to each.
     wanted = math.sqrt(0.1**2 + (0.1**2 + 0.05**2 / 12) / 2)
@@ -40,7 +40,7 @@ def test_the_tau_rule_does_to_made_up_answers_what_it_did_in_the_reference(row):
     more = special.ndtr(0.105 / sum_sd) - special.ndtr(0.1 / sum_sd)
     assert abs(kept.mean() - row["kept"] - more) < 0.012
     assert abs(xy[kept].mean() / 100 - row["mean_one_order"]) < 0.006
-    assert abs(spa.combined(xy, yx)[kept].mean() - 0.5) < 0.005
+    assert abs(spa.combine_orders(xy, yx)[kept].mean() - 0.5) < 0.005
 
 
 def test_acquiescence_is_the_mixture_of_the_reference():
@@ -50,7 +50,7 @@ def test_acquiescence_is_the_mixture_of_the_reference():
     )
     xy, yx = made.xy_percent[0], made.yx_percent[0]
     kept = ~spa.tau_flags(xy, yx).incoherent
-    combined = spa.combined(xy, yx)
+    combined = spa.combine_orders(xy, yx)
     assert_allclose(
         [xy.mean() / 100, 1 - yx.mean() / 100, combined.mean(), combined[kept].mean()],
         [wanted["mean_one_order"], wanted["mean_other_order"], wanted["mean"], wanted["mean_after_tau"]],
@@ -104,7 +104,7 @@ def test_references_undo_each_annotators_use_of_the_scale():
         [made.ratings[0, :, :, 0], made.reference_minimum[0][:, None], made.reference_maximum[0][:, None]], axis=1
     )
     place = np.tile(np.arange(8), 300)
-    rescaled = ratings.between_references(
+    rescaled = ratings.rescale_to_references(
         rows.ravel(), np.repeat(np.arange(300), 8), is_minimum=place == 6, is_maximum=place == 7
     )
     assert rescaled.extremum_violation == rescaled.no_references == ()

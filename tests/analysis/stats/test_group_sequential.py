@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import basic, group_sequential
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("group_sequential")
@@ -31,9 +31,9 @@ def acceptance(fractions, z, drift=0.0):
 @pytest.mark.parametrize("looks", [2, 3, 4, 5])
 def test_classical_boundaries_are_the_published_ones(looks):
     published = GOLDEN["classical"]
-    found = group_sequential.design(looks, kind="classical")
+    found = group_sequential.group_sequential_design(looks, kind="classical")
     assert_allclose(found.z, published["obrien_fleming"][str(looks)], atol=5.1e-4)
-    level = group_sequential.design(looks, kind="classical", shape="pocock")
+    level = group_sequential.group_sequential_design(looks, kind="classical", shape="pocock")
     assert_allclose(level.z, published["pocock"][str(looks)], atol=5.1e-4)
     simulated = GOLDEN["simulated"][str(looks)]
     assert_allclose(found.z, simulated["obf_z"], atol=0.02)
@@ -42,13 +42,13 @@ def test_classical_boundaries_are_the_published_ones(looks):
 
 @pytest.mark.parametrize("shape", group_sequential.SHAPES)
 def test_spending_boundaries_are_the_published_ones(shape):
-    assert_allclose(group_sequential.design(5, shape=shape).z, GOLDEN["spending"][shape], atol=2e-4)
+    assert_allclose(group_sequential.group_sequential_design(5, shape=shape).z, GOLDEN["spending"][shape], atol=2e-4)
 
 
 @pytest.mark.parametrize("shape", group_sequential.SHAPES)
 @pytest.mark.parametrize("fractions", [[0.5, 1.0], [0.2, 0.7, 1.0], [0.3, 0.35, 0.9, 1.0]])
 def test_boundaries_spend_what_they_may_at_any_spacing(shape, fractions):
-    found = group_sequential.design(fractions, shape=shape)
+    found = group_sequential.group_sequential_design(fractions, shape=shape)
     assert_allclose(1 - acceptance(fractions, found.z), 0.05, atol=2e-5)
     half, times = 0.025, np.asarray(fractions)
     allowed = {
@@ -60,14 +60,14 @@ def test_boundaries_spend_what_they_may_at_any_spacing(shape, fractions):
 
 
 def test_a_look_so_early_that_nothing_may_be_spent_cannot_reject():
-    found = group_sequential.design([0.001, 1.0])
+    found = group_sequential.group_sequential_design([0.001, 1.0])
     assert found.z[0] == group_sequential.NEVER
     assert_allclose(found.z[1], stats.norm.ppf(0.975), atol=1e-6)
 
 
 def test_one_look_is_the_ordinary_test():
     for kind in group_sequential.KINDS:
-        assert_allclose(group_sequential.design(1, kind=kind).z, [stats.norm.ppf(0.975)], atol=1e-8)
+        assert_allclose(group_sequential.group_sequential_design(1, kind=kind).z, [stats.norm.ppf(0.975)], atol=1e-8)
     values = annotators(1, mean=0.56)
     single, ordinary = group_sequential.group_sequential_test(values, [200]), basic.one_sample(values, null=0.5)
     assert_allclose(single.estimate.pvalue, ordinary.pvalue, rtol=1e-6)
@@ -80,7 +80,7 @@ def test_one_look_is_the_ordinary_test():
 
 
 def test_exit_probabilities_under_a_drift():
-    found = group_sequential.design(3, kind="classical")
+    found = group_sequential.group_sequential_design(3, kind="classical")
     exits = group_sequential.exit_probabilities(found.fractions, found.z, drift=3.0)
     assert_allclose(1 - exits.sum(), acceptance(found.fractions, found.z, drift=3.0), atol=2e-5)
     assert_allclose(
@@ -93,7 +93,7 @@ def test_exit_probabilities_under_a_drift():
 def test_the_design_costs_little_at_the_end():
     # At the drift that gives a fixed study power .8, looking five times costs two points of power.
     drift = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
-    found = group_sequential.design(5)
+    found = group_sequential.group_sequential_design(5)
     power = group_sequential.exit_probabilities(found.fractions, found.z, drift=drift).sum()
     assert 0.78 < power < 0.8
 
@@ -165,20 +165,20 @@ def test_values_that_do_not_vary_cannot_be_tested():
 def test_results_are_json():
     for values in ([], annotators(7, n=50), np.ones(200), annotators(2, mean=0.62)):
         result = group_sequential.group_sequential_test(values, LOOKS)
-        json.dumps(plain(result.as_dict()), allow_nan=False)
+        json.dumps(json_safe(result.as_dict()), allow_nan=False)
 
 
 def test_bad_arguments_are_named():
     run = group_sequential.group_sequential_test
     for call, word in (
-        (lambda: group_sequential.design(6), "fractions: 6 looks"),
-        (lambda: group_sequential.design([0.1, 0.2, 0.3, 0.4, 0.5, 1]), "fractions: 6 looks"),
-        (lambda: group_sequential.design([0.5, 0.4, 1]), "fractions: must ascend"),
-        (lambda: group_sequential.design([0.5, 0.9]), "fractions: must ascend"),
-        (lambda: group_sequential.design([0.4, 1.0], kind="classical"), "equally spaced"),
-        (lambda: group_sequential.design(2, shape="flat"), "shape"),
-        (lambda: group_sequential.design(2, kind="exact"), "kind"),
-        (lambda: group_sequential.design(2, significance=0.7), "significance"),
+        (lambda: group_sequential.group_sequential_design(6), "fractions: 6 looks"),
+        (lambda: group_sequential.group_sequential_design([0.1, 0.2, 0.3, 0.4, 0.5, 1]), "fractions: 6 looks"),
+        (lambda: group_sequential.group_sequential_design([0.5, 0.4, 1]), "fractions: must ascend"),
+        (lambda: group_sequential.group_sequential_design([0.5, 0.9]), "fractions: must ascend"),
+        (lambda: group_sequential.group_sequential_design([0.4, 1.0], kind="classical"), "equally spaced"),
+        (lambda: group_sequential.group_sequential_design(2, shape="flat"), "shape"),
+        (lambda: group_sequential.group_sequential_design(2, kind="exact"), "kind"),
+        (lambda: group_sequential.group_sequential_design(2, significance=0.7), "significance"),
         (lambda: group_sequential.exit_probabilities([0.5, 1], [2.0]), "z: 1 boundaries"),
         (lambda: run([0.5, 1.5], [2]), "values: row 1 is 1.5"),
         (lambda: run([0.5, np.nan], [2]), "values: row 1 is missing"),

@@ -21,7 +21,7 @@ def test_holm_and_benjamini_hochberg_agree_with_the_references():
 def test_five_comparisons_with_holm_agree_with_the_reference():
     case = GOLDEN["spa_one_sample_t_holm"]
     results = {key: basic.one_sample(values, null=0.5) for key, values in case["input"].items()}
-    adjusted = multiplicity.adjusted(results, multiplicity.Family("primary", tuple(case["input"])))
+    adjusted = multiplicity.adjust_family(results, multiplicity.Family("primary", tuple(case["input"])))
     wanted = case["expected"]
     for number, key in enumerate(case["input"]):
         result = adjusted[key]
@@ -64,7 +64,7 @@ def test_a_comparison_nobody_answered_still_counts():
         "c > d": basic.one_sample([], null=0.5),
     }
     family = multiplicity.Family("primary", ("a > b", "c > d", "e > f"))
-    adjusted = multiplicity.adjusted(results, family)
+    adjusted = multiplicity.adjust_family(results, family)
     assert_allclose(adjusted["a > b"].test.pvalue_adjusted, 3 * results["a > b"].pvalue)
     assert adjusted["a > b"].test.family_size == 3
     assert adjusted["c > d"].test is None
@@ -73,7 +73,7 @@ def test_a_comparison_nobody_answered_still_counts():
 def test_an_unplanned_comparison_is_refused_by_name():
     family = multiplicity.Family("primary", ("a > b",))
     with pytest.raises(ValueError, match="'x > y' is not planned in the family primary"):
-        multiplicity.adjusted({"x > y": basic.one_sample([0.6, 0.7], null=0.5)}, family)
+        multiplicity.adjust_family({"x > y": basic.one_sample([0.6, 0.7], null=0.5)}, family)
     with pytest.raises(ValueError, match="stands twice"):
         multiplicity.Family("primary", ("a > b", "a > b"))
 

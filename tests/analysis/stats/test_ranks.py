@@ -62,7 +62,7 @@ def naive_coverage(truth, runs, seed, resamples=299):
 
 def test_differences_follow_their_definition():
     draws, scores = rng(1).normal([0.5, 0.6, 0.8], [0.02, 0.03, 0.02], (400, 3)), np.array([0.5, 0.6, 0.8])
-    found = ranks.differences(scores, draws)
+    found = ranks.simultaneous_differences(scores, draws)
     pairs = list(itertools.combinations(range(3), 2))
     apart = np.array([draws[:, i] - draws[:, j] for i, j in pairs])
     observed = np.array([scores[i] - scores[j] for i, j in pairs])
@@ -78,12 +78,12 @@ def test_differences_follow_their_definition():
 
 def test_degrees_of_freedom_widen_to_the_t_quantile_of_the_same_tail():
     draws, scores = rng(2).normal(0, 1, (500, 3)), np.zeros(3)
-    plain, few = ranks.differences(scores, draws), ranks.differences(scores, draws, df=9)
+    plain, few = ranks.simultaneous_differences(scores, draws), ranks.simultaneous_differences(scores, draws, df=9)
     q = stats.t.isf(stats.norm.sf(plain.critical_value), 9)
     assert_allclose(few.high / plain.high, np.where(np.eye(3, dtype=bool), np.nan, q / plain.critical_value))
     by_pair = np.full((3, 3), np.inf)
     by_pair[0, 1] = by_pair[1, 0] = 9
-    mixed = ranks.differences(scores, draws, df=by_pair)
+    mixed = ranks.simultaneous_differences(scores, draws, df=by_pair)
     assert mixed.high[0, 1] == few.high[0, 1] and mixed.high[0, 2] == plain.high[0, 2]
 
 
@@ -92,7 +92,7 @@ def test_an_interval_excludes_0_exactly_where_its_adjusted_p_is_small():
     for df in (None, 12):
         for _ in range(30):
             scores = draw.normal(0, 1.2, 5)
-            found = ranks.differences(scores, scores + draw.normal(0, 0.4, (399, 5)), df=df)
+            found = ranks.simultaneous_differences(scores, scores + draw.normal(0, 0.4, (399, 5)), df=df)
             off = ~np.eye(5, dtype=bool)
             excludes = (found.low > 0) | (found.high < 0)
             # The quantile is interpolated between two maxima, so a p-value at the level itself may fall either way.
@@ -275,7 +275,7 @@ def test_a_constant_difference_is_no_evidence():
     common = rng(23).normal(0.5, 0.05, (199, 1))
     found = ranks.rank_sets([0.5, 0.6], common + [[0.0, 0.1]])
     assert (found.status, found.low, found.critical_value) == ("zero_variance", None, None)
-    off = ranks.differences([0.5, 0.6, 1.5], np.c_[common, common + 0.1, rng(24).normal(1.5, 0.1, 199)])
+    off = ranks.simultaneous_differences([0.5, 0.6, 1.5], np.c_[common, common + 0.1, rng(24).normal(1.5, 0.1, 199)])
     assert np.isnan(off.low[0, 1]) and np.isnan(off.pvalues[0, 1]) and not off.decidable[0, 1]
     assert off.low[2, 0] > 0
 
@@ -337,11 +337,11 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="level"):
         ranks.rank_sets([1, 2], np.zeros((9, 2)), level=95)
     with pytest.raises(ValueError, match="draws: a score that is not defined"):
-        ranks.differences([1, 2], [[1, None], [1, 2]])
+        ranks.simultaneous_differences([1, 2], [[1, None], [1, 2]])
     with pytest.raises(ValueError, match="draws: at least two"):
-        ranks.differences([1, 2], [[1, 2]])
+        ranks.simultaneous_differences([1, 2], [[1, 2]])
     with pytest.raises(ValueError, match="df"):
-        ranks.differences([1, 2], np.zeros((9, 2)), df=0)
+        ranks.simultaneous_differences([1, 2], np.zeros((9, 2)), df=0)
     with pytest.raises(ValueError, match="critical"):
         ranks.rank_sets_of_rows([1], ["a"], ["x"], rng=rng(), critical="z")
     with pytest.raises(ValueError, match="weights"):

@@ -120,7 +120,7 @@ def test_the_four_methods_agree_on_the_sign():
     assert ratings.mean_difference(x, y, annotators, scale=(1, 5)).estimate > 0
     assert ratings.superiority(x, y, annotators, rng=rng(), resamples=99).estimate > 0.5
     assert ratings.cumulative_logit(rows[0], rows[1], rows[2], system="x", reference="y").estimate > 0
-    assert ratings.crossed_mixed(*rows, system="x", reference="y").estimate > 0
+    assert ratings.crossed_mixed_model(*rows, system="x", reference="y").estimate > 0
 
 
 def test_cumulative_logit_on_two_points_is_the_log_odds_ratio():
@@ -196,7 +196,7 @@ def test_cumulative_logit_failures_are_statuses(monkeypatch):
 def test_the_crossed_mixed_model_agrees_with_the_formula_interface():
     x, y, annotators, prompts = paired_rows(6, n_annotators=14)
     values, systems, who, what = long(x, y, annotators, prompts)
-    result = ratings.crossed_mixed(values, systems, who, what, system="x", reference="y")
+    result = ratings.crossed_mixed_model(values, systems, who, what, system="x", reference="y")
     columns = {"r": values, "s": (systems == "x").astype(float), "a": who, "p": what, "one": np.ones(len(values))}
     data = pd.DataFrame(columns)
     reference = smf.mixedlm(
@@ -213,11 +213,11 @@ def test_the_crossed_mixed_model_knows_no_order_of_people_and_prompts():
     who, what, treated = draw.integers(0, 10, 60), draw.integers(0, 8, 60), draw.integers(0, 2, 60)
     values = 3 + 0.4 * treated + draw.normal(0, 0.7, 8)[what] + draw.normal(0, 1, 60)
     systems, call = np.where(treated, "x", "y"), {"system": "x", "reference": "y"}
-    plain = ratings.crossed_mixed(values, systems, who, what, **call)
+    plain = ratings.crossed_mixed_model(values, systems, who, what, **call)
     for seed in range(4):
         names, keys = (np.random.default_rng(seed).permutation(n) for n in (10, 8))
         order = np.random.default_rng(seed).permutation(60)
-        other = ratings.crossed_mixed(values[order], systems[order], names[who][order], keys[what][order], **call)
+        other = ratings.crossed_mixed_model(values[order], systems[order], names[who][order], keys[what][order], **call)
         assert other.detail["method"] == plain.detail["method"] == "mixed"
         assert_allclose([other.estimate, other.detail["se"]], [plain.estimate, plain.detail["se"]], rtol=1e-5)
 
@@ -231,7 +231,7 @@ def test_where_people_do_not_differ_the_crossed_mixed_model_says_so():
     for k in range(4):
         noise[who == k] -= noise[who == k].mean()
     values += noise
-    result = ratings.crossed_mixed(values, np.where(treated, "x", "y"), who, what, system="x", reference="y")
+    result = ratings.crossed_mixed_model(values, np.where(treated, "x", "y"), who, what, system="x", reference="y")
     data = pd.DataFrame({"r": values, "s": treated.astype(float), "p": what})
     reference = smf.mixedlm("r ~ s", data, groups="p").fit()
     assert result.detail["components"]["annotator"] == pytest.approx(0, abs=1e-9)
@@ -241,7 +241,7 @@ def test_where_people_do_not_differ_the_crossed_mixed_model_says_so():
 def test_a_mixed_model_that_does_not_converge_falls_back_to_two_way_clusters(monkeypatch):
     x, y, annotators, prompts = paired_rows(7)
     monkeypatch.setattr(_mixed, "_fit_mixed", lambda *_: "the fit did not converge")
-    result = ratings.crossed_mixed(*long(x, y, annotators, prompts), system="x", reference="y")
+    result = ratings.crossed_mixed_model(*long(x, y, annotators, prompts), system="x", reference="y")
     wanted = clusters.two_way_mean(x - y, annotators, prompts)
     assert result.status == "ok" and result.warned("mixed_not_converged")
     assert_allclose([result.estimate, result.detail["se"]], [wanted.estimate, wanted.detail["se"]], rtol=1e-9)
@@ -251,9 +251,11 @@ def test_a_mixed_model_that_does_not_converge_falls_back_to_two_way_clusters(mon
 def test_the_crossed_mixed_model_needs_two_of_each():
     call = {"system": "x", "reference": "y"}
     systems = ["x", "y", "x", "y"]
-    assert ratings.crossed_mixed([1, 2, 3, 4], systems, [1, 1, 1, 1], [1, 1, 2, 2], **call).status == "n_lt_2"
-    assert ratings.crossed_mixed([3, 3, 3, 3], systems, [1, 1, 2, 2], [1, 2, 1, 2], **call).status == "zero_variance"
-    assert ratings.crossed_mixed([1, 2], ["x", "x"], [1, 2], [1, 2], **call).status == "no_data"
+    assert ratings.crossed_mixed_model([1, 2, 3, 4], systems, [1, 1, 1, 1], [1, 1, 2, 2], **call).status == "n_lt_2"
+    assert (
+        ratings.crossed_mixed_model([3, 3, 3, 3], systems, [1, 1, 2, 2], [1, 2, 1, 2], **call).status == "zero_variance"
+    )
+    assert ratings.crossed_mixed_model([1, 2], ["x", "x"], [1, 2], [1, 2], **call).status == "no_data"
 
 
 def test_z_scores_remove_each_annotators_level_and_spread():
@@ -274,7 +276,7 @@ def test_references_put_every_annotator_on_one_scale():
     own = {"a": (0, 100), "b": (60, 80), "upside_down": (80, 20), "narrow": (50, 55), "none": (0, 100)}
     values = np.concatenate([[low, high, low + 0.25 * (high - low), (low + high) / 2] for low, high in own.values()])
     marks = np.tile([0, 1, 2, 3], 5)
-    found = ratings.between_references(
+    found = ratings.rescale_to_references(
         values, labels, is_minimum=(marks == 0) & (labels != "none"), is_maximum=marks == 1
     )
     for name in ("a", "b"):
@@ -318,7 +320,7 @@ def test_position_effect_edge_cases_are_statuses():
 
 
 def test_use_of_the_scale_describes_each_annotator():
-    rows = ratings.use_of_scale([1, 5, 1, 5, 3, 3, 3, None], list("aaaabbbb"), scale=(1, 5))
+    rows = ratings.scale_usage([1, 5, 1, 5, 3, 3, 3, None], list("aaaabbbb"), scale=(1, 5))
     assert rows[0] == {
         "annotator": "a",
         "n": 4,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import analysis.stats
-from analysis.stats.results import SCHEMA, Effect, Estimate, HypothesisTest, Interval, Record, Warning, plain
+from analysis.stats.results import SCHEMA, Effect, Estimate, HypothesisTest, Interval, Record, ResultWarning, json_safe
 
 MODULES = [module.name for module in pkgutil.walk_packages(analysis.stats.__path__, "analysis.stats.")]
 # A package shows what it makes of its private modules.
@@ -23,7 +23,7 @@ DATACLASSES = {
     if inspect.isclass(member) and dataclasses.is_dataclass(member) and not label.startswith("_")
 }
 # What a caller hands in and nobody stores: it holds functions.
-INPUTS = {"Options"}
+INPUTS = {"PlanOptions"}
 
 
 def estimate(**changes):
@@ -48,7 +48,7 @@ def test_json_has_no_nan_and_no_infinity_even_inside_details():
     dirty = estimate(
         interval=Interval(0.95, -math.inf, 0.6, "t"),
         detail={"x": np.array([np.nan, 1.0]), "y": {"z": (np.float64(np.inf), np.int64(3))}, "b": np.True_},
-        warnings=(Warning("w", "info", {"q": np.nan}),),
+        warnings=(ResultWarning("w", "info", {"q": np.nan}),),
     )
     text = json.dumps(dirty.as_dict(), allow_nan=False)
     back = json.loads(text)
@@ -77,12 +77,12 @@ def test_words_outside_the_vocabulary_are_refused(field, value):
     with pytest.raises(ValueError, match=field):
         estimate(**{field: value})
     with pytest.raises(ValueError, match="severity"):
-        Warning("code", "loud")
+        ResultWarning("code", "loud")
 
 
 def test_what_has_no_plain_form_is_refused_rather_than_printed():
     with pytest.raises(TypeError, match="object"):
-        plain({"a": object()})
+        json_safe({"a": object()})
 
 
 def test_records_are_frozen():
@@ -110,7 +110,7 @@ def back(body):
     body = {name: value for name, value in body.items() if name != "schema"}
     for name, kind in (("interval", Interval), ("test", HypothesisTest), ("effect", Effect)):
         body[name] = None if body[name] is None else kind(**body[name])
-    body["warnings"] = tuple(Warning(**one) for one in body["warnings"])
+    body["warnings"] = tuple(ResultWarning(**one) for one in body["warnings"])
     body["sensitivity"] = tuple(back(one) for one in body["sensitivity"])
     return Estimate(**body)
 
@@ -132,7 +132,7 @@ tests = st.builds(
     adjust=st.none() | words,
     family_size=st.none() | st.integers(),
 )
-warnings = st.builds(Warning, code=words, severity=st.sampled_from(["info", "warn", "block"]), detail=details)
+warnings = st.builds(ResultWarning, code=words, severity=st.sampled_from(["info", "warn", "block"]), detail=details)
 flat = {
     "analysis": words,
     "estimand": words,

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import basic, spa
-from analysis.stats.multiplicity import Family, adjusted
+from analysis.stats.multiplicity import Family, adjust_family
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
 
@@ -109,7 +109,7 @@ def test_the_stars_of_the_published_table_follow_from_its_constraints():
         values = stats.norm.ppf((np.arange(90) + 0.5) / 90)
         values = mean + sd * (values - values.mean()) / values.std(ddof=1)
         estimates[name] = basic.one_sample(values, null=0.5, mode="paper")
-    found = adjusted(estimates, Family("table 1", tuple(estimates)))
+    found = adjust_family(estimates, Family("table 1", tuple(estimates)))
     assert [estimate.test.stars for estimate in found.values()] == ["*", "***", "***", "***", ""]
 
 
@@ -236,7 +236,7 @@ def test_edge_cases_are_statuses_with_json():
 
 def test_bad_answers_are_named():
     with pytest.raises(ValueError, match="xy_percent: row 1 is 120, outside 0..100"):
-        spa.combined([50, 120], [50, 50])
+        spa.combine_orders([50, 120], [50, 50])
     with pytest.raises(ValueError, match="yx_percent"):
         spa.pair_recommended([50], [50, 50], rng=rng())
     with pytest.raises(ValueError, match="percent: row 0 is -3"):
@@ -319,7 +319,7 @@ def test_before_and_after_share_their_annotators():
     draw = rng(16)
     values = draw.uniform(0, 1, (80, 2))
     kept = {"too_fast": draw.random(80) > 0.2, "not_native": np.ones(80, dtype=bool)}
-    found = spa.before_after(values, kept, names=["a", "b"], rng=rng())
+    found = spa.exclusion_effects(values, kept, names=["a", "b"], rng=rng())
     change = found["too_fast"]["a"]
     assert_allclose(change.estimate, values[kept["too_fast"], 0].mean() - values[:, 0].mean())
     assert (change.n, change.detail["n_after"]) == (80, int(kept["too_fast"].sum()))
@@ -331,19 +331,19 @@ def test_before_and_after_share_their_annotators():
 def test_the_nested_interval_agrees_with_a_plain_loop():
     draw = rng(17)
     values, kept = draw.uniform(0, 1, 50), draw.random(50) > 0.3
-    found = spa.before_after(values[:, None], {"r": kept}, names=["a"], rng=rng(1))["r"]["a"]
-    loop = spa.before_after_relative(values, lambda rows: kept[rows], name="r", rng=rng(2), resamples=4000)
+    found = spa.exclusion_effects(values[:, None], {"r": kept}, names=["a"], rng=rng(1))["r"]["a"]
+    loop = spa.relative_exclusion_effect(values, lambda rows: kept[rows], name="r", rng=rng(2), resamples=4000)
     assert_allclose(found.estimate, loop.estimate)
     assert_allclose([found.interval.low, found.interval.high], [loop.interval.low, loop.interval.high], atol=0.006)
 
 
 def test_a_rule_that_keeps_nobody_has_no_estimate():
-    found = spa.before_after([[0.2], [0.8]], {"r": np.array([False, False])}, names=["a"], rng=rng(), resamples=99)
+    found = spa.exclusion_effects([[0.2], [0.8]], {"r": np.array([False, False])}, names=["a"], rng=rng(), resamples=99)
     assert (found["r"]["a"].status, found["r"]["a"].estimate) == ("no_data", None)
     assert found["r"]["a"].warned("all_excluded")
     assert (
-        spa.before_after(np.empty((0, 1)), {"r": np.empty(0, bool)}, names=["a"], rng=rng())["r"]["a"].status
+        spa.exclusion_effects(np.empty((0, 1)), {"r": np.empty(0, bool)}, names=["a"], rng=rng())["r"]["a"].status
         == "no_data"
     )
     with pytest.raises(ValueError, match="kept: r: expected 2 booleans"):
-        spa.before_after([[0.2], [0.8]], {"r": [1, 0]}, names=["a"], rng=rng())
+        spa.exclusion_effects([[0.2], [0.8]], {"r": [1, 0]}, names=["a"], rng=rng())

@@ -8,10 +8,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from annotators.models import Assignment, PanelOrder, PanelSecret, PanelSubmission, PanelTask, Recruitment
 from annotators.places.receipts import receipt_of
-from annotators.recruitment.panels import Seen
-from annotators.recruitment.panels.orders import give
-from annotators.recruitment.panels.reconcile import take_in
-from annotators.recruitment.panels.secrets import NoService, keep, service_of
+from annotators.recruitment.panels import SubmissionSnapshot
+from annotators.recruitment.panels.orders import create_order
+from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.secrets import NoService, service_of, store_secrets
 from studies.models import AuditEvent, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -79,10 +79,13 @@ def test_a_token_is_kept_enciphered_and_shown_nowhere(client, recruitment, panel
 
 
 def test_the_panel_is_asked_and_what_came_to_both_is_approved_once(client, recruitment, panel):
-    keep(recruitment, {"token": TOKEN}, by=None)
+    store_secrets(recruitment, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     assignment = submitted(recruitment.study, "W", recruitment=recruitment, external_ids={"session": "S1"})
-    panel.shown["T"] = [Seen("T", "S1", "W", "submitted"), Seen("T", "S2", "stranger", "submitted")]
+    panel.shown["T"] = [
+        SubmissionSnapshot("T", "S1", "W", "submitted"),
+        SubmissionSnapshot("T", "S2", "stranger", "submitted"),
+    ]
     client.post(address(recruitment), {"ask": "1"})
     run_jobs()
     shown = page(client, recruitment)
@@ -97,10 +100,10 @@ def test_the_panel_is_asked_and_what_came_to_both_is_approved_once(client, recru
 
 def test_what_the_panel_refused_to_approve_is_approved_once_it_can(client, recruitment, panel):
     """A panel may refuse each approval for which the account has no money: nobody should open a hundred pages then."""
-    keep(recruitment, {"token": TOKEN}, by=None)
+    store_secrets(recruitment, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     submitted(recruitment.study, "W", recruitment=recruitment, external_ids={"session": "S1"})
-    panel.shown["T"], panel.faults = [Seen("T", "S1", "W", "submitted")], ["refused", ""]
+    panel.shown["T"], panel.faults = [SubmissionSnapshot("T", "S1", "W", "submitted")], ["refused", ""]
     client.post(address(recruitment), {"ask": "1"})
     run_jobs()
     for ended in (["refused"], ["refused", "done"], ["refused", "done"]):
@@ -152,7 +155,11 @@ def test_the_code_that_somebody_entered_is_told_beside_their_work(client, recrui
     for n, code in enumerate(("a2k7pq", "D5XNUV", "NOCODE", "", "its own")):
         one = claimed(prolific.study, f"W{n}", prolific, external_ids={"person": f"W{n}", "session": f"S{n}"})
         code = receipt_of(one.code) if code == "its own" else code
-        take_in(prolific, [Seen("T", f"S{n}", f"W{n}", "submitted", word="AWAITING REVIEW", code=code)], "file")
+        import_submissions(
+            prolific,
+            [SubmissionSnapshot("T", f"S{n}", f"W{n}", "submitted", word="AWAITING REVIEW", code=code)],
+            "file",
+        )
     told = page(client, prolific)
     assert re.findall(r"AWAITING REVIEW, (S\d)(?:; entered ([^<]*))?</td>", told) == [
         ("S0", "the code of “completed”"),
@@ -181,16 +188,16 @@ def test_a_code_is_known_by_where_its_link_sends_people(client, recruitment):
         ),
     ):
         link = Recruitment.objects.create(study=recruitment.study, channel=channel, pool="panel", settings=settings)
-        take_in(link, [Seen("", "S0", "W0", "submitted", word="In", code=typed)], "file")
+        import_submissions(link, [SubmissionSnapshot("", "S0", "W0", "submitted", word="In", code=typed)], "file")
         assert f"In, S0; entered {told}</td>" in page(client, link)
 
 
 def test_a_person_says_what_became_of_an_order(client, recruitment, panel):
-    keep(recruitment, {"token": TOKEN}, by=None)
+    store_secrets(recruitment, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     order, waiting = (
-        give(recruitment, "stop", "s1", by=None, task="T"),
-        give(recruitment, "extend", "e1", by=None, task="T", places=3),
+        create_order(recruitment, "stop", "s1", by=None, task="T"),
+        create_order(recruitment, "extend", "e1", by=None, task="T", places=3),
     )
     PanelOrder.objects.filter(pk=order.pk).update(state="unclear", sent_at=order.made_at)
     assert "Was it carried out?" in page(client, recruitment)
@@ -216,6 +223,8 @@ def test_only_editors_see_it(recruitment):
 
 def test_a_page_asks_the_same_queries_for_one_and_for_many(client, recruitment, django_assert_max_num_queries):
     for n in (1, 40):
-        take_in(recruitment, [Seen("T", f"S{i}", f"W{i}", "submitted") for i in range(n)], "file")
+        import_submissions(
+            recruitment, [SubmissionSnapshot("T", f"S{i}", f"W{i}", "submitted") for i in range(n)], "file"
+        )
         with django_assert_max_num_queries(40):
             assert client.get(address(recruitment)).status_code == 200

@@ -7,15 +7,15 @@ import pytest
 from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit, PanelOrder, Payment
-from annotators.models.identity import keep_identity
+from annotators.models.identity import store_person_id
 from annotators.pay import ledger
 from annotators.pay.files import read_bonuses
-from annotators.pay.hourly import arms_of, chart_of, warning_of
+from annotators.pay.hourly import chart_of, pay_by_arm, wage_warning
 from annotators.places import assign
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import BulkText
-from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import AuditEvent, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -53,7 +53,7 @@ def sent(client, recruitment, **fields) -> str:
 def test_what_is_due_is_paid_from_the_file_and_marked(study, client):
     recruitment = panel(study)
     done = [submitted(study, person, recruitment=recruitment) for person in ("a", "b")]
-    keep_identity(done[0].annotator, "=1+1")
+    store_person_id(done[0].annotator, "=1+1")
     assert "Nothing is written down as due yet." in page(client, recruitment) and not Payment.objects.exists()
     assert "2 newly due, 5.00 USD" in sent(client, recruitment, settle="1")
     assert "Nothing new is due." in sent(client, recruitment, settle="1")
@@ -76,8 +76,8 @@ def test_what_is_due_is_paid_from_the_file_and_marked(study, client):
 def test_who_may_only_look_pays_nobody_and_sees_no_ids(study, client):
     recruitment = panel(study)
     done = submitted(study, "a", recruitment=recruitment)
-    keep_identity(done.annotator, "A-RAW-ID")
-    ledger.settle(recruitment, by=None)
+    store_person_id(done.annotator, "A-RAW-ID")
+    ledger.settle_payments(recruitment, by=None)
     viewer, stranger = user("viewer"), user("stranger")
     StudyMember.objects.create(study=study, user=viewer, role="viewer")
     seen = page(logged_in(viewer), recruitment)
@@ -149,7 +149,7 @@ def service(monkeypatch):
     monkeypatch.setattr(channel, "pays_by", frozenset({"approval", "bonus", "screen_out"}))
     monkeypatch.setattr(
         channel,
-        "bulk",
+        "bulk_texts",
         lambda self, orders: [
             BulkText(
                 "Lines", "".join(f"{o.operation} {o.values['person']} {o.values['amount']}\n" for o in orders), "there"
@@ -174,7 +174,7 @@ def test_bonuses_are_ordered_for_the_sum_that_was_typed_back(study, client, serv
         and "Type the total" not in seen
     )
     assert "has no token" in sent(client, recruitment, order="1", total="1.60")
-    keep(recruitment, {"token": "t"}, by=None)
+    store_secrets(recruitment, {"token": "t"}, by=None)
     assert "3 payments, <b>1.60 USD</b>" in page(client, recruitment)
     assert "Type the total as it is shown" in sent(client, recruitment, order="1", total="all")
     assert "It comes to 1.60 now, and 1.59 was typed." in sent(client, recruitment, order="1", total="1.59")
@@ -190,9 +190,9 @@ def test_bonuses_are_ordered_for_the_sum_that_was_typed_back(study, client, serv
 
 def test_who_never_reached_the_panel_is_paid_by_hand(study, client, service):
     recruitment = recruitment_of(study)
-    keep(recruitment, {"token": "secret-of-the-panel"}, by=None)
+    store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
     done = submitted(study, "a", recruitment=recruitment)
-    ledger.settle(recruitment, by=None)
+    ledger.settle_payments(recruitment, by=None)
     assert "not with the panel" not in page(client, recruitment)
     hour_ago = timezone.now() - timedelta(hours=1)
     Assignment.objects.filter(pk=done.pk).update(started_at=hour_ago - timedelta(hours=1), submitted_at=hour_ago)
@@ -220,13 +220,13 @@ def test_pay_an_hour_by_arm_with_its_warning(study, client):
         visits.update(active_seconds=0)
         PageVisit.objects.filter(pk=visits.first().pk).update(active_seconds=seconds)
         if n == 3:
-            (arm,) = arms_of(study)
-            assert warning_of(study, [arm]) == ""  # four people are few
-    (arm,) = arms_of(study)
-    assert (arm.n, arm.under, arm.uncounted) == (5, 3, 0)
+            (arm,) = pay_by_arm(study)
+            assert wage_warning(study, [arm]) == ""  # four people are few
+    (arm,) = pay_by_arm(study)
+    assert (arm.n, arm.below_wage, arm.without_active_time) == (5, 3, 0)
     assert [str(x) for x in (arm.minutes.low, arm.minutes.median, arm.minutes.high)] == ["12.5", "15.0", "16.7"]
     assert [str(x) for x in (arm.hourly.low, arm.hourly.median, arm.hourly.high)] == ["9.00", "10.00", "12.00"]
-    assert warning_of(study, [arm]).startswith("Half of the people come to less an hour than the 12.00 USD")
+    assert wage_warning(study, [arm]).startswith("Half of the people come to less an hour than the 12.00 USD")
     chart = chart_of([arm], study.wage_per_hour)
     assert chart.bars[0].low < chart.bars[0].median < chart.bars[0].high == chart.wage
     seen = client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/").content.decode()
@@ -234,9 +234,9 @@ def test_pay_an_hour_by_arm_with_its_warning(study, client):
     collecting = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/").content.decode()
     assert "Half of the people come to less an hour" in collecting
     # A bonus is pay too; where no second was counted, start to end stands for it.
-    extras = [ledger.Extra(done, Decimal("2.50"), "thanks") for done in Assignment.objects.filter(study=study)]
-    ledger.settle(recruitment, by=None)
-    ledger.add(recruitment, extras, "bonus", user("owner"))
-    assert str(arms_of(study)[0].hourly.median) == "20.00"
+    extras = [ledger.ExtraPayment(done, Decimal("2.50"), "thanks") for done in Assignment.objects.filter(study=study)]
+    ledger.settle_payments(recruitment, by=None)
+    ledger.add_extra_payments(recruitment, extras, "bonus", user("owner"))
+    assert str(pay_by_arm(study)[0].hourly.median) == "20.00"
     PageVisit.objects.update(active_seconds=0)
-    assert arms_of(study)[0].uncounted == 5
+    assert pay_by_arm(study)[0].without_active_time == 5

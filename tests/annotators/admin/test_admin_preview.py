@@ -6,11 +6,11 @@ import pytest
 from django.apps import apps
 from django.test import Client
 
-from annotators.admin.preview import Previewed, inert
+from annotators.admin.preview import PreviewPage, make_inert_html
 from annotators.models import Annotator, Assignment, PageVisit, Response
-from annotators.places.tries import clear_tries, try_out
-from studies.models import TEST_NUMBERS, Batch, Exposure, Item, Output, Placement
-from studies.services.lifecycle import NotNow
+from annotators.places.tries import erase_test_data, start_test_run
+from studies.models import FIRST_TEST_NUMBER, Batch, Exposure, Item, Output, Placement
+from studies.services.lifecycle import ActionRefused
 from tests import builders, players
 from tests.admin_pages import errors_of, logged_in
 
@@ -89,8 +89,8 @@ def test_a_page_is_sent_with_its_token_and_stores_nothing(owner, study):
 
 def test_no_form_that_leads_elsewhere_gets_the_token():
     forms = '<body><form method="post" action="https://panel.example/"></form><form method="post" action="//a.example/"></form>'
-    page = Previewed(forms, ("done",), "done", {"": "code"})
-    assert "the-token" not in inert(page, str, str, "", "", "the-token")
+    page = PreviewPage(forms, ("done",), "done", {"": "code"})
+    assert "the-token" not in make_inert_html(page, str, str, "", "", "the-token")
 
 
 def test_no_page_is_lost_when_a_page_is_not_there(client, study):
@@ -133,26 +133,26 @@ def test_a_try_is_answered_on_the_real_pages_and_goes_at_the_launch(client, stud
     assignment = Assignment.objects.get()
     assert response.url == f"/p/{assignment.code}/"
     assert (assignment.origin, assignment.design, assignment.batch.origin) == ("test", None, "test")
-    assert assignment.batch.number >= TEST_NUMBERS and assignment.batch.claimed == 0
+    assert assignment.batch.number >= FIRST_TEST_NUMBER and assignment.batch.claimed == 0
     assert client.get(response.url, follow=True).status_code == 200
-    while (key := players.standing_of(Assignment.objects.get(pk=assignment.pk)).next_key) is not None:
+    while (key := players.page_state(Assignment.objects.get(pk=assignment.pk)).next_key) is not None:
         outcome = players.answered(assignment, key)
         assert outcome.sent is None
     assert Response.objects.exists() and Assignment.objects.get().submitted_at
-    assert clear_tries(study) == 1
+    assert erase_test_data(study) == 1
     assert rows() == before
-    try_out(study, owner)
+    start_test_run(study, owner)
     builders.launched(study, owner)
     assert not Assignment.objects.exists() and not Batch.objects.filter(origin="test").exists()
     assert min(study.items.values_list("number", flat=True)) == 1
-    assert max(study.items.values_list("number", flat=True)) < TEST_NUMBERS
+    assert max(study.items.values_list("number", flat=True)) < FIRST_TEST_NUMBER
 
 
 def test_two_tries_stand_beside_each_other(study, owner):
-    first, second = try_out(study, owner), try_out(study, owner)
+    first, second = start_test_run(study, owner), start_test_run(study, owner)
     assert first.batch.number != second.batch.number and first.annotator != second.annotator
-    assert Item.objects.filter(number__lt=TEST_NUMBERS).count() == 0
-    assert clear_tries(study) == 2
+    assert Item.objects.filter(number__lt=FIRST_TEST_NUMBER).count() == 0
+    assert erase_test_data(study) == 2
     assert not (Item.objects.exists() or Exposure.objects.exists() or Placement.objects.exists())
     assert not Annotator.objects.exists() and not PageVisit.objects.exists()
 
@@ -162,21 +162,21 @@ def test_items_made_by_hand_stay_when_tries_go(study, owner):
     made = Item.objects.create(
         study=study, section=study.sections.get(protocol="spa"), number=1, prompt=prompt, content="by hand"
     )
-    try_out(study, owner)
-    clear_tries(study)
+    start_test_run(study, owner)
+    erase_test_data(study)
     assert list(study.items.all()) == [made]
 
 
 def test_a_launched_study_is_not_tried_out(client, study, owner):
     builders.launched(study)
-    with pytest.raises(NotNow):
-        try_out(study, owner)
+    with pytest.raises(ActionRefused):
+        start_test_run(study, owner)
     response = client.post(f"/admin/annotators/inquiry/study/{study.pk}/try/", follow=True)
     assert "cannot be tried out" in errors_of(response) and not Assignment.objects.exists()
 
 
 def test_a_try_does_not_count(client, study, owner):
-    try_out(study, owner)
+    start_test_run(study, owner)
     html = client.get("/admin/studies/study/").content.decode()
     assert "0 of 6" in html
 

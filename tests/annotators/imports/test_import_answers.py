@@ -17,9 +17,9 @@ from analysis.report.build import build_report
 from analysis.report.parameters import default_origins
 from annotators.imports import Options, import_answers
 from annotators.models import Annotator, Assignment, Response
-from annotators.places.monitor import days, places, progress_of
-from studies.design.definition import mismatch
-from studies.imports.tables import Moved, import_job, uploads
+from annotators.places.monitor import count_by_day, count_places_by_arm, progress_of
+from studies.design.definition import frozen_design_mismatch
+from studies.imports.tables import StudyChanged, import_job, uploads
 from studies.models import Design, Item, Job, Study
 from studies.services import jobs, lifecycle
 from tests import builders
@@ -64,9 +64,9 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
     look = import_answers(study, path, by=None, is_dry_run=True)
     assert {kind: count.new for kind, count in look.counts.items()} == {"annotators": 2, "items": 2, "answers": 3}
     assert "freezes its design and closes it" in str(look.findings) and again(study).is_draft and not look.is_written
-    report = import_answers(study, path, by=user(), agreed=look.outcome())
+    report = import_answers(study, path, by=user(), expected_outcome=look.outcome())
     study = again(study)
-    assert report.is_written and study.state == "closed" and study.open_to == 0 and mismatch(study) == ""
+    assert report.is_written and study.state == "closed" and study.open_to == 0 and frozen_design_mismatch(study) == ""
     assert (
         study.audit_events.filter(verb="freeze").exists() and study.audit_events.filter(verb="import answers").exists()
     )
@@ -89,7 +89,7 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
     assert not Annotator.objects.filter(external_id__contains="w1").exists()
     # The same again changes nothing; p2 stands before p10.
     assert (
-        not import_answers(study, path, by=None).has_news
+        not import_answers(study, path, by=None).has_changes
         and Response.objects.filter(assignment__study=study).count() == 3
     )
     numbered = list(Item.objects.filter(study=study).order_by("number").values_list("number", "prompt__key"))
@@ -100,12 +100,13 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
     )
     assert (more.counts["answers"].new, more.counts["answers"].same, more.counts["annotators"].same) == (1, 3, 2)
     assert (
-        list(study.assignments.order_by("pk").values_list("ordinal", flat=True)) == [1, 1, 2] and mismatch(study) == ""
+        list(study.assignments.order_by("pk").values_list("ordinal", flat=True)) == [1, 1, 2]
+        and frozen_design_mismatch(study) == ""
     )
     # What was said is never said otherwise.
     other = import_answers(study, written(tmp_path, HEAD + "w1,p002,alpha,beta,alpha,2021-05-17T15:52:44Z\n"), by=None)
     assert "stored with another answer" in words(other) and not other.is_written
-    with pytest.raises(lifecycle.NotNow):
+    with pytest.raises(lifecycle.ActionRefused):
         lifecycle.request_launch(study, by=None)
 
 
@@ -114,8 +115,8 @@ def test_imported_answers_are_told_apart(tmp_path, client):
     import_answers(study, written(tmp_path, CHOICES), by=user())
     study = again(study)
     progress = progress_of([study.pk])[study.pk]
-    assert (progress.submitted, progress.imported, progress.last_at) == (0, 2, None)
-    assert places(study)[0].submitted == 0 and days(study) == []
+    assert (progress.submitted, progress.imported, progress.last_submitted_at) == (0, 2, None)
+    assert count_places_by_arm(study)[0].submitted == 0 and count_by_day(study) == []
     assert default_origins(study) == ["imported"]
     result = build_report(study, {"resamples": 99})
     assert result["parameters"]["origins"] == ["imported"] and result["flow"]["origins"] == {"imported": 2}
@@ -174,7 +175,7 @@ def test_all_protocols_take_what_their_pages_ask(tmp_path):
     assert (alpha.label, alpha.exposure.output.system.name, alpha.item.section) == ("B", "alpha", spa)
     assert by_key["why"].text == "It rambles." and by_key["why"].item.section.protocol == "humanlike"
     assert {(r.choice, r.value) for r in stored.values() if r.question.key == "seen"} == {("a", 1), ("b", 0)}
-    assert not import_answers(again(study), path, by=None).has_news
+    assert not import_answers(again(study), path, by=None).has_changes
     changed = lines.replace('"choice": "b", "value": 0', '"choice": "b", "value": 1')
     assert "another answer" in words(import_answers(again(study), written(tmp_path, changed, "b.jsonl"), by=None))
 
@@ -205,13 +206,13 @@ def test_the_files_own_column_names(tmp_path):
 
 
 def test_withdrawn_and_erased_answers_do_not_come_back(tmp_path):
-    from annotators.participation.withdraw import withdraw
+    from annotators.participation.withdraw import withdraw_annotator
 
     study = choice_draft()
     import_answers(study, written(tmp_path, CHOICES), by=None)
-    withdraw(Assignment.objects.filter(study=study).order_by("pk").first())
+    withdraw_annotator(Assignment.objects.filter(study=study).order_by("pk").first())
     report = import_answers(again(study), written(tmp_path, CHOICES), by=None)
-    assert not report.has_news and [f.kind for f in report.findings if f.kind == "gone"] == ["gone"]
+    assert not report.has_changes and [f.kind for f in report.findings if f.kind == "gone"] == ["gone"]
 
 
 @pytest.mark.parametrize("state", ["launched", "paused", "closing"])
@@ -221,7 +222,7 @@ def test_never_beside_answers_that_still_come_in(tmp_path, state, client):
         lifecycle.pause(study, by=None)
     if state == "closing":
         lifecycle.close(study, by=None)
-    with pytest.raises(lifecycle.NotNow, match="still collects"):
+    with pytest.raises(lifecycle.ActionRefused, match="still collects"):
         import_answers(again(study), written(tmp_path, CHOICES), by=None)
     client.force_login(user())
     address = reverse("import_answers", args=[study.code])
@@ -238,8 +239,8 @@ def test_never_beside_answers_of_the_studys_own(tmp_path):
         design=study.designs.get(),
     )
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
-    with pytest.raises(lifecycle.NotNow, match="answers of its own"):
+    lifecycle.finish_closing(study, by=None)
+    with pytest.raises(lifecycle.ActionRefused, match="answers of its own"):
         import_answers(again(study), written(tmp_path, CHOICES), by=None)
 
 
@@ -250,15 +251,15 @@ def test_a_study_that_cannot_be_read_is_not_frozen(tmp_path):
     report = import_answers(study, written(tmp_path, CHOICES), by=None)
     assert "There is no scale 'stars'" in words(report) and again(study).is_draft
     with pytest.raises(lifecycle.NotReady):
-        lifecycle.freeze(study, by=None)
+        lifecycle.freeze_and_close(study, by=None)
 
 
 def test_nothing_is_written_where_the_study_moved_on(tmp_path):
     study = choice_draft()
     look = import_answers(study, written(tmp_path, CHOICES), by=None, is_dry_run=True)
     import_answers(study, written(tmp_path, CHOICES.replace("w2", "w3")), by=None)
-    with pytest.raises(Moved):
-        import_answers(again(study), written(tmp_path, CHOICES), by=None, agreed=look.outcome())
+    with pytest.raises(StudyChanged):
+        import_answers(again(study), written(tmp_path, CHOICES), by=None, expected_outcome=look.outcome())
 
 
 def test_the_pages_look_first_then_write(client, settings, tmp_path):
@@ -288,13 +289,13 @@ def test_a_large_file_is_a_job_that_can_be_run_twice(settings, tmp_path, monkeyp
     settings.MEDIA_ROOT = tmp_path / "media"
     monkeypatch.setattr(import_job, "SMALL_BYTES", 10)
     study = choice_draft()
-    upload = uploads.keep(
+    upload = uploads.store_upload(
         [CHOICES.encode()], "a.csv", study=study.pk, user=user().pk, options={"columns": {}}, kind="answers"
     )
-    import_job.start(study, upload, user(), is_confirmed=False)
+    import_job.run_or_queue_upload(study, upload, user(), is_confirmed=False)
     jobs.run_waiting()
-    upload = uploads.kept(upload.token, study.pk)
-    job = import_job.start(study, upload, user(), is_confirmed=True)
+    upload = uploads.get_upload(upload.token, study.pk)
+    job = import_job.run_or_queue_upload(study, upload, user(), is_confirmed=True)
     jobs.run_waiting()
     job.refresh_from_db()
     assert (job.state, job.result["is_written"], job.total) == ("done", True, 3), job.error

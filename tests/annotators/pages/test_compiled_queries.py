@@ -7,9 +7,16 @@ from django.db import DEFAULT_DB_ALIAS, DataError, IntegrityError, connection, t
 from django.test.utils import CaptureQueriesContext
 
 from annotators.models import PageVisit, Response
-from annotators.pages.compiled_queries import Select, Update, columns_of, in_turn, insert_lightly, loaded
-from annotators.pages.forms import Row
-from annotators.pages.record import OF_RESPONSE, OF_VISIT, record_page
+from annotators.pages.compiled_queries import (
+    CompiledSelect,
+    CompiledUpdate,
+    columns_of,
+    insert_missing_without_fsync,
+    instance_from_row,
+    update_then_insert,
+)
+from annotators.pages.forms import NewResponse
+from annotators.pages.record import RESPONSE_COLUMNS, VISIT_COLUMNS, record_page
 from tests.builders import spa_study
 from tests.players import claimed, form, plausible, submitted
 
@@ -18,12 +25,12 @@ OF_NEW_VISIT = ("assignment", "key", "shown", "layout", "active_seconds")
 
 
 def visits_of(assignment: int, key: str):
-    return PageVisit.objects.filter(assignment=assignment, key=key).values_list(*OF_VISIT)
+    return PageVisit.objects.filter(assignment=assignment, key=key).values_list(*VISIT_COLUMNS)
 
 
 def test_a_select_gives_the_rows_and_the_values_of_the_orm():
     one, two = (submitted(spa_study(target_n=2), person) for person in "ab")
-    select = Select(visits_of, int, str)
+    select = CompiledSelect(visits_of, int, str)
     for assignment in (one, two):
         for key in ("s1", "s2.read", "nowhere"):
             assert select(assignment.pk, key) == list(visits_of(assignment.pk, key))
@@ -32,13 +39,15 @@ def test_a_select_gives_the_rows_and_the_values_of_the_orm():
 def test_an_instance_has_the_columns_that_were_read_and_reads_any_other_when_it_is_asked_for():
     one = submitted(spa_study(target_n=1), "a")
     stored = PageVisit.objects.get(assignment=one, key="s2.ask")
-    (row,) = PageVisit.objects.filter(pk=stored.pk).values_list(*OF_VISIT)
-    visit = loaded(PageVisit, OF_VISIT, row)
-    assert visit == stored and vars(visit._state) == vars(PageVisit.from_db(DEFAULT_DB_ALIAS, OF_VISIT, row)._state)
+    (row,) = PageVisit.objects.filter(pk=stored.pk).values_list(*VISIT_COLUMNS)
+    visit = instance_from_row(PageVisit, VISIT_COLUMNS, row)
+    assert visit == stored and vars(visit._state) == vars(
+        PageVisit.from_db(DEFAULT_DB_ALIAS, VISIT_COLUMNS, row)._state
+    )
     assert visit.get_deferred_fields() == {"assignment_id", "shown_at", "active_seconds"} and visit.shown["questions"]
     assert all(getattr(visit, field.attname) == getattr(stored, field.attname) for field in PageVisit._meta.fields)
     with pytest.raises(ValueError, match="shorter"):
-        loaded(PageVisit, OF_VISIT, row[:-1])
+        instance_from_row(PageVisit, VISIT_COLUMNS, row[:-1])
 
 
 def test_it_is_compiled_once():
@@ -48,18 +57,20 @@ def test_it_is_compiled_once():
         built.append(key)
         return visits_of(assignment, key)
 
-    select = Select(build, int, str)
+    select = CompiledSelect(build, int, str)
     assert [select(n, "x") for n in range(5)] == [[]] * 5 and len(built) == 1
 
 
 def test_a_value_that_would_not_reach_the_statement_is_refused():
     with pytest.raises(ValueError, match="does not reach"):
-        Select(lambda assignment: PageVisit.objects.filter(assignment=1).values_list("pk"), int)(7)
+        CompiledSelect(lambda assignment: PageVisit.objects.filter(assignment=1).values_list("pk"), int)(7)
 
 
 def test_an_update_changes_the_rows_that_it_names_and_counts_them():
     one = submitted(spa_study(target_n=1), "a")
-    update = Update(lambda seconds, pk: (PageVisit.objects.filter(pk=pk), {"active_seconds": seconds}), int, int)
+    update = CompiledUpdate(
+        lambda seconds, pk: (PageVisit.objects.filter(pk=pk), {"active_seconds": seconds}), int, int
+    )
     first, second = PageVisit.objects.filter(assignment=one).order_by("pk")[:2]
     assert update(41, first.pk) == 1 and update(5, 0) == 0
     assert [PageVisit.objects.get(pk=visit.pk).active_seconds for visit in (first, second)] == [
@@ -72,19 +83,19 @@ def test_an_insert_leaves_the_rest_to_the_database():
     assignment = claimed(spa_study(target_n=1), "a")
     for layout in ("side", "one"):
         made = PageVisit(assignment=assignment, key="s1", shown={"items": ["é"]}, layout=layout)
-        insert_lightly(PageVisit, OF_NEW_VISIT, made)
+        insert_missing_without_fsync(PageVisit, OF_NEW_VISIT, made)
     visit = PageVisit.objects.get(assignment=assignment)
     assert (visit.layout, visit.shown, visit.recorded_at) == ("side", {"items": ["é"]}, None) and visit.shown_at
 
 
 def test_every_column_of_a_response_that_the_database_does_not_fill_is_written():
-    left_out = {field.name for field in Response._meta.concrete_fields} - set(OF_RESPONSE)
+    left_out = {field.name for field in Response._meta.concrete_fields} - set(RESPONSE_COLUMNS)
     assert left_out == {"id", "received_at", "erased_at"}
 
 
-def _seconds(key: str) -> Update:
+def _seconds(key: str) -> CompiledUpdate:
     """Set the active seconds of an assignment's visit."""
-    return Update(
+    return CompiledUpdate(
         lambda seconds, assignment: (
             PageVisit.objects.filter(assignment=assignment, key=key),
             {"active_seconds": seconds},
@@ -97,13 +108,13 @@ def _seconds(key: str) -> Update:
 FIRST, SECOND, NOWHERE = map(_seconds, ("s1", "s2.read", "nowhere"))
 
 
-def _answers(assignment) -> list[Row]:
+def _answers(assignment) -> list[NewResponse]:
     """An answer in words and one in a number, to the first question."""
     question = Response.objects.filter(assignment=assignment).first().question_id
     about = {"question_id": question, "item_id": None, "exposure_id": None, "label": "", "position": None}
     return [
-        Row(assignment.pk, slot="x1", **about, text="100 % ü\n{}"),
-        Row(assignment.pk, slot="x2", **about, value=Decimal("7.25")),
+        NewResponse(assignment.pk, slot="x1", **about, text="100 % ü\n{}"),
+        NewResponse(assignment.pk, slot="x2", **about, value=Decimal("7.25")),
     ]
 
 
@@ -130,13 +141,13 @@ WRITTEN = [("x1", None, "100 % ü\n{}", None), ("x2", Decimal("7.25"), "", None)
 def test_what_is_done_in_turn_ends_where_a_row_is_not_found(updates, done, found):
     one, other = (submitted(spa_study(target_n=2), person) for person in "ab")
     steps = [(update, (41 + number, one.pk)) for number, update in enumerate(updates)]
-    assert in_turn(steps, Response, OF_RESPONSE, _answers(one)) == done
+    assert update_then_insert(steps, Response, RESPONSE_COLUMNS, _answers(one)) == done
     assert _found(one) == found and _found(other) == (0, 0, [])
 
 
 def test_in_turn_there_may_be_nothing_to_insert():
     one = submitted(spa_study(target_n=1), "a")
-    assert in_turn([(FIRST, (5, one.pk)), (SECOND, (6, one.pk))], Response, OF_RESPONSE, []) == 2
+    assert update_then_insert([(FIRST, (5, one.pk)), (SECOND, (6, one.pk))], Response, RESPONSE_COLUMNS, []) == 2
     assert _found(one) == (5, 6, [])
 
 
@@ -146,12 +157,12 @@ def test_a_row_that_is_refused_undoes_what_came_before_it_and_no_word_is_cut_sho
     rows = _answers(one)
     rows[1].slot = "x1"
     with pytest.raises(IntegrityError):
-        in_turn([(FIRST, (5, one.pk)), (SECOND, (6, one.pk))], Response, OF_RESPONSE, rows)
+        update_then_insert([(FIRST, (5, one.pk)), (SECOND, (6, one.pk))], Response, RESPONSE_COLUMNS, rows)
     assert _found(one) == (0, 0, [])
     rows[1].slot = "x" * 61
     if connection.vendor == "postgresql":  # SQLite holds no text to its length
         with pytest.raises(DataError):
-            in_turn([(FIRST, (5, one.pk))], Response, OF_RESPONSE, rows)
+            update_then_insert([(FIRST, (5, one.pk))], Response, RESPONSE_COLUMNS, rows)
         assert _found(one) == (0, 0, [])
 
 
@@ -162,7 +173,7 @@ def test_on_postgres_a_page_is_stored_by_one_statement():
     assignment = submitted(study, "a", until="s2.ask")
     answers = form(**plausible(assignment))
     with CaptureQueriesContext(connection) as seen:
-        assert record_page(assignment, "s2.ask", answers).following
+        assert record_page(assignment, "s2.ask", answers).next_key
     writing = [one["sql"] for one in seen.captured_queries if not one["sql"].startswith("SELECT")]
     assert len(writing) == 1 and writing[0].startswith("WITH done0 AS (UPDATE"), writing
 
@@ -184,8 +195,8 @@ def test_on_sqlite_a_light_insert_alone_does_not_wait_for_the_disk():
     database = connection.connection
     database.execute("PRAGMA synchronous=FULL")
     database.set_trace_callback(said.append)
-    insert_lightly(PageVisit, OF_NEW_VISIT, made)
-    in_turn([], PageVisit, OF_NEW_VISIT, [visit_of("b")])
+    insert_missing_without_fsync(PageVisit, OF_NEW_VISIT, made)
+    update_then_insert([], PageVisit, OF_NEW_VISIT, [visit_of("b")])
     database.set_trace_callback(None)
     assert database.execute("PRAGMA synchronous").fetchone()[0] == 2
     said = [sql for sql in said if "PRAGMA" in sql or 'INTO "annotators_pagevisit"' in sql]
@@ -197,7 +208,7 @@ def test_on_sqlite_a_light_insert_alone_does_not_wait_for_the_disk():
         'INSERT INTO "annotat',
     ]
     with transaction.atomic():
-        insert_lightly(PageVisit, OF_NEW_VISIT, visit_of("c"))
+        insert_missing_without_fsync(PageVisit, OF_NEW_VISIT, visit_of("c"))
     assert database.execute("PRAGMA synchronous").fetchone()[0] == 2
     assert PageVisit.objects.count() == 3
 
@@ -207,7 +218,7 @@ def test_on_sqlite_a_light_insert_alone_does_not_wait_for_the_disk():
 def test_on_postgres_a_light_insert_alone_does_not_wait_for_the_disk():
     made = visit_of("a")
     with CaptureQueriesContext(connection) as seen:
-        insert_lightly(PageVisit, OF_NEW_VISIT, made)
+        insert_missing_without_fsync(PageVisit, OF_NEW_VISIT, made)
         with connection.cursor() as cursor:
             cursor.execute("SHOW synchronous_commit")
             assert cursor.fetchone()[0] == "on"

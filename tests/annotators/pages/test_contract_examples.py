@@ -8,7 +8,7 @@ import pytest
 from annotators.models import Response
 from annotators.pages.record import record_page
 from studies.models import Question, Section
-from studies.protocols import REGISTRY, Page, Protocol, question_asks
+from studies.protocols import REGISTRY, Page, Protocol, question_fields
 from tests.builders import COMMENT, add_survey, draft_study, launched
 from tests.players import claimed, form, open_page
 
@@ -33,7 +33,7 @@ class FollowUp(Protocol):
     def asks(self, page):
         (item,) = page.items
         label, exposure = item.exposures[0]
-        return {s: a for q in page.questions for s, a in question_asks(page, q, item, label, exposure).items()}
+        return {s: a for q in page.questions for s, a in question_fields(page, q, item, label, exposure).items()}
 
 
 @pytest.fixture
@@ -68,11 +68,11 @@ def test_a_follow_up_depends_on_the_answer(with_example, answer, asked):
         {"key": "why", "scale": {"kind": "text"}},
         {"key": "change", "scale": {"kind": "text"}},
     )
-    following = send(assignment, **{"s1.q1.i1.A": answer}).following
+    following = send(assignment, **{"s1.q1.i1.A": answer}).next_key
     assert following == "s1.p1f"
     _, page, asks = open_page(assignment)
     assert [question.key for question in page.questions] == [asked]
-    assert send(assignment, **{next(iter(asks)): "because"}).following is None
+    assert send(assignment, **{next(iter(asks)): "because"}).next_key is None
     assert [(r.question.key, r.text) for r in rows(assignment)] == [("source", ""), (asked, "because")]
 
 

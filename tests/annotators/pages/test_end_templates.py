@@ -4,7 +4,7 @@ import pytest
 from django.template.loader import render_to_string
 
 from annotators.models import Assignment
-from annotators.recruitment.channels import Return
+from annotators.recruitment.channels import WayBack
 from tests.annotators.pages.elements import Elements, at, seen
 from tests.builders import panel, spa_study
 from tests.players import claimed
@@ -13,7 +13,7 @@ from tests.players import claimed
 def ended(outcome, **more):
     context = {
         "study": {"public_title": "Reading", "contact": "", "retention": "", "language": "en", "withdrawal_blanks_ratings": False, "consent": ""},
-        "outcome": outcome, "receipt": "AAAAA-BBBBB", "way_back": Return(code="AAAAA-BBBBB"), "debriefing": "", "is_late": False,
+        "outcome": outcome, "receipt": "AAAAA-BBBBB", "way_back": WayBack(code="AAAAA-BBBBB"), "debriefing": "", "is_late": False,
         "may_withdraw": False, "assignment_path": "/p/c/", "submitted_at": None, "more": None,
     }  # fmt: skip
     return Elements(render_to_string("annotate/done.html", context | more))
@@ -41,10 +41,10 @@ def test_the_way_back_is_a_link_or_a_form_and_the_code_can_be_copied():
     page = ended("complete")
     assert [attrs for attrs in page.of("button") if attrs.get("data-copies") == "code"]
     assert "hidden" in page.of("button")[0]  # it needs the script, which shows it
-    link = ended("complete", way_back=Return(url="https://panel.example.org/done?cc=C1"))
+    link = ended("complete", way_back=WayBack(url="https://panel.example.org/done?cc=C1"))
     assert "https://panel.example.org/done?cc=C1" in [attrs.get("href") for attrs in link.of("a")]
     assert "AAAAA-BBBBB" in link.words
-    posted = ended("complete", way_back=Return(url="https://panel.example.org/x", fields={"a": '1"'}))
+    posted = ended("complete", way_back=WayBack(url="https://panel.example.org/x", fields={"a": '1"'}))
     assert posted.of("form")[0] == {"method": "post", "action": "https://panel.example.org/x"}
     assert posted.named("a")[0]["value"] == '1"'
 

@@ -6,14 +6,14 @@ import re
 import pytest
 from django.test import Client
 
-from analysis.data.data_dictionary import codebook_of
+from analysis.data.data_dictionary import build_export_codebook
 from analysis.data.exports import jsonl_blocks
-from analysis.data.flat.seats import seats
+from analysis.data.flat.seats import assignment_row_chunks
 from analysis.data.flat.selection import Selection
 from analysis.report.build import build_report
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.record import Conflict, record_page, standing_of
-from annotators.participation.withdraw import withdraw
+from annotators.pages.record import ConflictingAnswers, page_state, record_page
+from annotators.participation.withdraw import withdraw_annotator
 from studies.models import Study
 from studies.protocols import REGISTRY
 from tests.builders import launched, recruitment
@@ -38,7 +38,7 @@ class Sender:
 
     @property
     def key(self) -> str:
-        return standing_of(self.assignment).next_key
+        return page_state(self.assignment).next_key
 
     def send(self, *, answers=True, **more):
         path = f"/p/{self.assignment.code}/{self.key}/"
@@ -53,7 +53,7 @@ class Sender:
 def test_the_note_is_stored_with_its_page_on_the_first_on_the_usual_and_on_the_last(study):
     """The usual page is stored without being read before; one with a note is not, and is stored all the same."""
     one = Sender(study)
-    keys = list(standing_of(one.assignment).walk.keys)
+    keys = list(page_state(one.assignment).walk.keys)
     assert len(keys) == 3
     for key in keys:
         place = int(key[-1])
@@ -119,13 +119,13 @@ def test_the_same_page_again_changes_no_note_and_other_answers_are_refused(study
     one.send(**{"unseen.i1.A": "1"})
     first = {name: value for name, value in one.sent.items() if name != "go"}
     again = record_page(Assignment.objects.select_related("study").get(pk=one.assignment.pk), key, form(**first))
-    assert again.following == one.key
+    assert again.next_key == one.key
     record_page(
         Assignment.objects.select_related("study").get(pk=one.assignment.pk), key, form(**first | {"unseen.i1.B": "1"})
     )
     assert one.visit(key).unseen == "i1.A"
     slot = next(name for name in first if name.startswith("s"))
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictingAnswers):
         record_page(
             Assignment.objects.select_related("study").get(pk=one.assignment.pk), key, form(**first | {slot: "5"})
         )
@@ -138,11 +138,11 @@ def test_the_note_is_in_every_export_and_in_the_codebook_and_a_notice_counts_the
     for place in (1, 2, 3):
         one.send(**({f"unseen.i{place}.A": "1", f"unseen.i{place}": "1"} if place != 2 else {}))
         two.send()
-    (first, second) = next(seats(Selection(study)))
-    keys = list(standing_of(one.assignment).walk.keys)
+    (first, second) = next(assignment_row_chunks(Selection(study)))
+    keys = list(page_state(one.assignment).walk.keys)
     assert first.times[-1] == f"{keys[0]}:i1;{keys[0]}:i1.A;{keys[2]}:i3;{keys[2]}:i3.A" and second.times[-1] is None
     for table in ("responses", "assignments"):
-        (column,) = (one for one in codebook_of(study)["tables"][table] if one["name"] == "unseen")
+        (column,) = (one for one in build_export_codebook(study)["tables"][table] if one["name"] == "unseen")
         assert "i2.A" in column["meaning"]
     rows = [
         json.loads(line) for line in b"".join(jsonl_blocks("responses", Selection(study))).decode().splitlines()[:-1]
@@ -163,7 +163,7 @@ def test_a_withdrawal_deletes_the_note_where_it_deletes_ratings(tmp_path, settin
     one = Sender(launched(Study.objects.get(pk=draft.pk)))
     key = one.key
     one.send(**{"unseen.i1.A": "1"})
-    withdraw(Assignment.objects.select_related("study").get(pk=one.assignment.pk))
+    withdraw_annotator(Assignment.objects.select_related("study").get(pk=one.assignment.pk))
     assert one.visit(key).unseen == ("" if blanks else "i1.A")
 
 

@@ -8,8 +8,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from annotators.models import PageVisit
-from annotators.pages.record import standing_at, standing_of
-from annotators.pages.sequence import way_of
+from annotators.pages.record import page_state, page_state_near
+from annotators.pages.sequence import get_itinerary
 from annotators.places import assign
 from studies.protocols import REGISTRY, Protocol
 from tests.bench.protocol_pages import bytes_beside_stimuli
@@ -95,16 +95,16 @@ def test_no_more_is_read_at_a_late_page_than_at_an_early_one():
     assignment = claimed(study, "w")
     for number in range(1, PAGES):
         answered(assignment, f"s1.p{number}")
-    late = standing_at(assignment, f"s1.p{PAGES}")
+    late = page_state_near(assignment, f"s1.p{PAGES}")
     assert len(late.visits) <= 2 and late.is_next(f"s1.p{PAGES}") and not late.answers
-    assert not standing_at(assignment, "s1.p3").is_next("s1.p3")
-    assert late.next_key == standing_of(assignment).next_key == f"s1.p{PAGES}"
+    assert not page_state_near(assignment, "s1.p3").is_next("s1.p3")
+    assert late.next_key == page_state(assignment).next_key == f"s1.p{PAGES}"
 
 
 def test_pages_that_depend_on_answers_are_not_fixed(monkeypatch):
     study = rating_study(target_n=1)
     assignment = claimed(study, "w")
-    assert way_of(assignment).fixed is not None
+    assert get_itinerary(assignment).fixed is not None
 
     def pages(self, section, items, answers):
         every = Protocol.pages(self, section, items, answers)
@@ -112,9 +112,9 @@ def test_pages_that_depend_on_answers_are_not_fixed(monkeypatch):
 
     monkeypatch.setattr(type(REGISTRY["rating"]), "pages", pages)
     other = claimed(rating_study(target_n=1), "w")
-    assert way_of(other).fixed is None
-    assert answered(other, "s1.p1", **{"s1.q1.i1.A": "5"}).following == "s1.p2"
-    assert len(standing_of(other).steps) == PAGES
+    assert get_itinerary(other).fixed is None
+    assert answered(other, "s1.p1", **{"s1.q1.i1.A": "5"}).next_key == "s1.p2"
+    assert len(page_state(other).steps) == PAGES
 
 
 def test_the_layout_that_was_chosen_stays_chosen():
@@ -136,7 +136,7 @@ def test_a_claim_does_not_look_at_every_item_of_every_batch():
     steps = []
     connection.connection.set_progress_handler(lambda: steps.append(1) and None, 1000)
     try:
-        assert assign.claim_batch(study, assign.annotator_of("panel", "d")).outcome == "claimed"
+        assert assign.claim_batch(study, assign.get_or_create_annotator("panel", "d")).outcome == "claimed"
     finally:
         connection.connection.set_progress_handler(None, 0)
     assert len(steps) < 60, f"{len(steps)},000 steps"

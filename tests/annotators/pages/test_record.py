@@ -15,17 +15,17 @@ from django.utils import timezone
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import (
     AlreadyStored,
-    Closed,
-    Conflict,
-    Elsewhere,
+    AssignmentClosed,
+    ConflictingAnswers,
+    DraftTooLong,
     NoSuchPage,
-    TooLong,
+    PageOutOfOrder,
+    page_state,
     record_page,
     save_draft,
-    standing_of,
 )
 from annotators.places import assign
-from annotators.views.whose import assignment_on_page
+from annotators.views.whose import get_page_assignment_or_404
 from studies.models import Batch
 from studies.services import lifecycle
 from tests.builders import spa_study
@@ -96,7 +96,7 @@ def test_a_page_sent_twice_changes_nothing(study):
     first = record_page(fresh(assignment), page.key, answers)
     before = list(Response.objects.filter(assignment=assignment).values_list())
     again = record_page(fresh(assignment), page.key, answers)
-    assert again.following == first.following == "s3.p1"
+    assert again.next_key == first.next_key == "s3.p1"
     assert list(Response.objects.filter(assignment=assignment).values_list()) == before
 
 
@@ -106,7 +106,7 @@ def test_other_answers_for_a_recorded_page_are_refused(study):
     answers = plausible(assignment, rng=random.Random(3))
     record_page(fresh(assignment), page.key, form(**answers))
     slot = next(iter(asks))
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictingAnswers):
         record_page(fresh(assignment), page.key, form(**answers | {slot: str((int(answers[slot]) + 1) % 101)}))
     assert Response.objects.get(assignment=assignment, slot=slot).value == Decimal(answers[slot])
 
@@ -114,12 +114,12 @@ def test_other_answers_for_a_recorded_page_are_refused(study):
 def test_the_last_page_sent_twice_submits_once(study):
     assignment = submitted(study, "w")
     again = answered(assignment, "s4")
-    assert again.following is None and Assignment.objects.get(pk=assignment.pk).submitted_at == assignment.submitted_at
+    assert again.next_key is None and Assignment.objects.get(pk=assignment.pk).submitted_at == assignment.submitted_at
 
 
 def test_pages_are_answered_in_order(study):
     assignment = claimed(study, "w")
-    with pytest.raises(Elsewhere):
+    with pytest.raises(PageOutOfOrder):
         record_page(fresh(assignment), "s2.ask", form())
     with pytest.raises(NoSuchPage):
         record_page(fresh(assignment), "nonsense", form())
@@ -127,7 +127,7 @@ def test_pages_are_answered_in_order(study):
 
 def test_a_page_whose_visit_is_missing_is_recorded_and_when_it_was_shown_is_not_known(study):
     assignment = claimed(study, "w")
-    assert record_page(fresh(assignment), "s1", form(**{"s1.q1": "yes"})).following == "start"
+    assert record_page(fresh(assignment), "s1", form(**{"s1.q1": "yes"})).next_key == "start"
     visit = PageVisit.objects.get(assignment=assignment, key="s1")
     assert visit.recorded_at and visit.shown_at is None and visit.shown["questions"]
     assert fresh(assignment).started_at and Response.objects.get(assignment=assignment).choice == "yes"
@@ -213,7 +213,10 @@ def test_a_field_that_the_page_does_not_have_is_refused(study, name):
     data = form(**plausible(assignment))
     data[name] = "5"
     outcome = record_page(fresh(assignment), page.key, data)
-    assert outcome.sent.general and not Response.objects.filter(assignment=assignment, slot__startswith="s2").exists()
+    assert (
+        outcome.sent.non_field_errors
+        and not Response.objects.filter(assignment=assignment, slot__startswith="s2").exists()
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,13 +245,11 @@ def test_who_is_screened_out_gives_the_place_back(study):
     open_page(assignment)
     outcome = record_page(fresh(assignment), "s1", form(**{"s1.q1": "no"}))
     assignment = Assignment.objects.get(pk=assignment.pk)
-    assert (
-        outcome.following is None and assignment.released_reason == "screened_out" and assignment.submitted_at is None
-    )
+    assert outcome.next_key is None and assignment.released_reason == "screened_out" and assignment.submitted_at is None
     assert Batch.objects.get(pk=assignment.batch_id).claimed == 0
     assert Response.objects.get(assignment=assignment).choice == "no"
     assert assign.claim_batch(study, assignment.annotator).outcome == "barred"
-    with pytest.raises(Closed):
+    with pytest.raises(AssignmentClosed):
         answered(assignment, "start")
 
 
@@ -267,7 +268,7 @@ def test_who_is_screened_out_after_the_place_was_given_to_another_has_not_finish
     for n in range(study.target_n):
         claimed(study, f"newcomer {n}")
     (slot,) = open_page(assignment, "s1")[2]
-    assert answered(assignment, "s1", **{slot: "no"}).following is None
+    assert answered(assignment, "s1", **{slot: "no"}).next_key is None
     assignment = fresh(assignment)
     assert (assignment.released_reason, assignment.submitted_at, assignment.is_late) == ("screened_out", None, False)
     assert [answer.choice for answer in Response.objects.filter(assignment=assignment)] == ["no"]
@@ -279,7 +280,7 @@ def test_who_is_turned_away_while_a_page_is_on_its_way_answers_it_no_more(study,
     as_read, answers = fresh(assignment), form(**plausible(assignment))
     assign.release(assignment.pk, reason)
     n_answers = Response.objects.filter(assignment=assignment).count()
-    with pytest.raises(Closed):
+    with pytest.raises(AssignmentClosed):
         record_page(as_read, "s2.ask", answers)
     assert Response.objects.filter(assignment=assignment).count() == n_answers
 
@@ -289,7 +290,7 @@ def test_work_that_comes_late_is_kept_and_marked(study):
     late = at_questions(study, "slow")
     assign.release(late.pk, "expired")
     submitted(study, "quick")
-    while (key := standing_of(fresh(late)).next_key) is not None:
+    while (key := page_state(fresh(late)).next_key) is not None:
         answered(late, key)
     late = Assignment.objects.get(pk=late.pk)
     assert late.is_late and late.submitted_at and late.released_reason == "expired"
@@ -301,9 +302,9 @@ def test_after_closing_those_inside_finish_and_nobody_is_revived(study):
     inside, outside = at_questions(study, "in"), at_questions(study, "out")
     assign.release(outside.pk, "expired")
     lifecycle.close(study, by=None)
-    assert assign.claim_batch(study, assign.annotator_of("panel", "new")).outcome == "closed"
+    assert assign.claim_batch(study, assign.get_or_create_annotator("panel", "new")).outcome == "closed"
     for assignment in (inside, outside):
-        while (key := standing_of(fresh(assignment)).next_key) is not None:
+        while (key := page_state(fresh(assignment)).next_key) is not None:
             answered(assignment, key)
     assert not Assignment.objects.get(pk=inside.pk).is_late
     assert Assignment.objects.get(pk=outside.pk).is_late
@@ -312,7 +313,7 @@ def test_after_closing_those_inside_finish_and_nobody_is_revived(study):
 def test_seconds_that_a_draft_counted_while_the_page_was_on_its_way_stay(study):
     assignment = at_questions(study)
     _, page, asks = open_page(assignment)
-    as_read = assignment_on_page(RequestFactory().post("/"), assignment.code, page.key)
+    as_read = get_page_assignment_or_404(RequestFactory().post("/"), assignment.code, page.key)
     save_draft(fresh(assignment), page.key, form(active="90"))
     record_page(as_read, page.key, form(active="7", **plausible(assignment)))
     assert PageVisit.objects.get(assignment=assignment, key=page.key).active_seconds == 90
@@ -325,7 +326,7 @@ def test_a_draft_is_kept_until_the_page_is_recorded(study):
     visit = PageVisit.objects.get(assignment=assignment, key="s2.ask")
     assert (visit.draft, visit.layout, visit.active_seconds) == ({"s2.q1": ["40"]}, "one", 12)
     answered(assignment, "s2.ask")
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictingAnswers):
         save_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "50"}))
     assert PageVisit.objects.get(pk=visit.pk).draft is None
 
@@ -364,7 +365,7 @@ def test_a_draft_makes_a_missing_visit_again(study):
 def test_a_draft_is_kept_whole_or_refused(study, data, kept):
     assignment = at_questions(study)
     open_page(assignment)
-    with nullcontext() if kept else pytest.raises(TooLong):
+    with nullcontext() if kept else pytest.raises(DraftTooLong):
         save_draft(fresh(assignment), "s2.ask", QueryDict(data))
     assert PageVisit.objects.get(assignment=assignment, key="s2.ask").draft == kept
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import record_page, save_draft
-from annotators.participation.withdraw import withdraw
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.places import assign, leases
 from studies.models import Study
 from studies.services import lifecycle
@@ -94,9 +94,9 @@ def _taken_over(assignment):
 
 
 def _closed(assignment):
-    for step in (lifecycle.close, lifecycle.finish):
+    for step in (lifecycle.close, lifecycle.finish_closing):
         step(Study.objects.get(pk=assignment.study_id), by=None)
-    assert assign.sweep()
+    assert assign.release_expired_places()
 
 
 # What happens to the place while a page arrives: what its sender gets, the answers that are stored, why the place was given back.
@@ -113,7 +113,7 @@ MEANWHILE = {
     "the place is taken over": (_taken_over, NEXT, [3, 3], "expired"),
     "it fails checks": (lambda a: assign.release(a.pk, "failed_checks"), 409, [], "failed_checks"),
     "the study is closed": (_closed, NEXT, [3, 3], "expired"),
-    "the person withdraws": (lambda a: withdraw(fresh(a)), 409, [], "withdrawn"),
+    "the person withdraws": (lambda a: withdraw_annotator(fresh(a)), 409, [], "withdrawn"),
     "the time is extended": (lambda a: leases.extend(fresh(a)), NEXT, [3, 3], ""),
 }
 
@@ -130,18 +130,18 @@ def test_a_page_that_waited_for_its_place_sees_what_happened(assignment, meanwhi
 
 
 def store(assignment: Assignment) -> None:
-    assert record_page(fresh(assignment), KEY, form(**sent())).following == NEXT
+    assert record_page(fresh(assignment), KEY, form(**sent())).next_key == NEXT
 
 
 def test_who_withdraws_while_a_page_is_being_stored_leaves_no_answer(assignment):
-    assert beside(partial(store, assignment), lambda: withdraw(fresh(assignment))) == (True, 1)
+    assert beside(partial(store, assignment), lambda: withdraw_annotator(fresh(assignment))) == (True, 1)
     stored = Response.objects.filter(assignment=assignment)
     assert stored.count() == 4 and not stored.filter(erased_at=None).exists()
 
 
 def test_a_place_whose_page_is_being_stored_is_not_given_away(assignment):
     Assignment.objects.filter(pk=assignment.pk).update(reserved_until=timezone.now() - timedelta(seconds=1))
-    assert beside(partial(store, assignment), assign.sweep) == (True, 0)
+    assert beside(partial(store, assignment), assign.release_expired_places) == (True, 0)
     assert fresh(assignment).released_at is None and answers_of(assignment) == [3, 3]
 
 

@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 
 from annotators.pages import drawing
 from annotators.pages.show import ShownField, ShownOutput
-from studies.protocols.base.fields import WholeNumber
+from studies.protocols.base.fields import WholeNumberField
 from tests import ROOT
 from tests.annotators.pages.elements import TEMPLATES, Elements
 
@@ -102,7 +102,7 @@ def test_what_is_included_by_name_stands_in_the_template_and_is_looked_at_again_
 
 def test_questions_that_begin_alike_can_be_told_apart_in_a_list():
     def brief(text):
-        return ShownField(slot="s", field=WholeNumber(0, 100), text=text, help="", label="", position=1).brief
+        return ShownField(slot="s", field=WholeNumberField(0, 100), text=text, help="", label="", position=1).brief_text
 
     words = "Based on what you have read, what is the chance that writer {} is a better writer than writer {}?"
     told = [brief(words.format(x, y)) for x, y in ("AB", "BA", "AC")]

@@ -10,7 +10,7 @@ from django.test import Client
 from annotators import tasks
 from annotators.models import Assignment
 from annotators.pages import sequence
-from annotators.pages.record import standing_of
+from annotators.pages.record import page_state
 from annotators.places import batch_plan
 from studies.models import Study
 from tests import builders, players
@@ -28,7 +28,7 @@ def left(assignment):
 def test_reading_weighs_more_than_a_comment():
     study = builders.spa_study(minutes=60)
     assignment = players.claimed(study, "w")
-    walk = sequence.walk_of(assignment, {})
+    walk = sequence.build_page_sequence(assignment, {})
     shares = [a - b for a, b in zip(walk.left, [*walk.left[1:], 0.0], strict=True)]
     assert walk.left[0] == pytest.approx(1) and min(shares) > 0
     by_key = dict(zip(walk.keys, shares, strict=True))
@@ -38,11 +38,11 @@ def test_reading_weighs_more_than_a_comment():
 
 def test_longer_texts_take_more_of_the_time():
     assignment = players.claimed(builders.spa_study(), "w")
-    plan, walk = batch_plan.plan_of(assignment), sequence.walk_of(assignment, {})
+    plan, walk = batch_plan.plan_of(assignment), sequence.build_page_sequence(assignment, {})
     shown = [step.page for step in walk.steps.values()]
     after = walk.places["s2.ask"]
     short, long = (
-        sequence._parts_left(shown, replace(plan, lengths=dict.fromkeys(plan.lengths, length)))[after]
+        sequence._parts_left(shown, replace(plan, text_lengths=dict.fromkeys(plan.text_lengths, length)))[after]
         for length in (100, 9000)
     )
     assert long < short / 5
@@ -53,9 +53,9 @@ def test_what_others_took_replaces_what_was_declared():
     assignment = players.claimed(study, "w")
     assert left(assignment) == 60
     answer(study, 9, seconds=600)
-    assert tasks.note_usual_times() == 0  # too few
+    assert tasks.update_usual_times() == 0  # too few
     answer(study, 1, seconds=1_000_000)  # one who slept over it
-    assert tasks.note_usual_times() == 1 and tasks.note_usual_times() == 0
+    assert tasks.update_usual_times() == 1 and tasks.update_usual_times() == 0
     assert Study.objects.get(pk=study.pk).usual_seconds == 600
     assert left(assignment) == 10
 
@@ -67,7 +67,7 @@ def test_robots_tries_and_late_answers_say_nothing_of_the_time():
     Assignment.objects.filter(pk__in=[one.pk for one in late]).update(
         is_late=True, released_at=late[0].submitted_at + timedelta(seconds=1), released_reason="expired"
     )
-    assert tasks.note_usual_times() == 0
+    assert tasks.update_usual_times() == 0
 
 
 def test_the_answer_to_a_practice_text_says_that_it_finishes_where_nothing_comes_after_it():
@@ -78,7 +78,7 @@ def test_the_answer_to_a_practice_text_says_that_it_finishes_where_nothing_comes
         builders.add_practice(training, list(study.prompts.get(key=key).outputs.order_by("pk"))[:1], "See.")
     assignment = players.claimed(builders.launched(study), "w")
     said = []
-    while key := standing_of(Assignment.objects.get(pk=assignment.pk)).next_key:
+    while key := page_state(Assignment.objects.get(pk=assignment.pk)).next_key:
         html = Client().get(f"/p/{assignment.code}/{key}/").content.decode()
         said += re.findall(r'name="go" value="1">([^<]*)<', html)
         players.answered(assignment, key)
@@ -92,7 +92,7 @@ def test_the_last_page_says_that_its_answers_finish_and_no_other_does(last):
     study = builders.spa_study(with_surveys=last == "survey", with_rating=last != "spa")
     assignment = players.claimed(study, "w")
     said = []
-    for key in sequence.walk_of(assignment, {}).keys:
+    for key in sequence.build_page_sequence(assignment, {}).keys:
         html = Client().get(f"/p/{assignment.code}/{key}/").content.decode()
         said += re.findall(r'name="go" value="1">([^<]*)<', html)
         players.answered(assignment, key)

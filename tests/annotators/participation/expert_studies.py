@@ -1,6 +1,6 @@
 """Studies in which one expert takes several parts."""
 
-from annotators.recruitment.channels.invitation import token
+from annotators.recruitment.channels.invitation import invitation_token
 from tests.builders import add_rating, draft_study, launched, recruitment
 
 PARTS = 3
@@ -19,4 +19,4 @@ def expert_study(*, parts=PARTS, target_n=6, days=14, **columns):
     add_rating(study, position=1, m=2)
     study = launched(study)
     door = recruitment(study, "invitation", settings={"people": 5, "days": days, "revoked": ""})
-    return study, f"/e/{door.key}/?i={token(door.key, 1)}"
+    return study, f"/e/{door.key}/?i={invitation_token(door.key, 1)}"

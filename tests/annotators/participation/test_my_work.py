@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotators.models import Assignment
 from annotators.places import assign
-from annotators.recruitment.channels.invitation import token
+from annotators.recruitment.channels.invitation import invitation_token
 from studies.models import Study
 from studies.services import lifecycle
 from tests.annotators.participation.expert_studies import PARTS, expert_study
@@ -52,14 +52,14 @@ def test_a_place_is_kept_for_days_and_work_on_it_takes_nothing_away():
     robot.post(robot.url, {"save": "auto"})
     assert last(study).reserved_until == one.reserved_until
     later(days=13)
-    assign.sweep()
+    assign.release_expired_places()
     assert last(study).released_at is None
     robot.get(f"/p/{one.code}/")
     assert "Your place is kept for" in robot.responses[-1].content.decode(), "on the last day the clock is told"
     robot.post(f"/p/{one.code}/time/", {})
     assert last(study).reserved_until >= one.reserved_until - timedelta(minutes=1), "more time is days again"
     later(days=15)
-    assign.sweep()
+    assign.release_expired_places()
     assert last(study).released_reason == "expired"
 
 
@@ -129,7 +129,7 @@ def test_what_is_left_is_told_as_it_is():
     study, door = expert_study(target_n=2)
     robot = Robot(door, best)
     assert robot.play() == "Thank you"
-    other = Robot(door.replace(re.search(r"i=(.*)", door)[1], token(last(study).recruitment.key, 2)), best)
+    other = Robot(door.replace(re.search(r"i=(.*)", door)[1], invitation_token(last(study).recruitment.key, 2)), best)
     other.start()
     said = words_of(robot.get(door))
     assert "there are 0 more parts for you" in said and "There is no part for you right now" in said
@@ -143,7 +143,7 @@ def test_a_part_that_was_given_back_is_told_and_taken_up_again():
     page = robot.start()
     robot.post(page.forms[0].action, robot.fill(page.forms[0], page))
     later(days=30)
-    assign.sweep()
+    assign.release_expired_places()
     said = words_of(robot.get(door))
     assert "begun, and given back on" in said and "Go on with part 1" in said and "Begin part" not in said
     answered(last(study))

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from analysis.data.frames import assignments_frame, responses_frame
 from annotators.models import Assignment, PageVisit, Response
-from annotators.participation.simulate import Crowd, default_preferences, simulate_answers
+from annotators.participation.simulate import CrowdSettings, default_preferences, simulate_answers
 from studies.protocols import REGISTRY, Protocol
 from studies.protocols.base.fields import Field
 from studies.protocols.base.robots import Robot
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 def test_robots_answer_every_page_and_are_told_from_people():
     study = spa_study(target_n=10)
-    ended = simulate_answers(study, 12, crowd=Crowd(screened_out=0.2, commenting=0.5), rng=random.Random(3))
+    ended = simulate_answers(study, 12, crowd=CrowdSettings(screened_out=0.2, commenting=0.5), rng=random.Random(3))
     made = Assignment.objects.filter(study=study)
     assert set(made.values_list("origin", flat=True)) == {"robot"}
     assert ended.submitted == made.filter(submitted_at__isnull=False).count()
@@ -37,7 +37,7 @@ def test_robots_answer_every_page_and_are_told_from_people():
 def test_robots_answer_every_protocol(slug):
     """So many pages that a rule across fields is broken by one of them, where the protocol's robots do not know it."""
     study = launched(sample_draft(slug, 4, 5))
-    ended = simulate_answers(study, 5, crowd=Crowd(screened_out=0), rng=random.Random(3))
+    ended = simulate_answers(study, 5, crowd=CrowdSettings(screened_out=0), rng=random.Random(3))
     assert ended.submitted == 5 and Response.objects.filter(assignment__study=study).exists()
 
 
@@ -69,7 +69,9 @@ def test_a_protocol_that_does_not_say_enough_for_a_sample_is_named(monkeypatch):
 
 def test_stronger_systems_get_higher_chances_and_ratings():
     study = spa_study(target_n=30, prompts=20)
-    simulate_answers(study, 30, {"alpha": 0, "beta": 1.5, "gamma": -1.5}, crowd=Crowd(screened_out=0, acquiescent=0))
+    simulate_answers(
+        study, 30, {"alpha": 0, "beta": 1.5, "gamma": -1.5}, crowd=CrowdSettings(screened_out=0, acquiescent=0)
+    )
     frame = responses_frame(study, ("robot",)).rows
     chance = frame[frame["x"].notna()].groupby(["x", "y"])["value"].mean()
     assert chance["beta", "alpha"] == pytest.approx(0.8, abs=0.07) and chance["gamma", "beta"] < 0.15
@@ -84,7 +86,7 @@ def test_acquiescence_favours_whoever_is_named_first():
         study,
         20,
         dict.fromkeys(("alpha", "beta", "gamma"), 0),
-        crowd=Crowd(acquiescent=1, acquiescence=0.2, screened_out=0),
+        crowd=CrowdSettings(acquiescent=1, acquiescence=0.2, screened_out=0),
     )
     frame = responses_frame(study, ("robot",)).rows
     assert frame.loc[frame["x"].notna(), "value"].mean() == pytest.approx(0.7, abs=0.04)
@@ -92,13 +94,13 @@ def test_acquiescence_favours_whoever_is_named_first():
 
 def test_who_finds_no_place_is_counted():
     study = spa_study(target_n=3)
-    ended = simulate_answers(study, 6, crowd=Crowd(screened_out=0))
+    ended = simulate_answers(study, 6, crowd=CrowdSettings(screened_out=0))
     assert (ended.submitted, ended.turned_away) == (3, 3)
 
 
 def test_some_leave_before_the_last_page():
     study = spa_study(target_n=6)
-    ended = simulate_answers(study, 6, crowd=Crowd(screened_out=0, abandoning=1))
+    ended = simulate_answers(study, 6, crowd=CrowdSettings(screened_out=0, abandoning=1))
     assert ended.abandoned == 6 and not Assignment.objects.filter(submitted_at__isnull=False).exists()
 
 

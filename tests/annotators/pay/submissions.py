@@ -2,14 +2,17 @@
 
 from annotators.places import assign
 from annotators.places.receipts import receipt_of
-from annotators.recruitment.panels import Seen
-from annotators.recruitment.panels.reconcile import take_in
+from annotators.recruitment.panels import SubmissionSnapshot
+from annotators.recruitment.panels.reconcile import import_submissions
 
 
 def shown(recruitment, *states):
     """The panel shows these works; ``states``: (assignment, state)."""
-    seen = [Seen("T", f"S{one.pk}", f"person {one.pk}", state, code=receipt_of(one.code)) for one, state in states]
+    seen = [
+        SubmissionSnapshot("T", f"S{one.pk}", f"person {one.pk}", state, code=receipt_of(one.code))
+        for one, state in states
+    ]
     for one, _ in states:
-        key = assign.pool_key(recruitment.pool, f"person {one.pk}")
+        key = assign.hash_person_id(recruitment.pool, f"person {one.pk}")
         type(one.annotator).objects.filter(pk=one.annotator_id).update(pool=recruitment.pool, external_id=key)
-    return take_in(recruitment, seen, "service")
+    return import_submissions(recruitment, seen, "service")

@@ -8,14 +8,14 @@ from django.utils import timezone
 
 from annotators.models import PanelTask, Payment, Recruitment
 from annotators.pay import ledger
-from annotators.pay.money import money_of
+from annotators.pay.money import link_cost
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.service import ProlificService
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import Busy, Charged, Refused
-from annotators.recruitment.panels.alerts import charged_of, note_cost
-from annotators.recruitment.panels.secrets import keep
-from annotators.recruitment.panels.sync import ask
+from annotators.recruitment.panels import ChargedFees, PanelBusy, RequestRefused
+from annotators.recruitment.panels.alerts import cache_fees, cached_fees
+from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.sync import sync_panel
 from studies.models import Arm
 from tests.admin_pages import logged_in
 from tests.annotators.recruitment.pretend import Pretend
@@ -44,20 +44,20 @@ def test_a_reward_that_comes_in_two_parts_costs_the_same_before_and_after_it_is_
     done = [submitted(recruitment.study, person, recruitment=recruitment) for person in ("a", "b")]
     assert {one.batch.arm.name for one in done} == {"all", "paid more"}
     for _ in range(2):  # before anything was written down, and after
-        found = money_of(recruitment)
+        found = link_cost(recruitment)
         assert (found.people_to_come, found.total) == (0, Decimal("7.50"))
-        ledger.settle(recruitment, by=None)
+        ledger.settle_payments(recruitment, by=None)
 
 
 def test_where_a_panel_tells_no_fees_nothing_is_made_up():
     study = spa_study(user("owner"), target_n=1)
     recruitment = paying(study, "prolific")
     bonus(submitted(study, "a", recruitment=recruitment), "1.00", 1)
-    assert money_of(recruitment).fees == ()
+    assert link_cost(recruitment).fees == ()
 
 
-def told(amount, currency="GBP") -> Charged:
-    return Charged(Decimal(amount), Decimal("0.20"), Decimal("0.05"), currency)
+def told(amount, currency="GBP") -> ChargedFees:
+    return ChargedFees(Decimal(amount), Decimal("0.20"), Decimal("0.05"), currency)
 
 
 class Telling(Pretend):
@@ -86,11 +86,11 @@ def at_prolific():
 def test_what_the_panel_itself_tells_stands_with_its_source_and_moment(at_prolific):
     client, address = logged_in(user("owner")), f"/admin/annotators/recruitment/{at_prolific.pk}/pay/"
     assert "The panel adds its own, which it alone can tell." in client.get(address).content.decode()
-    note_cost(at_prolific, Telling(T1=told("1.00"), T2=told("0.50")), ["T1", "T2"])
-    found = money_of(at_prolific)
+    cache_fees(at_prolific, Telling(T1=told("1.00"), T2=told("0.50")), ["T1", "T2"])
+    found = link_cost(at_prolific)
     sums = {fee.label: fee.amount for fee in found.fees}
     assert sums == {"of rewards": Decimal("1.50"), "of bonuses": Decimal("0.40"), "tax on these": Decimal("0.10")}
-    assert found.is_least and found.total == found.to_come + Decimal("2.00")
+    assert found.is_lower_bound and found.total == found.to_come + Decimal("2.00")
     page = client.get(address).content.decode()
     today = f"{timezone.now():%Y-%m-%d}"
     assert f'<dt>Fee: of rewards</dt><dd>1.50 GBP <span class="quiet">(Prolific itself, on {today}' in page
@@ -104,21 +104,21 @@ def test_what_the_panel_itself_tells_stands_with_its_source_and_moment(at_prolif
     "later",
     [
         {"T1": told("9.00"), "T2": None},
-        {"T1": told("9.00"), "T2": Busy("Later.")},
+        {"T1": told("9.00"), "T2": PanelBusy("Later.")},
         {"T1": told("9.00"), "T2": told("9.00", "USD")},
-        {"T1": Refused("No."), "T2": None},
+        {"T1": RequestRefused("No."), "T2": None},
         {},
     ],
 )
 def test_a_part_is_no_sum_and_what_was_told_before_stays(at_prolific, later):
-    note_cost(at_prolific, Telling(T1=told("1.00")), ["T1"])
-    note_cost(at_prolific, Telling(**later), list(later))
-    assert money_of(at_prolific).fees[0].amount == Decimal("1.00")
+    cache_fees(at_prolific, Telling(T1=told("1.00")), ["T1"])
+    cache_fees(at_prolific, Telling(**later), list(later))
+    assert link_cost(at_prolific).fees[0].amount == Decimal("1.00")
 
 
 def test_sums_in_another_currency_are_not_added(at_prolific):
-    note_cost(at_prolific, Telling(T1=told("1.00", "USD")), ["T1"])
-    assert money_of(at_prolific).fees == ()
+    cache_fees(at_prolific, Telling(T1=told("1.00", "USD")), ["T1"])
+    assert link_cost(at_prolific).fees == ()
 
 
 def test_each_look_at_the_panel_reads_what_it_has_taken(at_prolific):
@@ -130,9 +130,9 @@ def test_each_look_at_the_panel_reads_what_it_has_taken(at_prolific):
         service = ProlificService(TOKEN, {}, fake.url)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(REGISTRY["prolific"]), "service", lambda self, recruitment, secrets: service)
-            keep(at_prolific, {"token": TOKEN}, by=None)
-            ask(at_prolific, lambda *_: None, is_dry=True)
-            assert charged_of(at_prolific) is None
-            ask(at_prolific, lambda *_: None)
-    found, _ = charged_of(at_prolific)
-    assert found == Charged(Decimal("0.53"), Decimal("0"), Decimal("0.10"), "GBP")
+            store_secrets(at_prolific, {"token": TOKEN}, by=None)
+            sync_panel(at_prolific, lambda *_: None, dry_run=True)
+            assert cached_fees(at_prolific) is None
+            sync_panel(at_prolific, lambda *_: None)
+    found, _ = cached_fees(at_prolific)
+    assert found == ChargedFees(Decimal("0.53"), Decimal("0"), Decimal("0.10"), "GBP")

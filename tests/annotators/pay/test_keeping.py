@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from annotators import tasks
 from annotators.models import Assignment, PanelSubmission, Payment
-from annotators.models.identity import keep_identity, panel_id
+from annotators.models.identity import get_person_id, store_person_id
 from annotators.pay import ledger
-from annotators.pay.keeping import kept_of
-from annotators.recruitment.panels.alerts import alerts
-from annotators.recruitment.panels.orders import give
+from annotators.pay.keeping import retained_ids
+from annotators.recruitment.panels.alerts import find_alerts
+from annotators.recruitment.panels.orders import create_order
 from heval_site.runtime import doctor
 from tests.admin_pages import logged_in
 from tests.annotators.closed_studies import closed_long_ago
@@ -34,7 +34,7 @@ def came(recruitment, *people) -> list[Assignment]:
     made = []
     for person in people:
         one = submitted(recruitment.study, person, recruitment=recruitment, external_ids={"session": f"S-{person}"})
-        keep_identity(one.annotator, person)
+        store_person_id(one.annotator, person)
         PanelSubmission.objects.create(
             recruitment=recruitment,
             external_id=f"S-{person}",
@@ -51,7 +51,7 @@ def ids_of(one: Assignment) -> list[bool]:
     """Whether each kind is there: of the person, of the assignment, of what the panel showed."""
     external = Assignment.objects.get(pk=one.pk).external_ids
     at_panel = PanelSubmission.objects.get(assignment=one).external_id
-    return [panel_id(one.annotator) is not None, external != {}, not at_panel.startswith("erased-")]
+    return [get_person_id(one.annotator) is not None, external != {}, not at_panel.startswith("erased-")]
 
 
 ALL, NONE = [True] * 3, [False] * 3
@@ -72,16 +72,16 @@ def test_ids_stay_exactly_with_who_is_owed_something(recruitment, state, stays):
     row = Payment(assignment=owed, kind="base", amount=2, currency="USD", way="bonus", state=state)
     if state == "ordered":
         shown = PanelSubmission.objects.get(assignment=owed)
-        row.order = give(
+        row.order = create_order(
             recruitment, "bonus", "b", submission=shown, by=None, amount="2.00", currency="USD", reason="r"
         )
     row.ended_at = None if stays else timezone.now()
     row.save()
     closed_long_ago(recruitment.study, 29)
-    tasks.erase_panel_ids()
+    tasks.erase_person_ids()
     assert ids_of(owed) == ids_of(other) == ALL
     closed_long_ago_again(recruitment.study, 31)
-    tasks.erase_panel_ids()
+    tasks.erase_person_ids()
     assert ids_of(owed) == (ALL if stays else NONE) and ids_of(other) == NONE
 
 
@@ -97,22 +97,22 @@ def closed_long_ago_again(study, days):
 
 def test_of_who_is_owed_for_one_study_the_ids_of_another_go(recruitment):
     (owed,) = came(recruitment, "kim")
-    ledger.settle(recruitment, by=None)
+    ledger.settle_payments(recruitment, by=None)
     later = panel(spa_study(user("owner"), title="two", erase_after_days=30))
     (again,) = came(later, "kim")
     for one in (recruitment, later):
         closed_long_ago(one.study, 31)
-    tasks.erase_panel_ids()
+    tasks.erase_person_ids()
     assert again.annotator == owed.annotator
     assert ids_of(owed) == ALL and ids_of(again) == [True, False, False]
 
 
 def test_what_is_kept_is_told_until_it_is_paid(recruitment):
     first, second, third = came(recruitment, "kim", "lee", "max")
-    ledger.settle(recruitment, by=None)
+    ledger.settle_payments(recruitment, by=None)
     ledger.mark_paid(recruitment, [Payment.objects.get(assignment=third).pk], user("owner"))
-    bonus = ledger.Extra(second, Decimal("0.50"), "thanks")
-    ledger.add(recruitment, [bonus], "bonus", user("owner"))
+    bonus = ledger.ExtraPayment(second, Decimal("0.50"), "thanks")
+    ledger.add_extra_payments(recruitment, [bonus], "bonus", user("owner"))
     client = logged_in(user("owner"))
 
     def told() -> tuple[str, str, str]:
@@ -122,32 +122,32 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
         return pay, at_panel, doctor._panels().words
 
     closed_long_ago(recruitment.study, 29)
-    assert not any("beyond their day" in words for words in told()) and kept_of(recruitment) is None
+    assert not any("beyond their day" in words for words in told()) and retained_ids(recruitment) is None
     closed_long_ago_again(recruitment.study, 31)
-    tasks.erase_panel_ids()
+    tasks.erase_person_ids()
     day = (timezone.now() - timedelta(days=1)).date()
     pay, at_panel, finding = told()
     assert f"Ids of 2 people are kept beyond their day ({day}) because they are owed 5.50 USD" in pay
     assert f"Ids of 2 people are kept beyond their day ({day}), because 5.50 USD are owed to them" in at_panel
     assert f"{recruitment}: Ids of 2 people" in finding
-    assert [alert.kind for alert in alerts(recruitment)] == ["ids"]
+    assert [alert.kind for alert in find_alerts(recruitment)] == ["ids"]
     ledger.mark_paid(recruitment, [Payment.objects.get(assignment=first).pk], user("owner"))
     assert "Ids of 1 person are kept" in told()[0]
     ledger.mark_paid(
         recruitment, list(Payment.objects.filter(assignment=second).values_list("pk", flat=True)), user("owner")
     )
-    tasks.erase_panel_ids()
+    tasks.erase_person_ids()
     assert not any("beyond their day" in words for words in told())
     assert ids_of(first) == ids_of(second) == ids_of(third) == NONE
 
 
 def test_who_never_had_an_id_of_a_panel_is_owed_and_nothing_is_kept(recruitment):
     submitted(recruitment.study, "", recruitment=recruitment)
-    ledger.settle(recruitment, by=None)
+    ledger.settle_payments(recruitment, by=None)
     closed_long_ago(recruitment.study, 31)
     recruitment.refresh_from_db()
     assert recruitment.study.state == "closed" and Payment.objects.get().state == "due"
-    assert kept_of(recruitment) is None and alerts(recruitment) == []
+    assert retained_ids(recruitment) is None and find_alerts(recruitment) == []
 
 
 def test_erasing_asks_the_same_for_one_and_for_many(recruitment):
@@ -158,7 +158,7 @@ def test_erasing_asks_the_same_for_one_and_for_many(recruitment):
             Payment.objects.create(assignment=one, kind="base", amount=2, currency="USD", way="hand")
         closed_long_ago(study.study, 31)
         with CaptureQueriesContext(connection) as queries:
-            tasks.erase_panel_ids()
+            tasks.erase_person_ids()
         assert sum(ids_of(one) == ALL for one in made) == len(made) // 2
         return len(queries)
 

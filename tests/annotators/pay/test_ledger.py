@@ -18,17 +18,17 @@ from annotators.models import (
     Payment,
     Recruitment,
 )
-from annotators.participation.my_work import work_of
-from annotators.participation.withdraw import withdraw
+from annotators.participation.my_work import parts_overview_context
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.pay import ledger
-from annotators.pay.ledger import Extra, order, settle, to_order
-from annotators.pay.promises import is_less, missing, proposed
+from annotators.pay.ledger import ExtraPayment, order_payments, orderable_payments, settle_payments
+from annotators.pay.promises import default_outcome_pays, is_pay_reduced, undeclared_outcome_labels
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.orders import give, send_due
+from annotators.recruitment.panels.orders import create_order, send_due_orders
 from studies.models import Arm, AuditEvent, Study
 from studies.services import lifecycle
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests.annotators.pay.submissions import shown
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
 from tests.builders import panel, promised, spa_study, user
@@ -77,14 +77,14 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
         ("back", "returned"),
     ):
         assign.release(half(study, recruitment, person, 1).pk, reason)
-    withdraw(half(study, recruitment, "left"))
-    withdraw(half(study, recruitment, "left at once", 0))
+    withdraw_annotator(half(study, recruitment, "left"))
+    withdraw_annotator(half(study, recruitment, "left at once", 0))
     late = half(study, recruitment, "in the middle")
     done = submitted(study, "done", recruitment=recruitment)
     # Finished and then withdrew: nothing is taken. Left out of the analysis: neither.
-    withdraw(submitted(study, "done and left", recruitment=recruitment))
+    withdraw_annotator(submitted(study, "done and left", recruitment=recruitment))
     Exclusion.objects.create(assignment=done, reason="too fast", by=user("owner"))
-    turned_away = assign.annotator_of("panel", "late")
+    turned_away = assign.get_or_create_annotator("panel", "late")
     Assignment.objects.create(
         study=study,
         annotator=turned_away,
@@ -104,16 +104,16 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
         released_reason="full",
     )
     lifecycle.close(study, by=None)
-    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
-    assign.sweep()
+    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    assign.release_expired_places()
     assert Assignment.objects.get(pk=late.pk).released_reason == "expired"
-    first = settle(recruitment, by=None)
+    first = settle_payments(recruitment, by=None)
     by_person = {
         p.assignment_id: (p.kind, str(p.amount)) for p in Payment.objects.filter(assignment__recruitment=recruitment)
     }
     ways = {a.annotator_id: a.pk for a in Assignment.objects.exclude(pk=let_in.pk)}
     names = {
-        name: ways[assign.annotator_of("panel", name).pk]
+        name: ways[assign.get_or_create_annotator("panel", name).pk]
         for name in ("screened", "failed", "left", "in the middle", "done", "done and left", "late")
     }
     assert by_person == {
@@ -126,10 +126,10 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
         names["left"]: ("outcome", by_person[names["left"]][1]),
     }
     share = Decimal(by_person[names["left"]][1])
-    pages = len(ledger.people_of(recruitment).get(pk=names["done"]).visits.all())
+    pages = len(ledger.payable_assignments(recruitment).get(pk=names["done"]).visits.all())
     assert share == (Decimal("2.50") * 2 / pages).quantize(Decimal("0.01"), "ROUND_UP") and 0 < share < Decimal("2.50")
     assert (first.due, first.amount) == (7, sum(Decimal(amount) for _, amount in by_person.values()))
-    assert settle(recruitment, by=None).due == 0 and len(rows(recruitment)) == 7
+    assert settle_payments(recruitment, by=None).due == 0 and len(rows(recruitment)) == 7
     assert AuditEvent.objects.filter(verb="pay due").count() == 1
 
 
@@ -137,13 +137,13 @@ def test_a_dry_look_writes_nothing_and_queries_do_not_grow_with_people():
     study = spa_study(user("owner"), target_n=12)
     recruitment = panel(study)
     submitted(study, "one", recruitment=recruitment)
-    assert settle(recruitment, by=None, is_dry=True).due == 1 and not Payment.objects.exists()
+    assert settle_payments(recruitment, by=None, dry_run=True).due == 1 and not Payment.objects.exists()
     with CaptureQueriesContext(connection) as few:
-        settle(recruitment, by=None, is_dry=True)
+        settle_payments(recruitment, by=None, dry_run=True)
     for person in ("two", "three", "four"):
         submitted(study, person, recruitment=recruitment)
     with CaptureQueriesContext(connection) as more:
-        assert settle(recruitment, by=None, is_dry=True).due == 4
+        assert settle_payments(recruitment, by=None, dry_run=True).due == 4
     assert len(more) == len(few)
 
 
@@ -153,7 +153,7 @@ def test_two_looks_at_once_write_it_down_once():
     recruitment = panel(study)
     for person in "abc":
         submitted(study, person, recruitment=recruitment)
-    told = all_at_once(lambda _: settle(recruitment, by=None).due, range(6), 6)
+    told = all_at_once(lambda _: settle_payments(recruitment, by=None).due, range(6), 6)
     assert sorted(told) == [0] * 5 + [3] and len(rows(recruitment)) == 3
 
 
@@ -161,13 +161,13 @@ def test_pay_raised_during_the_run_pays_the_difference_once():
     study = spa_study(user("owner"), target_n=12)
     recruitment = panel(study)
     submitted(study, "early", recruitment=recruitment)
-    settle(recruitment, by=None)
+    settle_payments(recruitment, by=None)
     ledger.mark_paid(recruitment, list(Payment.objects.values_list("pk", flat=True)), user("owner"))
     arm = Arm.objects.get(study=study)
     lifecycle.amend(study, {"arm": {arm.pk: {"reward": Decimal("3.00")}}}, user("owner"), "Pay rises.")
     recruitment = Recruitment.objects.get(pk=recruitment.pk)
     submitted(study, "later", recruitment=recruitment)
-    assert [settle(recruitment, by=None).due for _ in range(2)] == [2, 0]
+    assert [settle_payments(recruitment, by=None).due for _ in range(2)] == [2, 0]
     assert brief(recruitment) == [
         ("base", "2.50", "hand", "paid"),
         ("difference", "0.50", "hand", "due"),
@@ -175,21 +175,21 @@ def test_pay_raised_during_the_run_pays_the_difference_once():
     ]
     # The link's own pay goes before the arm's.
     Recruitment.objects.filter(pk=recruitment.pk).update(reward=Decimal("3.25"))
-    settle(recruitment, by=None)
+    settle_payments(recruitment, by=None)
     assert brief(recruitment)[3:] == [("difference", "0.25", "hand", "due"), ("difference", "0.25", "hand", "due")]
     # Who has a list of parts reads there what they are paid now.
     early = Assignment.objects.filter(recruitment=recruitment).select_related("study", "recruitment").first()
-    assert work_of(early)["earned"] == Decimal("3.25")
+    assert parts_overview_context(early)["earned"] == Decimal("3.25")
 
 
 def test_an_arm_that_names_no_pay_is_not_paid_less_than_the_study_by_an_amendment():
     study = spa_study(user("owner"), target_n=12)
     arm = Arm.objects.get(study=study)
     for lower in (Decimal("2.49"), Decimal(0)):
-        with pytest.raises(lifecycle.NotNow, match="Pay can only rise"):
+        with pytest.raises(lifecycle.ActionRefused, match="Pay can only rise"):
             lifecycle.amend(study, {"arm": {arm.pk: {"reward": lower}}}, user("owner"), "Cheaper.")
     lifecycle.amend(study, {"arm": {arm.pk: {"reward": Decimal("2.60")}}}, user("owner"), "Pay rises.")
-    with pytest.raises(lifecycle.NotNow, match="Pay can only rise"):
+    with pytest.raises(lifecycle.ActionRefused, match="Pay can only rise"):
         lifecycle.amend(study, {"arm": {arm.pk: {"reward": None}}}, user("owner"), "The study's again.")
 
 
@@ -206,7 +206,7 @@ def test_a_panel_pays_by_approving_and_the_rest_as_a_bonus(service):
         ("outcome", "0.30", "screen_out", "due"),
     ]
     # The task was published for 2.50; the link pays more now.
-    give(
+    create_order(
         recruitment,
         "publish",
         "publish-1",
@@ -240,7 +240,7 @@ def test_who_left_and_is_approved_all_the_same_is_not_paid_twice(service):
     study = spa_study(user("owner"), target_n=12)
     recruitment = promised(recruitment_of(study), withdrawn="1")
     left = half(study, recruitment, "left")
-    withdraw(left)
+    withdraw_annotator(left)
     shown(recruitment, (left, "returned"))
     assert brief(recruitment) == [("outcome", "1.00", "bonus", "due")]
     shown(recruitment, (left, "approved"))
@@ -252,20 +252,20 @@ def test_a_bonus_whose_reply_was_lost_is_paid_once_and_becomes_paid(service):
     recruitment = recruitment_of(study)
     done = submitted(study, "done", recruitment=recruitment)
     shown(recruitment, (done, "approved"))
-    extra = Extra(done, Decimal("1.20"), "A long explanation.")
-    assert [ledger.add(recruitment, [extra], "bonus", user("owner")) for _ in range(2)] == [1, 0]
-    with pytest.raises(NotNow, match=r"It comes to 1\.20 now, and 1\.00 was typed"):
-        order(recruitment, service.can, Decimal("1.00"), user("owner"))
-    assert order(recruitment, service.can, Decimal("1.20"), user("owner")) == 1
-    with pytest.raises(NotNow, match="Nothing is due"):
-        order(recruitment, service.can, Decimal("1.20"), user("owner"))
+    extra = ExtraPayment(done, Decimal("1.20"), "A long explanation.")
+    assert [ledger.add_extra_payments(recruitment, [extra], "bonus", user("owner")) for _ in range(2)] == [1, 0]
+    with pytest.raises(ActionRefused, match=r"It comes to 1\.20 now, and 1\.00 was typed"):
+        order_payments(recruitment, service.operations, Decimal("1.00"), user("owner"))
+    assert order_payments(recruitment, service.operations, Decimal("1.20"), user("owner")) == 1
+    with pytest.raises(ActionRefused, match="Nothing is due"):
+        order_payments(recruitment, service.operations, Decimal("1.20"), user("owner"))
     assert brief(recruitment)[1:] == [("bonus", "1.20", "bonus", "ordered")]
     service.faults = ["lost after"]
-    send_due(recruitment, service, lambda *_: None)
-    settle(recruitment, by=None)
+    send_due_orders(recruitment, service, lambda *_: None)
+    settle_payments(recruitment, by=None)
     assert PanelOrder.objects.get().state == "sent" and brief(recruitment)[1][-1] == "ordered"
-    send_due(recruitment, service, lambda *_: None)
-    assert settle(recruitment, by=None).paid == 1 and brief(recruitment)[1][-1] == "paid"
+    send_due_orders(recruitment, service, lambda *_: None)
+    assert settle_payments(recruitment, by=None).paid == 1 and brief(recruitment)[1][-1] == "paid"
     assert len(service.given) == len(service.done) == 1
     assert "person" not in PanelOrder.objects.get().values
 
@@ -274,15 +274,15 @@ def test_what_the_panel_refuses_is_due_by_hand(service):
     study = spa_study(user("owner"), target_n=12)
     recruitment = promised(recruitment_of(study), withdrawn="1")
     left = half(study, recruitment, "left")
-    withdraw(left)
+    withdraw_annotator(left)
     shown(recruitment, (left, "returned"))
-    order(recruitment, service.can, Decimal("1.00"), user("owner"))
+    order_payments(recruitment, service.operations, Decimal("1.00"), user("owner"))
     service.faults = ["refused"]
-    send_due(recruitment, service, lambda *_: None)
+    send_due_orders(recruitment, service, lambda *_: None)
     for _ in range(2):
-        settle(recruitment, by=None)
+        settle_payments(recruitment, by=None)
     assert brief(recruitment) == [("outcome", "1.00", "bonus", "failed"), ("outcome", "1.00", "hand", "due")]
-    assert not to_order(recruitment, service.can)
+    assert not orderable_payments(recruitment, service.operations)
 
 
 def test_a_bonus_that_the_panel_refuses_is_due_by_hand_once(service):
@@ -290,47 +290,52 @@ def test_a_bonus_that_the_panel_refuses_is_due_by_hand_once(service):
     recruitment = recruitment_of(study)
     done = submitted(study, "done", recruitment=recruitment)
     shown(recruitment, (done, "approved"))
-    extra = Extra(done, Decimal("1.20"), "A long explanation.")
-    ledger.add(recruitment, [extra], "bonus", user("owner"))
-    order(recruitment, service.can, Decimal("1.20"), user("owner"))
+    extra = ExtraPayment(done, Decimal("1.20"), "A long explanation.")
+    ledger.add_extra_payments(recruitment, [extra], "bonus", user("owner"))
+    order_payments(recruitment, service.operations, Decimal("1.20"), user("owner"))
     service.faults = ["refused"]
-    send_due(recruitment, service, lambda *_: None)
-    assert [(row.kind, row.way, row.state) for row in ledger.foreseen(recruitment)][1:] == [("bonus", "hand", "due")]
+    send_due_orders(recruitment, service, lambda *_: None)
+    assert [(row.kind, row.way, row.state) for row in ledger.projected_payments(recruitment)][1:] == [
+        ("bonus", "hand", "due")
+    ]
     assert Payment.objects.latest("pk").state == "ordered"
-    assert [settle(recruitment, by=None).due for _ in range(2)] == [1, 0]
+    assert [settle_payments(recruitment, by=None).due for _ in range(2)] == [1, 0]
     assert brief(recruitment)[1:] == [("bonus", "1.20", "bonus", "failed"), ("bonus", "1.20", "hand", "due")]
     by_hand = Payment.objects.latest("pk")
     assert (by_hand.reason, by_hand.by) == (extra.reason, user("owner"))
     # It is the same bonus, and may be taken back for good.
-    assert ledger.add(recruitment, [extra], "bonus", user("owner")) == 0
-    assert ledger.cancel(recruitment, by_hand.pk, user("owner")) and settle(recruitment, by=None).due == 0
+    assert ledger.add_extra_payments(recruitment, [extra], "bonus", user("owner")) == 0
+    assert (
+        ledger.cancel_extra_payment(recruitment, by_hand.pk, user("owner"))
+        and settle_payments(recruitment, by=None).due == 0
+    )
 
 
 def test_compensation_stands_in_place_of_an_approval_that_cannot_come(service):
     study = spa_study(user("owner"), target_n=12)
     recruitment = recruitment_of(study)
     unsent = submitted(study, "unsent", recruitment=recruitment)
-    settle(recruitment, by=None)
-    extra = Extra(unsent, Decimal("2.50"), "The panel never saw the work.")
-    ledger.add(recruitment, [extra], "compensation", user("owner"))
+    settle_payments(recruitment, by=None)
+    extra = ExtraPayment(unsent, Decimal("2.50"), "The panel never saw the work.")
+    ledger.add_extra_payments(recruitment, [extra], "compensation", user("owner"))
     assert brief(recruitment) == [("base", "2.50", "approval", "cancelled"), ("compensation", "2.50", "hand", "due")]
     # Taken back, what was promised is due again.
-    assert ledger.cancel(recruitment, Payment.objects.get(kind="compensation").pk, user("owner"))
+    assert ledger.cancel_extra_payment(recruitment, Payment.objects.get(kind="compensation").pk, user("owner"))
     assert [row[3] for row in brief(recruitment)] == ["cancelled", "cancelled", "due"]
-    assert not ledger.cancel(recruitment, Payment.objects.get(state="due").pk, user("owner"))
+    assert not ledger.cancel_extra_payment(recruitment, Payment.objects.get(state="due").pk, user("owner"))
 
 
 def test_nobody_is_refused_by_default_and_promises_only_rise():
     study = spa_study(user("owner"), target_n=12)
     recruitment = panel(study)
-    assert missing(recruitment) == [
+    assert undeclared_outcome_labels(recruitment) == [
         "screened out",
         "failed the checks",
         "no place left",
         "ended through our fault",
         "left part-way",
     ]
-    assert {row.outcome: row.rule for row in proposed()} == {
+    assert {row.outcome: row.rule for row in default_outcome_pays()} == {
         "failed_checks": "all",
         "fault": "all",
         "withdrawn": "share",
@@ -358,9 +363,9 @@ def test_nobody_is_refused_by_default_and_promises_only_rise():
         (one, None),
         (all_of_it, one),
     ]
-    assert all(is_less(new, old, pay) for new, old in lower)
-    assert not any(is_less(new, old, pay) for new, old in higher)
-    assert is_less(three, all_of_it, [Decimal("2.50"), Decimal("3.50")])
+    assert all(is_pay_reduced(new, old, pay) for new, old in lower)
+    assert not any(is_pay_reduced(new, old, pay) for new, old in higher)
+    assert is_pay_reduced(three, all_of_it, [Decimal("2.50"), Decimal("3.50")])
 
 
 def test_somebody_idle_when_the_study_closes_is_no_fault_of_ours():
@@ -369,7 +374,7 @@ def test_somebody_idle_when_the_study_closes_is_no_fault_of_ours():
     idle = half(study, recruitment, "idle", 1)
     Assignment.objects.filter(pk=idle.pk).update(reserved_until=Now() - timedelta(hours=1))
     lifecycle.close(study, by=None)
-    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
-    assign.sweep()
-    settle(recruitment, by=None)
+    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    assign.release_expired_places()
+    settle_payments(recruitment, by=None)
     assert not Payment.objects.exists() and not PanelTask.objects.exists() and not PanelSubmission.objects.exists()

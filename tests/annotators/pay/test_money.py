@@ -13,11 +13,11 @@ from django.utils import timezone
 from analysis.api import pay_report
 from annotators.admin import pay
 from annotators.models import Assignment, PageVisit, Payment, Recruitment, Verdict
-from annotators.participation.withdraw import withdraw
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.pay import ledger
-from annotators.pay.hourly import arms_of, pay_an_hour, warning_of
-from annotators.pay.money import money_of
-from annotators.places.exclude import replace
+from annotators.pay.hourly import pay_by_arm, pay_overall_and_by_arm, wage_warning
+from annotators.pay.money import link_cost
+from annotators.places.exclude import reopen_places_up_to_cap
 from studies.models import Study
 from studies.services import lifecycle
 from tests.admin_pages import logged_in
@@ -32,7 +32,7 @@ def again(link) -> Recruitment:
 
 
 def still(link) -> tuple[int, str]:
-    money = money_of(again(link))
+    money = link_cost(again(link))
     return money.people_to_come, str(money.to_come)
 
 
@@ -45,8 +45,8 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
     link = promised(panel(study), full="0.10", withdrawn="share")
     submitted(study, "a", recruitment=link)
     submitted(study, "b", recruitment=link)
-    found = money_of(again(link))
-    assert (found.paid, found.due, found.unwritten, found.total) == (0, 0, Decimal("5.00"), Decimal("10.00"))
+    found = link_cost(again(link))
+    assert (found.paid, found.due, found.unsettled, found.total) == (0, 0, Decimal("5.00"), Decimal("10.00"))
     assert not Payment.objects.exists()
     client = logged_in(user("owner"))
     address = f"/admin/annotators/recruitment/{link.pk}/pay/"
@@ -57,19 +57,19 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
     out = StringIO()
     call_command("pay", link.key, "--dry-run", stdout=out)
     assert "0.00 due, 5.00 not written down yet, 5.00 to come" in out.getvalue()
-    assert pay_report.report_of(study)["links"][0]["unwritten"] == "5.00"
+    assert pay_report.build_pay_report(study)["links"][0]["unwritten"] == "5.00"
     client.post(address, {"settle": "1"})
-    found = money_of(again(link))
-    assert (found.due, found.unwritten, found.total) == (Decimal("5.00"), 0, Decimal("10.00"))
+    found = link_cost(again(link))
+    assert (found.due, found.unsettled, found.total) == (Decimal("5.00"), 0, Decimal("10.00"))
     for page in (client.get(address), client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/")):
         assert "Not written down yet" not in text(page)
     # A raise is owed to who is done, before anybody has looked.
     Recruitment.objects.filter(pk=link.pk).update(reward=Decimal("3.00"))
-    assert money_of(again(link)).unwritten == Decimal("1.00")
+    assert link_cost(again(link)).unsettled == Decimal("1.00")
     # What somebody may not get any more is no cost either.
-    ledger.settle(again(link), by=None)
+    ledger.settle_payments(again(link), by=None)
     rejected(Assignment.objects.earliest("pk"))
-    assert money_of(again(link)).unwritten == Decimal("-3.00")
+    assert link_cost(again(link)).unsettled == Decimal("-3.00")
     assert "(written down and owed no more: look" in text(client.get(address))
 
 
@@ -94,7 +94,7 @@ def test_who_was_replaced_is_still_to_come():
     link = panel(study)
     done = [submitted(study, person, recruitment=link) for person in "abcd"]
     assert still(link) == (0, "0.00")
-    replace(study, [done[0].pk])
+    reopen_places_up_to_cap(study, [done[0].pk])
     assert still(link) == (1, "2.50")
     page = text(logged_in(user("owner")).get(f"/admin/annotators/recruitment/{link.pk}/pay/"))
     assert '2.50 USD <span class="quiet">(1 person still to finish)' in page
@@ -112,16 +112,16 @@ def test_where_nobody_new_may_come_those_at_work_are_still_to_finish():
         Recruitment.objects.filter(pk=link.pk).update(stopped_at=None, closes_at=None)
     lifecycle.close(study, by=None)
     assert still(link)[0] == 1
-    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
     assert still(link) == (0, "0.00")
 
 
 def test_a_sum_for_nobody_knows_how_many_people_is_a_least_one():
     study = draft_study(owner=user("owner"), target_n=None)
     link = panel(study)
-    assert money_of(link).is_least and money_of(link).people_to_come == 0
+    assert link_cost(link).is_lower_bound and link_cost(link).people_to_come == 0
     Recruitment.objects.filter(pk=link.pk).update(wanted=2)
-    assert not money_of(again(link)).is_least and still(link) == (2, "5.00")
+    assert not link_cost(again(link)).is_lower_bound and still(link) == (2, "5.00")
 
 
 def test_parts_of_one_person_are_not_called_people():
@@ -133,14 +133,14 @@ def test_parts_of_one_person_are_not_called_people():
 
 
 def test_a_list_that_is_cut_says_so(monkeypatch):
-    monkeypatch.setattr(pay, "ROWS", 1)
+    monkeypatch.setattr(pay, "MAX_ROWS", 1)
     study = spa_study(user("owner"), target_n=4)
     link = panel(study)
     for person in "abc":
         submitted(study, person, recruitment=link)
     client, address = logged_in(user("owner")), f"/admin/annotators/recruitment/{link.pk}/pay/"
     assert "more: the sums above" not in text(client.get(address))
-    ledger.settle(again(link), by=None)
+    ledger.settle_payments(again(link), by=None)
     assert "And 2 more: the sums above" in text(client.get(address))
     ledger.mark_paid(again(link), list(Payment.objects.values_list("pk", flat=True)[:2]), user("owner"))
     page = text(client.get(address))
@@ -163,12 +163,18 @@ def test_pay_in_another_currency_is_no_part_of_pay_an_hour():
     taking(submitted(study, "a", recruitment=here), 900)
     for person in "bcdef":
         taking(submitted(study, person, recruitment=elsewhere), 1800)
-    everybody, (arm,) = pay_an_hour(study)
+    everybody, (arm,) = pay_overall_and_by_arm(study)
     for one in (everybody, arm):
-        assert (one.n, one.compared, one.elsewhere, str(one.hourly.median), one.under) == (6, 1, 5, "10.00", 1)
+        assert (one.n, one.in_study_currency, one.in_another_currency, str(one.hourly.median), one.below_wage) == (
+            6,
+            1,
+            5,
+            "10.00",
+            1,
+        )
         assert str(one.minutes.median) == "30.0"
     # One person is no reason to be alarmed.
-    assert warning_of(study, [arm]) == ""
+    assert wage_warning(study, [arm]) == ""
     client = logged_in(user("owner"))
     page = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
     assert "1 of 1" in page and "5 in all are paid in another currency" in page
@@ -180,7 +186,7 @@ def test_pay_in_another_currency_is_no_part_of_pay_an_hour():
     Assignment.objects.filter(recruitment=here).update(recruitment=elsewhere)
     page = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
     assert page.count('<td class="number">–</td>') == 2 and "6 in all are paid" in page
-    assert pay_report.report_of(study)["arms"][0] | {"minutes": None} == {
+    assert pay_report.build_pay_report(study)["arms"][0] | {"minutes": None} == {
         "arm": "all",
         "people": 6,
         "minutes": None,
@@ -195,18 +201,20 @@ def test_who_was_rejected_came_to_nothing_and_a_bonus_comes_on_top_of_a_raise():
     study = spa_study(user("owner"), target_n=12)
     link = panel(study)
     done = taking(submitted(study, "a", recruitment=link), 3600)
-    ledger.settle(again(link), by=None)
-    assert str(arms_of(study)[0].hourly.median) == "2.50"
-    ledger.add(again(link), [ledger.Extra(done, Decimal("1.00"), "thanks")], "bonus", user("owner"))
+    ledger.settle_payments(again(link), by=None)
+    assert str(pay_by_arm(study)[0].hourly.median) == "2.50"
+    ledger.add_extra_payments(
+        again(link), [ledger.ExtraPayment(done, Decimal("1.00"), "thanks")], "bonus", user("owner")
+    )
     Recruitment.objects.filter(pk=link.pk).update(reward=Decimal("3.00"))
-    assert str(arms_of(study)[0].hourly.median) == "4.00"
+    assert str(pay_by_arm(study)[0].hourly.median) == "4.00"
     verdict = rejected(done)
-    ledger.settle(again(link), by=None)
-    assert str(arms_of(study)[0].hourly.median) == "1.00"  # the bonus stays
+    ledger.settle_payments(again(link), by=None)
+    assert str(pay_by_arm(study)[0].hourly.median) == "1.00"  # the bonus stays
     Verdict.objects.create(
         assignment=done, kind="reverse", reverses=verdict, message="", evidence={}, by=user("colleague")
     )
-    assert str(arms_of(study)[0].hourly.median) == "4.00"
+    assert str(pay_by_arm(study)[0].hourly.median) == "4.00"
 
 
 def test_the_collecting_page_and_the_pay_page_tell_one_pay_an_hour():
@@ -216,7 +224,7 @@ def test_the_collecting_page_and_the_pay_page_tell_one_pay_an_hour():
         done = taking(submitted(study, str(n), recruitment=link), seconds)
         # Half of the time the page was out of sight.
         Assignment.objects.filter(pk=done.pk).update(started_at=F("submitted_at") - timedelta(seconds=2 * seconds))
-    withdraw(Assignment.objects.latest("pk"))
+    withdraw_annotator(Assignment.objects.latest("pk"))
     client = logged_in(user("owner"))
     pages = [
         text(client.get(f"/admin/annotators/{address}/"))

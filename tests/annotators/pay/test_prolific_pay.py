@@ -9,7 +9,7 @@ from annotators.pay import ledger
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels.orders import decide
+from annotators.recruitment.panels.orders import resolve_order
 from studies.models import Job
 from studies.services import jobs
 from tests.annotators.recruitment.arrivals import PEOPLE, came, finished, recruited
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.django_db
 
 
 def asked():
-    from annotators.recruitment.panels.sync import ask_soon
+    from annotators.recruitment.panels.sync import schedule_sync
 
     recruitment = PanelTask.objects.select_related("recruitment__study").get().recruitment
-    jobs.run(ask_soon(recruitment, by=user("owner")).pk)
+    jobs.run(schedule_sync(recruitment, by=user("owner")).pk)
     Job.objects.filter(kind="panel").update(request_token=None)
 
 
@@ -53,9 +53,11 @@ def test_screening_out_a_share_and_a_bonus_are_paid_once(settings):
             ("base", "approval", Decimal("2.50"), "due"),
             ("outcome", "screen_out", Decimal("0.30"), "due"),
         ]
-        ledger.add(recruitment, [ledger.Extra(mine["done"], Decimal("1.20"), "Thank you")], "bonus", user("owner"))
-        can = REGISTRY["prolific"].service(recruitment, {"token": TOKEN}).can
-        assert ledger.order(recruitment, can, Decimal("1.50"), user("owner")) == 2
+        ledger.add_extra_payments(
+            recruitment, [ledger.ExtraPayment(mine["done"], Decimal("1.20"), "Thank you")], "bonus", user("owner")
+        )
+        can = REGISTRY["prolific"].service(recruitment, {"token": TOKEN}).operations
+        assert ledger.order_payments(recruitment, can, Decimal("1.50"), user("owner")) == 2
         # The bonus is paid and the reply is lost: Prolific cannot tell, nothing is sent again, a person looks.
         fake.faults.append(("POST /bulk-bonus-payments/", "drop after"))
         for _ in range(3):
@@ -66,7 +68,7 @@ def test_screening_out_a_share_and_a_bonus_are_paid_once(settings):
             ("bonus", "bonus", Decimal("1.20"), "ordered"),
             ("outcome", "screen_out", Decimal("0.30"), "paid"),
         ]
-        assert decide(PanelOrder.objects.get(operation="bonus"), True, user("owner"))
+        assert resolve_order(PanelOrder.objects.get(operation="bonus"), True, user("owner"))
         fake.submissions[session["done"]]["status"] = "APPROVED"
         asked()
         assert [state for *_, state in states()] == ["paid"] * 3

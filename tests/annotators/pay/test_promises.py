@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 
 from annotators.models import Assignment, OutcomePay, Payment, Recruitment
-from annotators.models.identity import keep_identity, panel_id
-from annotators.participation.withdraw import withdraw
+from annotators.models.identity import get_person_id, store_person_id
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.pay import ledger
 from annotators.places import assign
-from annotators.recruitment.panels.publishing import hindrances
+from annotators.recruitment.panels.publishing import publishing_obstacles
 from studies.models import AuditEvent, Expected
 from studies.services import lifecycle
 from tests.admin_pages import changed, errors_of, form_of, logged_in
@@ -80,40 +80,40 @@ def test_the_end_says_what_it_pays_and_how(study):
 def test_who_leaves_is_told_their_share_and_their_id_is_kept_until_it_is_paid(study):
     recruitment = promised(panel(study), withdrawn="share")
     mine = claimed(study, "leaves", recruitment)
-    keep_identity(mine.annotator, "leaves")
+    store_person_id(mine.annotator, "leaves")
     assert "Nothing is paid to who leaves now" in seen(f"/p/{mine.code}/withdraw/")
     answered(mine)
     page = seen(f"/p/{mine.code}/withdraw/")
     assert "For the 1 page that you sent you are paid" in page and "until you are paid" in page
     Client().post(f"/p/{mine.code}/withdraw/", {"leave": "1"})
-    ledger.settle(recruitment, by=None)
+    ledger.settle_payments(recruitment, by=None)
     share = Payment.objects.get()
     assert f"You are paid {share.amount} USD for the 1 page that you sent" in told(mine)
-    assert panel_id(mine.annotator) == "leaves"
+    assert get_person_id(mine.annotator) == "leaves"
     ledger.mark_paid(recruitment, [share.pk], user("owner"))
-    ledger.settle(recruitment, by=None)
-    assert panel_id(mine.annotator) is None
+    ledger.settle_payments(recruitment, by=None)
+    assert get_person_id(mine.annotator) is None
     # To whom nothing is owed is forgotten at once.
     other = claimed(study, "leaves at once", recruitment)
-    keep_identity(other.annotator, "leaves at once")
-    withdraw(other)
-    assert panel_id(other.annotator) is None
+    store_person_id(other.annotator, "leaves at once")
+    withdraw_annotator(other)
+    assert get_person_id(other.annotator) is None
 
 
 def test_a_link_that_pays_says_what_each_end_pays_before_launch_and_publishing():
     draft = spa_draft(owner=user("owner"), rules=[])
     recruitment = panel(draft)
     key = f"outcome_pay_{recruitment.pk}"
-    assert key in warnings_of(draft) and any("left part-way" in words for words in hindrances(recruitment))
+    assert key in warnings_of(draft) and any("left part-way" in words for words in publishing_obstacles(recruitment))
     with pytest.raises(lifecycle.NotReady, match="What is paid to people who end so"):
         lifecycle.launch(draft, None, [one for one in warnings_of(draft) if one != key])
     promised(recruitment, screened_out="0.30")
-    assert key not in warnings_of(draft) and not any("end so" in words for words in hindrances(recruitment))
+    assert key not in warnings_of(draft) and not any("end so" in words for words in publishing_obstacles(recruitment))
     recruitment.settings |= {"screen_out_pay": "0.20"}
-    assert any("promises them something else" in words for words in hindrances(recruitment))
+    assert any("promises them something else" in words for words in publishing_obstacles(recruitment))
     OutcomePay.objects.all().delete()
     recruitment.reward = Decimal(0)
-    assert not any("end so" in words for words in hindrances(recruitment))
+    assert not any("end so" in words for words in publishing_obstacles(recruitment))
 
 
 def test_the_form_proposes_that_nobody_is_refused_and_keeps_what_is_said(study):
@@ -151,7 +151,7 @@ def test_once_people_came_pay_only_rises_and_who_is_done_gets_the_difference(stu
         assert words in errors_of(saved(client, recruitment, **changes)), changes
     answer = saved(client, recruitment, reward="2.75", ends_full="all", ends_full_amount="")
     assert answer.status_code == 302, errors_of(answer)
-    ledger.settle(recruitment, by=None)
+    ledger.settle_payments(recruitment, by=None)
     assert [str(row.amount) for row in Payment.objects.order_by("pk")] == ["2.00", "0.75"]
     # Emptied, the link pays what the study says: less than it said itself.
     assert "can only rise" in errors_of(saved(client, recruitment, reward=""))

@@ -5,4 +5,4 @@ from studies.models import Study
 
 
 def outcome(study, person):
-    return assign.claim_batch(Study.objects.get(pk=study.pk), assign.annotator_of("panel", person)).outcome
+    return assign.claim_batch(Study.objects.get(pk=study.pk), assign.get_or_create_annotator("panel", person)).outcome

@@ -9,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, PageVisit, PanelIdentity, Response
-from annotators.models.identity import keep_identity, panel_id
-from annotators.participation.withdraw import withdraw
+from annotators.models.identity import get_person_id, store_person_id
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.places import assign, leases
 from studies.models import AuditEvent, Batch, Study
 from studies.services import lifecycle
@@ -26,7 +26,7 @@ def study():
 
 
 def claim(study, person, **options):
-    return assign.claim_batch(study, assign.annotator_of("panel", person), **options)
+    return assign.claim_batch(study, assign.get_or_create_annotator("panel", person), **options)
 
 
 def counts_are_true(study):
@@ -69,7 +69,7 @@ def test_the_batch_claimed_least_comes_first_then_the_lowest_number():
 
 def test_places_beyond_open_to_are_not_given():
     study = spa_study(target_n=2)
-    lifecycle.draw_more(study, 1, by=None)
+    lifecycle.open_more_places(study, 1, by=None)
     assert study.batches.count() == 3
     models_open_to = Study.objects.get(pk=study.pk).open_to
     Study.objects.filter(pk=study.pk).update(open_to=2)
@@ -100,7 +100,7 @@ def test_a_release_is_given_once(study):
 def test_the_sweeper_releases_what_is_over_and_nothing_else(study):
     over, kept = claimed(study, "a"), claimed(study, "b")
     Assignment.objects.filter(pk=over.pk).update(reserved_until=timezone.now() - timedelta(seconds=1))
-    assert assign.sweep() == 1 and assign.sweep() == 0
+    assert assign.release_expired_places() == 1 and assign.release_expired_places() == 0
     assert Assignment.objects.get(pk=over.pk).released_reason == "expired"
     assert Assignment.objects.get(pk=kept.pk).released_at is None and counts_are_true(study)
 
@@ -170,12 +170,12 @@ def test_who_was_turned_away_because_full_may_join_elsewhere(study):
 def test_withdrawing_before_submission_frees_the_place_and_blanks_words(study):
     assignment = submitted(study, "a", comment="I am Kim", until="s4")
     PageVisit.objects.filter(assignment=assignment, key="s4").update(draft={"s4.q1": ["I am Kim"]})
-    keep_identity(assignment.annotator, "kim-77")
-    assert panel_id(assignment.annotator) == "kim-77"
-    withdraw(assignment)
+    store_person_id(assignment.annotator, "kim-77")
+    assert get_person_id(assignment.annotator) == "kim-77"
+    withdraw_annotator(assignment)
     assignment = Assignment.objects.get(pk=assignment.pk)
     assert assignment.released_reason == "withdrawn" and assignment.withdrawn_at
-    assert panel_id(assignment.annotator) is None and counts_are_true(study)
+    assert get_person_id(assignment.annotator) is None and counts_are_true(study)
     assert not PageVisit.objects.filter(assignment=assignment).exclude(draft=None).exists()
     assert claim(study, "a").outcome == "barred" and claim(study, "b").outcome == "claimed"
     assert AuditEvent.objects.filter(verb="withdraw", assignment_code=assignment.code).count() == 1
@@ -186,7 +186,7 @@ def test_withdrawing_after_submission_keeps_the_place(blanks):
     study = spa_study(target_n=2, withdrawal_blanks_ratings=blanks)
     assignment = submitted(study, "a", comment="I am Kim")
     before = Response.objects.filter(assignment=assignment).count()
-    assert withdraw(assignment) == 1 and withdraw(assignment) == 0
+    assert withdraw_annotator(assignment) == 1 and withdraw_annotator(assignment) == 0
     rows = Response.objects.filter(assignment=assignment)
     assert rows.count() == before and not rows.exclude(text="").exists()
     assert rows.filter(value__isnull=False).exists() is not blanks
@@ -194,28 +194,28 @@ def test_withdrawing_after_submission_keeps_the_place(blanks):
 
 
 def test_the_raw_id_is_stored_enciphered_alone():
-    annotator = assign.annotator_of("panel", "worker-A1B2")
-    keep_identity(annotator, "worker-A1B2"), keep_identity(annotator, "worker-A1B2")
+    annotator = assign.get_or_create_annotator("panel", "worker-A1B2")
+    store_person_id(annotator, "worker-A1B2"), store_person_id(annotator, "worker-A1B2")
     row = PanelIdentity.objects.get()
     assert b"A1B2" not in bytes(row.ciphertext) and "A1B2" not in annotator.external_id
-    assert assign.annotator_of("panel", "worker-A1B2").pk == annotator.pk
-    assert assign.annotator_of("elsewhere", "worker-A1B2").pk != annotator.pk
-    assert assign.annotator_of("open_link", "").pk != assign.annotator_of("open_link", "").pk
+    assert assign.get_or_create_annotator("panel", "worker-A1B2").pk == annotator.pk
+    assert assign.get_or_create_annotator("elsewhere", "worker-A1B2").pk != annotator.pk
+    assert assign.get_or_create_annotator("open_link", "").pk != assign.get_or_create_annotator("open_link", "").pk
     assert Annotator.objects.count() == 4
 
 
 def test_a_cap_is_never_passed(study):
     assert study.cap == 3
-    lifecycle.draw_more(study, 1, by=None)
-    with pytest.raises(lifecycle.NotNow, match="capped at 3"):
-        lifecycle.draw_more(study, 1, by=None)
+    lifecycle.open_more_places(study, 1, by=None)
+    with pytest.raises(lifecycle.ActionRefused, match="capped at 3"):
+        lifecycle.open_more_places(study, 1, by=None)
     assert Batch.objects.filter(study=study).aggregate(n=Sum("wanted"))["n"] == 3
 
 
 def test_who_was_given_nothing_is_not_compared_with_what_batches_hold():
     # PostgreSQL planned that comparison anew for each placement of a study that it had no statistics of: minutes for 100 batches.
     study = spa_study(target_n=4, with_surveys=False)
-    new = assign.annotator_of("panel", "new")
+    new = assign.get_or_create_annotator("panel", "new")
     with CaptureQueriesContext(connection) as asked:
         assert assign.claim_batch(study, new).outcome == "claimed"
     (choice,) = [q["sql"] for q in asked if "ORDER BY" in q["sql"] and "claimed" in q["sql"] and "LIMIT 1" in q["sql"]]

@@ -11,9 +11,9 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Assignment
-from annotators.pages.record import standing_of
+from annotators.pages.record import page_state
 from annotators.places import assign
-from annotators.places.deadlines import OVER, State
+from annotators.places.deadlines import EXPIRED_TEXTS, PlaceState
 from annotators.views.whose import has_ended
 from studies.models import Batch, Study
 from studies.services import lifecycle
@@ -49,12 +49,12 @@ def begun(study, person="w", answers=2, **door):
 
 
 def finish(mine):
-    lifecycle.finish(Study.objects.get(pk=mine.study_id), by=None)
+    lifecycle.finish_closing(Study.objects.get(pk=mine.study_id), by=None)
 
 
 def draft(mine):
     mine = row(mine)
-    key = standing_of(mine).next_key
+    key = page_state(mine).next_key
     assert Client().post(f"/p/{mine.code}/{key}/", {"save": "auto"}).status_code == 200
 
 
@@ -80,17 +80,21 @@ HAPPENS = {
     "half a minute left": [lambda m: pass_time(m, minutes=35, seconds=30)],
     "over": [lambda m: pass_time(m, minutes=40)],
     "over, and extended by a draft": [lambda m: pass_time(m, minutes=40), draft],
-    "over and given back": [lambda m: pass_time(m, minutes=40), lambda m: assign.sweep()],
+    "over and given back": [lambda m: pass_time(m, minutes=40), lambda m: assign.release_expired_places()],
     "returned": [lambda m: assign.release(m.pk, "returned")],
     "given away": [give_away],
     "in another part": [another_part],
     "closed within grace": [close],
     "closed within grace, and idle": [close, lambda m: pass_time(m, minutes=40)],
-    "closed within grace, idle and given back": [close, lambda m: pass_time(m, minutes=40), lambda m: assign.sweep()],
+    "closed within grace, idle and given back": [
+        close,
+        lambda m: pass_time(m, minutes=40),
+        lambda m: assign.release_expired_places(),
+    ],
     "last minutes of the grace": [close, draft, lambda m: pass_time(m, minutes=118), draft],
     "grace over, not closed yet": [close, lambda m: pass_time(m, minutes=121)],
     "closed and over": [close, finish],
-    "closed and swept": [close, finish, lambda m: assign.sweep()],
+    "closed and swept": [close, finish, lambda m: assign.release_expired_places()],
     "given away, and closed": [give_away, close, finish],
 }
 PAUSED = {
@@ -132,13 +136,13 @@ def test_the_words_are_those_of_the_row_and_come_true(study):
             for step in steps:
                 step(mine)
             client = Client()
-            key = standing_of(row(mine)).next_key
+            key = page_state(row(mine)).next_key
             page = f"/p/{mine.code}/{key}/"
             words, state = line(client.get(page))
             met.add(state)
             found = wrong_words(words, *truth(mine))
             # The pay of those who finish is the same, late or not: they are told so where they might doubt it.
-            if ("you are paid all the same" in words) != (State(state) in OVER):
+            if ("you are paid all the same" in words) != (PlaceState(state) in EXPIRED_TEXTS):
                 found.append(f"{words!r}: and the pay?")
             # "More time" gives it, or says why it does not.
             with undone():
@@ -162,7 +166,7 @@ def test_the_words_are_those_of_the_row_and_come_true(study):
                 found.append("the end says otherwise")
             wrong += [f"{name}: {each}" for each in found]
     assert not wrong, "\n".join(wrong)
-    assert met == set(State) and len(CASES) > len(State)
+    assert met == set(PlaceState) and len(CASES) > len(PlaceState)
 
 
 def test_pay_is_spoken_of_only_where_it_was_promised():
@@ -180,7 +184,7 @@ def test_who_has_answered_nothing_when_the_study_is_closed_is_led_to_the_end_wit
             assert "You can finish within" in line(Client().get(f"/p/{mine.code}/", follow=True))[0]
             finish(mine)
             if is_swept:
-                assign.sweep()
+                assign.release_expired_places()
             page = Client().get(f"/p/{mine.code}/s1/", follow=True)
             assert page.redirect_chain[-1][0] == f"/p/{mine.code}/done/" and has_ended(row(mine))
             said = " ".join(page.content.decode().split())

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from annotators.places.evidence import evidence_of
+from annotators.places.evidence import latest_stopping_figures
 from studies.models import Study
 from studies.services import jobs
 from tests.builders import choice_study, user
@@ -30,7 +30,7 @@ def page_of(study):
 
 def test_before_the_first_look_there_is_no_figure():
     study = choice_study(target_n=5)
-    assert evidence_of(study) == (None, []) and "Stopping rule" not in page_of(study)
+    assert latest_stopping_figures(study) == (None, []) and "Stopping rule" not in page_of(study)
 
 
 def test_the_figure_shows_evidence_threshold_and_what_is_to_be_expected():
@@ -59,5 +59,5 @@ def test_a_long_path_is_thinned_and_keeps_its_end():
     job = looked_at(study).jobs.get(kind="look")
     look = job.result["looks"][0] | {"n": 900, "points": [[n, n / 1000] for n in range(1, 900, 4)]}
     type(job).objects.filter(pk=job.pk).update(result={"looks": [look]})
-    (figure,) = evidence_of(study)[1]
+    (figure,) = latest_stopping_figures(study)[1]
     assert len(figure.x_ticks) <= 7 and len(figure.y_ticks) <= 9 and figure.n == 900

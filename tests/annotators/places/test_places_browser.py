@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from annotators.models import Assignment
-from annotators.participation.withdraw import withdraw
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.places import leases
 from studies.models import Study
 from studies.services import lifecycle
@@ -162,7 +162,7 @@ def test_the_closing_is_told_while_one_works_and_after_it_what_becomes_of_the_an
     person.is_true()
     person.types()
     person.is_true()
-    lifecycle.finish(Study.objects.get(), by=None)
+    lifecycle.finish_closing(Study.objects.get(), by=None)
     person.pass_time(minutes=6)
     person.waits_for("marked as late")
     assert (
@@ -185,7 +185,7 @@ def test_without_a_connection_the_line_says_nothing_that_is_not_so(clocked):
 
 def test_a_second_tab_in_which_the_study_was_left_is_told_in_the_first(clocked):
     person = clocked()
-    withdraw(row(person.mine))
+    withdraw_annotator(row(person.mine))
     person.page.locator("[data-has-range]").first.fill("9")
     person.page.clock.run_for(2000)
     person.page.wait_for_selector("text=You have left this study. Nothing that you send is stored any more.")

@@ -10,8 +10,8 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.record import Closed, Conflict, Elsewhere, standing_of
-from annotators.participation.withdraw import withdraw
+from annotators.pages.record import AssignmentClosed, ConflictingAnswers, PageOutOfOrder, page_state
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.places import assign, leases
 from tests.annotators.places.sending import came_of
 from tests.builders import humanlike_draft, launched, recruitment, spa_study
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 
 
 def claim(study):
-    return lambda person: assign.claim_batch(study, assign.annotator_of("panel", person)).outcome
+    return lambda person: assign.claim_batch(study, assign.get_or_create_annotator("panel", person)).outcome
 
 
 def test_every_person_gets_one_place_however_many_tabs_they_open():
@@ -45,7 +45,7 @@ def test_who_cannot_wait_and_presses_twice_or_gets_a_place_at_that_moment_has_on
 
     def acts(at):
         person, leaves = at
-        annotator = assign.annotator_of("panel", person)
+        annotator = assign.get_or_create_annotator("panel", person)
         if leaves:
             return assign.turn_away(study, annotator, door).pk
         return assign.claim_batch(study, annotator, door).assignment.pk
@@ -125,10 +125,10 @@ def test_last_pages_race_the_sweeper_and_nothing_is_lost():
     def act(what):
         kind, assignment = what
         if kind == "sweep":
-            return assign.sweep()
+            return assign.release_expired_places()
         if kind == "claim":
-            return assign.claim_batch(study, assign.annotator_of("panel", f"new{assignment.pk}")).outcome
-        return answered(assignment, "s4").following
+            return assign.claim_batch(study, assign.get_or_create_annotator("panel", f"new{assignment.pk}")).outcome
+        return answered(assignment, "s4").next_key
 
     acts = [(kind, assignment) for assignment in people for kind in ("send", "sweep", "claim")]
     random.Random(5).shuffle(acts)
@@ -149,9 +149,9 @@ def test_sixty_last_pages_race_sixty_takeovers_of_their_places():
     def act(what):
         kind, assignment = what
         if kind == "send":
-            return answered(assignment, "s4").following
+            return answered(assignment, "s4").next_key
         assign.release(assignment.pk, "expired", only_if_expired=True)
-        return assign.claim_batch(study, assign.annotator_of("panel", f"new{assignment.pk}")).outcome
+        return assign.claim_batch(study, assign.get_or_create_annotator("panel", f"new{assignment.pk}")).outcome
 
     acts = [(kind, assignment) for assignment in people for kind in ("send", "take over")]
     random.Random(6).shuffle(acts)
@@ -168,7 +168,7 @@ def play(study, seed):
     rng = random.Random(seed)
     outcome = "?"
     for _ in range(3):
-        claim = assign.claim_batch(study, assign.annotator_of("panel", f"p{rng.randint(0, 25)}"))
+        claim = assign.claim_batch(study, assign.get_or_create_annotator("panel", f"p{rng.randint(0, 25)}"))
         outcome = claim.outcome
         if outcome != "claimed":
             continue
@@ -178,7 +178,7 @@ def play(study, seed):
             try:
                 if act < 0.6:
                     loaded = Assignment.objects.select_related("study").get(pk=assignment.pk)
-                    key = standing_of(loaded).next_key
+                    key = page_state(loaded).next_key
                     if key is None:
                         break
                     answered(loaded, key)
@@ -187,13 +187,13 @@ def play(study, seed):
                 elif act < 0.85:
                     assign.revive(assignment.pk)
                 elif act < 0.9:
-                    assign.sweep()
+                    assign.release_expired_places()
                 elif act < 0.95:
                     leases.extend(Assignment.objects.select_related("study").get(pk=assignment.pk))
                 else:
-                    withdraw(Assignment.objects.select_related("study").get(pk=assignment.pk))
+                    withdraw_annotator(Assignment.objects.select_related("study").get(pk=assignment.pk))
                     break
-            except (Closed, Elsewhere, Conflict):
+            except (AssignmentClosed, PageOutOfOrder, ConflictingAnswers):
                 continue
     return outcome
 
@@ -208,7 +208,7 @@ def test_people_doing_everything_at_once(people, threads):
     doubled = Counter(Response.objects.filter(assignment__study=study).values_list("assignment", "slot"))
     assert not doubled or max(doubled.values()) == 1
     finished = Assignment.objects.filter(study=study, submitted_at__isnull=False, withdrawn_at=None)
-    assert all(standing_of(a).next_key is None for a in finished)
+    assert all(page_state(a).next_key is None for a in finished)
 
 
 @pytest.mark.only_on("postgresql")  # SQLite has no row locks to skip

@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import get_resolver
 from django.utils import timezone
 
-from analysis.coding.codebook import EXPLANATIONS
+from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.data import exports
 from analysis.data.flat.selection import Selection
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
@@ -28,12 +28,12 @@ from annotators.models import (
     Response,
     Verdict,
 )
-from annotators.pages.record import standing_of
+from annotators.pages.record import page_state
 from annotators.places.exclude import exclude
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels import Refused
-from annotators.recruitment.panels.orders import give
-from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels import RequestRefused
+from annotators.recruitment.panels.orders import create_order
+from annotators.recruitment.panels.secrets import store_secrets
 from studies.services import jobs
 from tests.addresses import addresses, filled
 from tests.annotators.recruitment.people_of_channels import Case
@@ -68,7 +68,7 @@ class Echo(Pretend):
         self.given.append(order)
         fault = self.faults.pop(0) if self.faults else ""
         if fault:
-            raise Refused(
+            raise RequestRefused(
                 f"Nothing for “{order.values.get('person') or order.values.get('people')}”: {dict(order.values)}"
             )
         return super().do(order)
@@ -95,7 +95,7 @@ class Follower:
                 type(self.channel), "service", lambda channel, recruitment, secrets: self.panel if secrets else None
             )
             for door in (self.door, self.full):
-                keep(door, dict.fromkeys(self.channel.secrets, "f" * 32), by=None)
+                store_secrets(door, dict.fromkeys(self.channel.secrets, "f" * 32), by=None)
 
     def _link(self, study):
         pool = f"pool of {self.case.slug}"
@@ -111,7 +111,7 @@ class Follower:
         return self.case.query(door or self.door, PEOPLE.index(who) + 1)[1]
 
     def arrival(self, who: str, door=None):
-        return self.channel.arrive(door or self.door, dict(parse_qsl(urlsplit(self.address(who, door)).query)))
+        return self.channel.read_arrival(door or self.door, dict(parse_qsl(urlsplit(self.address(who, door)).query)))
 
     def client(self, who: str, door=None) -> Client:
         referrer = f"https://panel.example.org{self.address(who, door)}".encode("ascii", "replace").decode()
@@ -130,7 +130,7 @@ class Follower:
         return Assignment.objects.select_related("study", "recruitment", "annotator").get(code=answer.url.split("/")[2])
 
     def works(self, assignment: Assignment, pages: int | None = None) -> Assignment:
-        while (key := standing_of(fresh(assignment)).next_key) and pages != 0:
+        while (key := page_state(fresh(assignment)).next_key) and pages != 0:
             assert answered(fresh(assignment), key, comment="fine").sent is None
             pages = pages - 1 if pages else pages
         return fresh(assignment)
@@ -159,7 +159,7 @@ class Follower:
         hunt, made = self.hunt, 0
         for study in (self.study, self.small):
             for name in exports.TABLES:
-                for form in exports.BLOCKS:
+                for form in exports.BLOCK_MAKERS:
                     for options in ({}, {"raw": True}) if form == "csv" else ({},):
                         whole = b"".join(exports.stream(name, form, Selection(study, withdrawn=True), **options))
                         assert not hunt.within(whole), (stage, name, form)
@@ -198,14 +198,14 @@ class Follower:
                 number=1,
                 kind="explanations",
                 rule="union",
-                codebook=EXPLANATIONS.as_json(),
+                codebook=EXPLANATIONS_CODEBOOK.as_json(),
                 per_arm=1,
                 origin="live",
             )
             CodingSeat.objects.create(sample=seat, number=1, user=owner)
             written = Response.objects.exclude(text="").filter(assignment=done).first()
             CodingItem.objects.create(sample=seat, number=1, assignment=done, response=written)
-            order = give(door, "stop", "stop-1", by=None, task="T")
+            order = create_order(door, "stop", "stop-1", by=None, task="T")
             inquiry = Inquiry.objects.create(assignment=live, kind="question", text="?")
             shown = PanelSubmission.objects.filter(assignment=done).first() or PanelSubmission.objects.create(
                 recruitment=door,

@@ -7,7 +7,7 @@ from annotators.models import (
     Recruitment,
 )
 from annotators.recruitment.channels import OUTCOMES
-from annotators.recruitment.channels.invitation import token
+from annotators.recruitment.channels.invitation import invitation_token
 
 
 @dataclass
@@ -61,7 +61,7 @@ def of_sona(door, n):
 
 
 def of_invitation(door, n):
-    return {"i": token(door.key, n)}, token(door.key, n)
+    return {"i": invitation_token(door.key, n)}, invitation_token(door.key, n)
 
 
 def of_open_link(door, n):

@@ -3,11 +3,18 @@
 from annotators.models import Recruitment
 from annotators.models.constants import OPERATIONS
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels import Busy, NotYet, Refused, Seen, Service, Unclear
+from annotators.recruitment.panels import (
+    OrderNotReady,
+    PanelBusy,
+    PanelService,
+    RequestRefused,
+    ResultUnclear,
+    SubmissionSnapshot,
+)
 
 
-class Pretend(Service):
-    can = frozenset(OPERATIONS)
+class Pretend(PanelService):
+    operations = frozenset(OPERATIONS)
 
     def __init__(self):
         self.done: dict[str, tuple[str, dict]] = {}  # by token
@@ -20,22 +27,22 @@ class Pretend(Service):
         self.given.append(order)
         fault = self.faults.pop(0) if self.faults else ""
         if fault == "refused":
-            raise Refused("Not in this state.")
+            raise RequestRefused("Not in this state.")
         if fault == "busy":
-            raise Busy("Too many requests.", 30)
+            raise PanelBusy("Too many requests.", 30)
         if fault == "not yet":
-            raise NotYet("It is on its way.", 5)
+            raise OrderNotReady("It is on its way.", 5)
         if fault == "lost before":
-            raise Unclear("The connection ended.")
+            raise ResultUnclear("The connection ended.")
         if order.token not in self.done:
             self.done[order.token] = (order.operation, dict(order.values))
         if fault == "lost after":
-            raise Unclear("The connection ended.")
+            raise ResultUnclear("The connection ended.")
         return {"task": f"T{len(self.done)}"} if order.operation == "publish" else {}
 
     def look(self, order):
         if self.is_forgetful:
-            raise Unclear("It cannot be told.")
+            raise ResultUnclear("It cannot be told.")
         return {"task": "T1"} if order.token in self.done else None
 
     def submissions(self, task):
@@ -46,7 +53,7 @@ def recruitment_of(study, **columns) -> Recruitment:
     return Recruitment.objects.create(study=study, channel="generic", pool="panel", **columns)
 
 
-def speaks(monkeypatch, service: Service) -> None:
+def speaks(monkeypatch, service: PanelService) -> None:
     """The generic channel has this service as soon as a token is kept, and reads a file of lines "submission,person,state"."""
     channel = type(REGISTRY["generic"])
 
@@ -54,7 +61,7 @@ def speaks(monkeypatch, service: Service) -> None:
         rows = [line.split(",") for line in text.splitlines()]
         if wrong := [n for n, row in enumerate(rows, 1) if len(row) != 3]:
             raise ValueError(f"Row {wrong[0]} has not three columns.")
-        return [Seen("T", submission, person, state) for submission, person, state in rows]
+        return [SubmissionSnapshot("T", submission, person, state) for submission, person, state in rows]
 
     monkeypatch.setattr(channel, "secrets", {"token": "API token"})
     monkeypatch.setattr(

@@ -13,7 +13,7 @@ from django.utils import timezone
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from annotators.participation import recruiting
 from annotators.places import assign
-from annotators.recruitment.channels.invitation import token
+from annotators.recruitment.channels.invitation import invitation_token
 from studies.services import lifecycle
 from tests import ROOT
 from tests.builders import panel, recruitment, spa_study, user
@@ -241,7 +241,7 @@ def test_who_is_at_work_when_a_link_or_a_study_is_stopped_finishes(what):
     for robot in inside:
         robot.start()
     if what == "link":
-        assert recruiting.stop(way, owner) and not recruiting.stop(way, owner)
+        assert recruiting.stop_link(way, owner) and not recruiting.stop_link(way, owner)
     else:
         lifecycle.close(study, owner)
     late = Robot(f"/e/{way.key}/?who=W9", seed=9)
@@ -249,14 +249,14 @@ def test_who_is_at_work_when_a_link_or_a_study_is_stopped_finishes(what):
     assert [robot.play() for robot in inside] == ["Thank you"] * 5
     assert Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False).count() == 5
     if what == "link":
-        assert recruiting.reopen(way, owner) and late.play() == "Thank you"
+        assert recruiting.reopen_link(way, owner) and late.play() == "Thank you"
 
 
 @pytest.mark.django_db
 def test_looking_at_a_link_uses_nothing_up():
     study = spa_study(target_n=2)
     way = recruitment(study, "invitation", settings={"people": 2})
-    link = f"/e/{way.key}/?i={token(way.key, 1)}"
+    link = f"/e/{way.key}/?i={invitation_token(way.key, 1)}"
     before = everything()
     for _ in range(3):  # a scanner of mail, a preview of a messenger, the person on another day
         page = Client().get(link)

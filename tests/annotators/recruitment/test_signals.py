@@ -8,14 +8,14 @@ from django.apps import apps
 from annotators.models import PanelSubmission, Recruitment
 from annotators.pay import receivers
 from annotators.recruitment import signals
-from annotators.recruitment.panels import Seen
-from annotators.recruitment.panels.alerts import Alert, alerts
-from annotators.recruitment.panels.publishing import hindrances
-from annotators.recruitment.panels.reconcile import take_in
+from annotators.recruitment.panels import SubmissionSnapshot
+from annotators.recruitment.panels.alerts import Alert, find_alerts
+from annotators.recruitment.panels.publishing import publishing_obstacles
+from annotators.recruitment.panels.reconcile import import_submissions
 from tests.builders import spa_study, user
 
 pytestmark = pytest.mark.django_db
-SEEN = Seen("t1", "s1", "p1", "working")
+SEEN = SubmissionSnapshot("t1", "s1", "p1", "working")
 
 
 @contextmanager
@@ -35,9 +35,9 @@ def recruitment():
 @pytest.mark.parametrize(
     "signal, receiver",
     [
-        (signals.collect_hindrances, receivers.name_missing_promises),
-        (signals.collect_alerts, receivers.name_kept_ids),
-        (signals.submissions_taken_in, receivers.settle_ledger),
+        (signals.collect_obstacles, receivers.collect_pay_obstacles),
+        (signals.collect_alerts, receivers.collect_retention_alerts),
+        (signals.submissions_imported, receivers.settle_ledger),
     ],
 )
 def test_pay_is_connected_once_however_often_the_app_gets_ready(signal, receiver):
@@ -52,18 +52,18 @@ def test_what_receivers_return_stands_beside_what_recruitment_finds(recruitment)
     def warn(sender, recruitment, **kwargs):
         yield Alert("test", "Something.", "Do something.")
 
-    with connected(signals.collect_hindrances, hinder), connected(signals.collect_alerts, warn):
-        assert "Nobody wants generic." in hindrances(recruitment)
-        assert alerts(recruitment)[-1] == Alert("test", "Something.", "Do something.")
-    assert "Nobody wants generic." not in hindrances(recruitment)
+    with connected(signals.collect_obstacles, hinder), connected(signals.collect_alerts, warn):
+        assert "Nobody wants generic." in publishing_obstacles(recruitment)
+        assert find_alerts(recruitment)[-1] == Alert("test", "Something.", "Do something.")
+    assert "Nobody wants generic." not in publishing_obstacles(recruitment)
 
 
 def test_a_rehearsed_look_is_not_told_and_what_a_receiver_raises_takes_no_submission_back(recruitment):
     def fail(sender, **kwargs):
         raise RuntimeError("told")
 
-    with connected(signals.submissions_taken_in, fail):
-        take_in(recruitment, [SEEN], PanelSubmission.Source.FILE, is_dry=True)
+    with connected(signals.submissions_imported, fail):
+        import_submissions(recruitment, [SEEN], PanelSubmission.Source.FILE, dry_run=True)
         with pytest.raises(RuntimeError, match="told"):
-            take_in(recruitment, [SEEN], PanelSubmission.Source.FILE)
+            import_submissions(recruitment, [SEEN], PanelSubmission.Source.FILE)
     assert PanelSubmission.objects.get().external_id == "s1"

@@ -27,14 +27,14 @@ from annotators.models import (
     PanelSubmission,
     Payment,
 )
-from annotators.models.identity import ids_of, panel_id, panel_ids
+from annotators.models.identity import full_external_ids, get_person_id, get_person_ids
 from annotators.pay import files, ledger
 from annotators.places import assign
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels import Message, Seen, news, sync
-from annotators.recruitment.panels.reconcile import take_in
-from annotators.recruitment.panels.secrets import HOOK, keep
+from annotators.recruitment.panels import SubmissionSnapshot, WebhookMessage, news, sync
+from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_secrets
 from heval_site.runtime import logs
 from studies.models import Job, Study
 from studies.services import jobs
@@ -56,7 +56,7 @@ def follower(request, monkeypatch, settings, tmp_path):
     settings.EXTERNAL_QUESTION_SITES = (SITE,)
     settings.SITE_URL = "https://heval.example.org"
     handler = logging.StreamHandler(io.StringIO())
-    handler.setFormatter(logs.Json())
+    handler.setFormatter(logs.JsonFormatter())
     root = logging.getLogger()
     monkeypatch.setattr(root, "level", logging.INFO)
     root.addHandler(handler)
@@ -92,7 +92,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     done, paid, left = they.comes("finishes"), they.comes("is paid and leaves"), they.comes("leaves at once")
     share, out, live = they.comes("leaves part-way"), they.comes("is screened out"), they.comes("works on")
     people = [done, paid, left, share, out, live]
-    assert [panel_id(one.annotator) is not None for one in people] == [is_known] * 6
+    assert [get_person_id(one.annotator) is not None for one in people] == [is_known] * 6
     they.works(share, pages=2), they.works(live, pages=1)
     PageVisit.objects.filter(assignment=live, recorded_at=None).update(draft={"s4.q1": ["typed"]})
     if they.channel.identifies_people:
@@ -116,7 +116,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
             arrival = they.arrival(who)
             state = "submitted" if one.submitted_at else "working"
             shown.append(
-                Seen(
+                SubmissionSnapshot(
                     arrival.ids.get("task", "T"),
                     arrival.ids.get("session", arrival.person),
                     arrival.person,
@@ -124,17 +124,19 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
                     code=arrival.person,
                 )
             )
-        take_in(they.door, shown, "file")
+        import_submissions(they.door, shown, "file")
         stranger = they.arrival("never came")
-        take_in(
-            they.door, [Seen("T", stranger.ids.get("session", stranger.person), stranger.person, "submitted")], "file"
+        import_submissions(
+            they.door,
+            [SubmissionSnapshot("T", stranger.ids.get("session", stranger.person), stranger.person, "submitted")],
+            "file",
         )
         assert PanelSubmission.objects.filter(assignment__in=[done, paid, share, out, live]).count() == 5
         they.is_clean("shown by the panel")
-    if they.channel.sends_messages:
-        keep(they.door, {HOOK: "h" * 32}, by=None)
+    if they.channel.sends_webhooks:
+        store_secrets(they.door, {WEBHOOK_SECRET: "h" * 32}, by=None)
         person = they.person("finishes")
-        message = Message(
+        message = WebhookMessage(
             "event-1", they.arrival("finishes").ids["session"], person, "AWAITING REVIEW", "submission.status.change"
         )
         monkeypatch.setattr(type(they.channel), "read_message", lambda *_: message)
@@ -146,22 +148,22 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         )
         they.is_clean("told by the panel")
     if is_known:
-        sample.declare(they.study, [("Age", "number", False), ("Nick", "category", False)], by=they.owner)
+        sample.declare_columns(they.study, [("Age", "number", False), ("Nick", "category", False)], by=they.owner)
         text = io.StringIO()
         lines = [["id", "Age", "Nick"], *([they.arrival(who).person, "30", they.arrival(who).person] for who in names)]
         csv.writer(text).writerows(lines)
         with pytest.raises(ValueError, match="id of the person"):
-            sample.read(they.door, text.getvalue(), "id", by=they.owner)
-        sample.declare(they.study, [("Age", "number", False)], by=they.owner)
-        assert sample.read(they.door, text.getvalue(), "id", by=they.owner).values == 5
+            sample.import_sample(they.door, text.getvalue(), "id", by=they.owner)
+        sample.declare_columns(they.study, [("Age", "number", False)], by=they.owner)
+        assert sample.import_sample(they.door, text.getvalue(), "id", by=they.owner).values == 5
         they.is_clean("described by a file")
 
     # Orders, which name them at the panel and nowhere else.
-    ledger.settle(they.door, by=they.owner)
+    ledger.settle_payments(they.door, by=they.owner)
     if they.channel.secrets:
         they.panel.faults = ["refused"] * 2
         for _ in range(2):
-            job = sync.ask_soon(they.door, by=they.owner, approves=True)
+            job = sync.schedule_sync(they.door, by=they.owner, approves=True)
             jobs.run(job.pk)
             Job.objects.update(request_token=None)
             job.refresh_from_db()
@@ -174,13 +176,13 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         assert {order.values["submission"] for order in ordered} <= {they.arrival(who).ids["session"] for who in names}
         assert PanelOrder.objects.exclude(words="").exists()
         they.is_clean("ordered")
-        news.look_soon(they.door)
+        news.schedule_incremental_sync(they.door)
         for job in Job.objects.filter(state="waiting"):
             jobs.run(job.pk)
         they.is_clean("looked at again")
     if is_known:
-        theirs = files.payment_file(they.door) + "".join(text.text for text in files.bulk_of(they.door))
-        assert panel_id(out.annotator) == they.arrival("is screened out").ids["person"]
+        theirs = files.payment_file(they.door) + "".join(text.text for text in files.bulk_payment_texts(they.door))
+        assert get_person_id(out.annotator) == they.arrival("is screened out").ids["person"]
         assert _in_csv(theirs, they.arrival("is screened out").ids["person"]), "somebody has to be able to pay them"
     they.exports_are_clean("submitted")
 
@@ -188,7 +190,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     busy = they.comes("holds the only place", they.full)
     waits = they.posts("waits", they.full)
     assert "No place right now" in waits.content.decode()
-    key = assign.pool_key(they.full.pool, they.arrival("waits", they.full).person)
+    key = assign.hash_person_id(they.full.pool, they.arrival("waits", they.full).person)
     assert not PanelIdentity.objects.filter(annotator__external_id=key).exists()
     they.is_clean("waits")
     they.works(busy)
@@ -200,7 +202,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     end = Client().get(f"/p/{done.code}/done/")
     assert end.status_code == 200
     if is_known:
-        assert ids_of(done)["person"] == they.arrival("finishes").ids["person"]
+        assert full_external_ids(done)["person"] == they.arrival("finishes").ids["person"]
     seen = they.pages_are_clean("submitted", done, live)
     if they.case.slug == "generic":
         assert seen["p/<str:code>/done/"] == 0  # that address is of somebody who still works
@@ -213,7 +215,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         assert ("encrypted, until you are paid" in page) is (stays and is_known)
         answer = Client().post(f"/p/{one.code}/withdraw/", {"leave": "1"})
         assert answer.status_code in (200, 302)
-        assert (panel_id(one.annotator) is not None) is (stays and is_known)
+        assert (get_person_id(one.annotator) is not None) is (stays and is_known)
         last = Client().get(f"/p/{one.code}/done/").content.decode()
         assert kept in last and ("stays stored, encrypted" in last) is (stays and is_known)
         if they.case.slug == "generic":
@@ -221,44 +223,44 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
             assert "panel.example.org/withdrawn?p=" in (last if stays else answer.content.decode())
     they.posts("leaves at once")
     if they.channel.identifies_people:
-        assert panel_id(left.annotator) is None, "coming again brings nothing back"
+        assert get_person_id(left.annotator) is None, "coming again brings nothing back"
     they.is_clean("withdrawn")
 
     # Paid, and then leaving.
-    ledger.settle(they.door, by=they.owner)
+    ledger.settle_payments(they.door, by=they.owner)
     due = Payment.objects.filter(assignment__recruitment=they.door, state="due")
     assert due.exists()
     ledger.mark_paid(they.door, list(due.values_list("pk", flat=True)), they.owner)
-    if they.channel.credits_who_finish or they.channel.pays_by:
+    if they.channel.credits_on_completion or they.channel.pays_by:
         rows = PanelSubmission.objects.filter(assignment=paid)
         rows.update(state="approved")
-        ledger.settle(they.door, by=they.owner)
-    assert panel_id(share.annotator) is None
+        ledger.settle_payments(they.door, by=they.owner)
+    assert get_person_id(share.annotator) is None
     Client().post(f"/p/{paid.code}/withdraw/", {"leave": "1"})
-    assert panel_id(paid.annotator) is None, "nothing is owed any more"
+    assert get_person_id(paid.annotator) is None, "nothing is owed any more"
     they.is_clean("paid")
     they.exports_are_clean("withdrawn and paid")
 
     # Purged.
     for study in (they.study, they.small):
         for door in study.recruitments.all():
-            ledger.settle(door, by=they.owner)
+            ledger.settle_payments(door, by=they.owner)
             rows = Payment.objects.filter(assignment__recruitment=door, state="due")
             ledger.mark_paid(door, list(rows.values_list("pk", flat=True)), they.owner)
         closed_long_ago(study, 40)
     Payment.objects.filter(state="ordered").update(state="paid", ended_at=timezone.now())
-    tasks.erase_panel_ids()
+    tasks.erase_person_ids()
     assert not PanelIdentity.objects.exclude(ciphertext=None).exists()
     assert not Assignment.objects.exclude(external_ids={}).exists()
     if shown:
         # The panel goes on showing them: nothing is written down anew, and nothing breaks.
         rows = PanelSubmission.objects.count()
-        take_in(they.door, shown, "file")
-        tasks.erase_panel_ids()
+        import_submissions(they.door, shown, "file")
+        tasks.erase_person_ids()
         assert PanelSubmission.objects.count() == rows and not PanelIdentity.objects.exclude(ciphertext=None).exists()
     they.is_clean("purged")
     they.exports_are_clean("purged")
-    assert Annotator.objects.exists() and panel_ids(Annotator.objects.values_list("pk", flat=True)) == {}
+    assert Annotator.objects.exists() and get_person_ids(Annotator.objects.values_list("pk", flat=True)) == {}
 
 
 def _in_csv(text: str, person: str) -> bool:

@@ -6,11 +6,11 @@ from django.test import Client
 from annotators.models import Assignment, PanelOrder, PanelTask
 from annotators.pay.verdicts.decide import reject, work_of_assignment
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels.reconcile import counts
-from annotators.recruitment.panels.sync import ask_soon
+from annotators.recruitment.panels.reconcile import match_status_counts
+from annotators.recruitment.panels.sync import schedule_sync
 from studies.models import Job
 from studies.services import jobs
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests.annotators.recruitment.arrivals import PEOPLE, came, finished, recruited
 from tests.builders import user
 
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.django_db
 
 
 def asked(recruitment, **how) -> dict:
-    jobs.run(ask_soon(recruitment, by=user("owner"), **how).pk)
+    jobs.run(schedule_sync(recruitment, by=user("owner"), **how).pk)
     # The next one is a job of its own, however soon it comes.
     Job.objects.filter(kind="panel").update(request_token=None)
-    return counts(recruitment)
+    return match_status_counts(recruitment)
 
 
 def test_prolific(settings):
@@ -67,7 +67,7 @@ def test_prolific_rejects_what_a_person_decided_and_nothing_with_too_few_words(s
         finished(one)
         fake.send(session, "A2K7PQ")
         asked(recruitment)
-        with pytest.raises(NotNow, match="at least 100 are needed"):
+        with pytest.raises(ActionRefused, match="at least 100 are needed"):
             reject(work_of_assignment(recruitment, one.pk), "LOW_EFFORT", "Letters.", user("owner"), NOTE)
         asked(recruitment)
         assert not PanelOrder.objects.filter(operation="reject").exists()

@@ -12,8 +12,8 @@ from django.db import transaction
 from django.test import Client
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.record import standing_of
-from annotators.participation.withdraw import withdraw
+from annotators.pages.record import page_state
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.places import assign
 from studies.models import Study
 from studies.protocols.base.robots import Robot
@@ -62,18 +62,18 @@ def close(assignment: Assignment) -> None:
 
 def close_and_sweep(assignment: Assignment) -> None:
     close(assignment)
-    lifecycle.finish(assignment.study, by=None)
-    assign.sweep()
+    lifecycle.finish_closing(assignment.study, by=None)
+    assign.release_expired_places()
 
 
 def finish(assignment: Assignment) -> None:
-    while (key := standing_of(Assignment.objects.get(pk=assignment.pk)).next_key) is not None:
+    while (key := page_state(Assignment.objects.get(pk=assignment.pk)).next_key) is not None:
         assert answered(assignment, key).sent is None
 
 
 def finish_and_withdraw(assignment: Assignment) -> None:
     finish(assignment)
-    withdraw(Assignment.objects.select_related("study").get(pk=assignment.pk))
+    withdraw_annotator(Assignment.objects.select_related("study").get(pk=assignment.pk))
 
 
 def lose_everything_light(assignment: Assignment) -> None:
@@ -85,7 +85,7 @@ REASONS_TO_RELEASE = [reason for reason in Assignment.Released if reason not in 
 STATES = {
     "at work": lambda a: None,
     "at work, the beginning lost": lose_everything_light,
-    "withdrawn": lambda a: withdraw(a),
+    "withdrawn": lambda a: withdraw_annotator(a),
     "submitted": finish,
     "submitted and withdrawn": finish_and_withdraw,
     "paused": lambda a: lifecycle.pause(a.study, by=None),
@@ -157,7 +157,7 @@ class Cell:
 def at_work(study: Study) -> Cell:
     client, assignment = Client(), claimed(study, "w", recruitment(study))
     assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
-    keys = list(standing_of(assignment).walk.keys)
+    keys = list(page_state(assignment).walk.keys)
     client.get(f"/p/{assignment.code}/{keys[0]}/")
     cell = Cell(assignment, keys, 1)
     cell.sent[keys[0]] = good(assignment, keys[0])
@@ -167,7 +167,7 @@ def at_work(study: Study) -> Cell:
 
 
 def good(assignment: Assignment, key: str, seed=1) -> dict[str, str]:
-    standing = standing_of(assignment)
+    standing = page_state(assignment)
     asks, _ = asks_of(assignment, key)
     return Robot(Random(seed), WORDS).answers(standing.steps[key].protocol, asks) if asks else {}
 
@@ -176,10 +176,10 @@ def never_at_work(study: Study, reason: str) -> Cell:
     if reason:
         claimed(study, "somebody else")
         place = recruitment(study)
-        found = assign.turn_away(study, assign.annotator_of("panel", "w"), place)
+        found = assign.turn_away(study, assign.get_or_create_annotator("panel", "w"), place)
         return Cell(found, ["s1", "s2"], 0)
     assignment = claimed(study, "w", recruitment(study))
-    return Cell(assignment, list(standing_of(assignment).walk.keys), 0)
+    return Cell(assignment, list(page_state(assignment).walk.keys), 0)
 
 
 def cells(bodies, states=None, ways=tuple(WAYS)) -> Iterator[tuple[tuple, Cell, str, dict, str]]:

@@ -3,10 +3,10 @@
 from html.parser import HTMLParser
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.forms import CONTROLS, SKIP
-from annotators.pages.record import standing_of
-from annotators.pages.sequence import page_as_shown
-from annotators.pages.show import stored_texts
+from annotators.pages.forms import CONTROL_NAMES, SKIP_SUFFIX
+from annotators.pages.record import page_state
+from annotators.pages.sequence import restore_shown_page
+from annotators.pages.show import responses_as_form_data
 
 WORDS = "What I wrote, with “quotes”, <b>marks</b> & a line\nbelow."
 
@@ -67,7 +67,9 @@ def typed_in(data: dict) -> set[tuple[str, str]]:
     pairs = (
         (name, value) for name, values in data.items() for value in (values if isinstance(values, list) else [values])
     )
-    return {(name, value) for name, value in pairs if name not in CONTROLS and isinstance(value, str) and value.strip()}
+    return {
+        (name, value) for name, value in pairs if name not in CONTROL_NAMES and isinstance(value, str) and value.strip()
+    }
 
 
 def labels_in(asks) -> dict[tuple[str, str], str]:
@@ -82,7 +84,7 @@ def labels_in(asks) -> dict[tuple[str, str], str]:
         if getattr(ask.field, "tie", ""):
             found[slot, "tie"] = ask.field.tie
         for name, words in ask.skip_reasons:
-            found[slot + SKIP, name] = words
+            found[slot + SKIP_SUFFIX, name] = words
         if book := getattr(ask.field, "codebook", None):
             found |= {(f"{slot}.category", one.key): one.label for one in book.category_options}
             found |= {(f"{slot}.severity", one.key): one.label for one in book.severity_options}
@@ -91,11 +93,11 @@ def labels_in(asks) -> dict[tuple[str, str], str]:
 
 
 def asks_of(assignment: Assignment, key: str):
-    standing = standing_of(assignment)
+    standing = page_state(assignment)
     step, visit = standing.steps.get(key), standing.visits.get(key)
     if step is None:
         return {}, None
-    page = page_as_shown(step.page, visit.shown) if visit else step.page
+    page = restore_shown_page(step.page, visit.shown) if visit else step.page
     return step.protocol.asks(page), page
 
 
@@ -108,7 +110,7 @@ def is_stored(assignment: Assignment, key: str, typed: set) -> bool:
     if all(plain(value) in map(plain, kept.get(name, ())) for name, value in typed):
         return True
     asks, page = asks_of(assignment, key)
-    texts = stored_texts(asks, page, Response.objects.filter(assignment=assignment, slot__in=list(asks)))
+    texts = responses_as_form_data(asks, page, Response.objects.filter(assignment=assignment, slot__in=list(asks)))
     return visit.recorded_at is not None and all(plain(texts.get(name, "")) == plain(value) for name, value in typed)
 
 

@@ -8,14 +8,14 @@ from django.test import Client
 
 from annotators.models import Annotator, Assignment, Payment
 from annotators.models.constants import SUBMITTED
-from annotators.models.identity import ids_of
+from annotators.models.identity import full_external_ids
 from annotators.pay import ledger
-from annotators.pay.owed import people_of
+from annotators.pay.owed import payable_assignments
 from annotators.places import assign
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels import Seen
-from annotators.recruitment.panels.reconcile import take_in, with_class
+from annotators.recruitment.panels import SubmissionSnapshot
+from annotators.recruitment.panels.reconcile import import_submissions, with_match_status
 from tests.annotators.recruitment.channels.sona.stand_in import SETTINGS
 from tests.builders import launched, panel, promised, recruitment, spa_draft, spa_study, user
 from tests.players import claimed, submitted
@@ -64,13 +64,13 @@ def test_who_cannot_wait_leaves_a_row_and_is_led_back_and_paid(study):
     assert gone.status_code == 302 and gone.url == f"/p/{row.code}/"
     assert (row.batch, row.recruitment, row.origin, row.consented_at) == (None, door, "live", None)
     assert row.external_ids == {"session": "S1"} and row.annotator.pool == "panel"
-    assert ids_of(row) == {"person": "W1", "session": "S1"}
+    assert full_external_ids(row) == {"person": "W1", "session": "S1"}
     page = Client().get(gone.url, follow=True)
     assert page.redirect_chain == [(f"/p/{row.code}/done/", 302)]
     assert "No place was free" in words(page) and "no more are needed" not in words(page)
     assert "FULL-9" in words(page) and receipt_of(row.code) in words(page)
     assert "You are paid <b>0.10 USD</b>." in words(page)
-    ledger.settle(door, by=None)
+    ledger.settle_payments(door, by=None)
     assert [(one.assignment, one.amount, one.state) for one in Payment.objects.all()] == [(row, Decimal("0.10"), "due")]
     assert assign.miscounted_batches() == []
 
@@ -105,18 +105,18 @@ def test_full_is_a_row_for_each_link_too():
 def test_who_comes_again_is_let_in_and_paid_once(study):
     door = promised(panel(study), full="0.10")
     knocks(door, leave="1", waited=waited(knocks(door)))
-    ledger.settle(door, by=None)
+    ledger.settle_payments(door, by=None)
     assert Payment.objects.get().state == "due"
     assign.release(Assignment.objects.get(batch__isnull=False).pk, "returned")
     assert knocks(door).url != f"/p/{left()[0].code}/"
     mine = Assignment.objects.get(batch__isnull=False, released_at=None)
-    assert mine.annotator == left()[0].annotator and list(people_of(door)) == [mine]
+    assert mine.annotator == left()[0].annotator and list(payable_assignments(door)) == [mine]
     assert "No place was free" in words(at_end := Client().get(f"/p/{left()[0].code}/done/")) and "paid" not in words(
         at_end
     )
     submitted(study, "W1", recruitment=door)
     for _ in range(2):
-        ledger.settle(door, by=None)
+        ledger.settle_payments(door, by=None)
     assert list(Payment.objects.order_by("pk").values_list("amount", "state")) == [
         (Decimal("0.10"), "cancelled"),
         (Decimal("2.50"), "due"),
@@ -126,11 +126,11 @@ def test_who_comes_again_is_let_in_and_paid_once(study):
 def test_what_was_paid_for_coming_in_vain_stays_paid(study):
     door = promised(panel(study), full="0.10")
     knocks(door, leave="1", waited=waited(knocks(door)))
-    ledger.settle(door, by=None)
+    ledger.settle_payments(door, by=None)
     ledger.mark_paid(door, [Payment.objects.get().pk], user("owner"))
     assign.release(Assignment.objects.get(batch__isnull=False).pk, "returned")
     knocks(door)
-    ledger.settle(door, by=None)
+    ledger.settle_payments(door, by=None)
     assert Payment.objects.get().state == "paid"
 
 
@@ -235,5 +235,8 @@ def test_who_found_no_place_and_took_part_elsewhere_since_is_kept_out():
 def test_at_the_panel_they_are_turned_away_and_not_unknown(study):
     door = panel(study)
     knocks(door, leave="1", waited=waited(knocks(door)))
-    take_in(door, [Seen("T", "S1", "W1", SUBMITTED)], "service")
-    assert with_class(door).get().standing == "turned_away" and with_class(door).get().assignment == left()[0]
+    import_submissions(door, [SubmissionSnapshot("T", "S1", "W1", SUBMITTED)], "service")
+    assert (
+        with_match_status(door).get().standing == "turned_away"
+        and with_match_status(door).get().assignment == left()[0]
+    )

@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from analysis.data.flat.seats import seats_of
+from analysis.data.flat.seats import read_assignment_rows
 from annotators.models import Assignment, PageVisit, Response
 from studies.protocols import REGISTRY
 from tests.builders import launched, recruitment, spa_study
@@ -64,7 +64,7 @@ def test_a_moment_that_is_not_known_is_exported_as_not_known_and_never_as_that_o
     lost = claimed(study, "w", recruitment(study))
     play(lost, loses=True)
     known = submitted(study, "v")
-    pages = {seat.pk: seat.pages for seat in seats_of(study, Assignment.objects.filter(study=study))}
+    pages = {seat.pk: seat.pages for seat in read_assignment_rows(study, Assignment.objects.filter(study=study))}
     assert len(pages[lost.pk]) == len(pages[known.pk]) > 0
     assert {shown for _, _, shown, *_ in pages[lost.pk]} == {None}
     assert all(shown for _, _, shown, *_ in pages[known.pk])

@@ -11,9 +11,9 @@ from django.test import Client, RequestFactory
 
 from annotators.models import Assignment, Inquiry
 from annotators.pages import record
-from annotators.pages.forms import CONTROLS, SKIP
-from annotators.pages.record import NotStored
-from annotators.participation.withdraw import withdraw
+from annotators.pages.forms import CONTROL_NAMES, SKIP_SUFFIX
+from annotators.pages.record import PageNotStored
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.views import pages as page_views
 from annotators.views import urls
 from heval_site.middleware import unavailable
@@ -36,13 +36,13 @@ FULL_STATES = ("withdrawn", "closed, and that is over")
 def refusals(monkeypatch) -> Counter:
     """How often each reason was met."""
     met: Counter = Counter()
-    original = page_views._not_stored
+    original = page_views._not_stored_response
 
     def counted(request, code, key, refusal):
         met[type(refusal)] += 1
         return original(request, code, key, refusal)
 
-    monkeypatch.setattr(page_views, "_not_stored", counted)
+    monkeypatch.setattr(page_views, "_not_stored_response", counted)
     return met
 
 
@@ -69,16 +69,16 @@ def test_bodies_of_every_kind_are_stored_or_shown_again(state, refusals):
 @pytest.mark.slow
 def test_every_body_in_every_state_is_stored_or_shown_again(refusals):
     assert sum(walk_through(cells(BODIES), refusals).values()) > 5_000
-    assert set(refusals) == all_below(NotStored) - {NotStored}
+    assert set(refusals) == all_below(PageNotStored) - {PageNotStored}
 
 
 def test_every_reason_for_which_answers_are_not_stored_has_its_words_and_its_case(refusals):
     wanted = {"at work": BODIES, "submitted": ["valid"]}
     for state, bodies in wanted.items():
         walk_through(cells(bodies, [state]), refusals)
-    reasons = all_below(NotStored) - {NotStored}
+    reasons = all_below(PageNotStored) - {PageNotStored}
     assert len(reasons) >= 5 and set(refusals) == reasons
-    assert set(page_views.REASONS) | {record.Conflict, record.Closed} == reasons
+    assert set(page_views.NOT_STORED_MESSAGES) | {record.ConflictingAnswers, record.AssignmentClosed} == reasons
 
 
 # Every protocol
@@ -90,7 +90,7 @@ def filled(page: str) -> dict[str, str]:
     data = {}
     for name, values in form.fields.items():
         kind = form.kinds[name]
-        if name in CONTROLS or kind == "hidden" or name.endswith(SKIP):
+        if name in CONTROL_NAMES or kind == "hidden" or name.endswith(SKIP_SUFFIX):
             continue
         values = [value for value in values if value]
         if values or kind in ("text", "textarea"):
@@ -121,7 +121,7 @@ def test_each_field_of_each_protocol_is_shown_again(slug, monkeypatch):
         if everything:
             pages += 1
             point = transaction.savepoint()
-            withdraw(fresh)
+            withdraw_annotator(fresh)
             assert assert_kept(client.post(path, everything), fresh, key, everything, (path, "left")) == "shown"
             transaction.savepoint_rollback(point)
             strange = everything | {"of.another.page": WORDS}
@@ -152,9 +152,9 @@ def test_an_address_that_is_none_shows_what_was_sent_to_it(path):
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "templates").glob("[45]*.html")))
 def test_every_page_about_a_fault_shows_what_an_annotator_sent_and_nothing_of_anybody_else(name):
-    shown = unavailable.answer_of(RequestFactory().post("/p/some-code/s1/", DATA), int(name), title="A fault")
+    shown = unavailable.error_response(RequestFactory().post("/p/some-code/s1/", DATA), int(name), title="A fault")
     assert not raw_lacking(shown, DATA)
-    other = unavailable.answer_of(RequestFactory().post("/admin/login/", DATA), int(name), title="A fault")
+    other = unavailable.error_response(RequestFactory().post("/admin/login/", DATA), int(name), title="A fault")
     assert "marks" not in other.content.decode()
 
 
@@ -181,17 +181,17 @@ def test_what_is_refused_unread_says_so(name, settings):
 # The addresses
 
 
-ANSWERS = {"page", "more_time"}
+ANSWERS = {"page", "extend_deadline"}
 # What somebody writes that is not an answer: each is in the test below.
 OTHER_WORDS = {"inquire", "appeal"}
 # A press of a button, and nothing typed.
-NOTHING_TYPED = {"withdraw", "another"}
+NOTHING_TYPED = {"withdraw", "start_another_part"}
 
 
 def test_every_address_of_an_assignment_that_takes_a_form_is_known_here():
     cell = at_work(study_of())
     takes = set()
-    for one in urls.of_an_assignment:
+    for one in urls.assignment_urlpatterns:
         point = transaction.savepoint()
         path = str(one.pattern).replace("<str:key>", "s2").replace("<str:name>", "x")
         if Client().post(f"/p/{cell.assignment.code}/{path}", {"text": "Hello"}).status_code != 405:
@@ -205,7 +205,7 @@ def test_every_address_of_an_assignment_that_takes_a_form_is_known_here():
 def test_other_words_are_stored_or_shown_again(name, state):
     cell = at_work(study_of())
     STATES[state](cell.assignment)
-    path = next(str(one.pattern) for one in urls.of_an_assignment if one.callback.__name__ == name)
+    path = next(str(one.pattern) for one in urls.assignment_urlpatterns if one.callback.__name__ == name)
     response = Client().post(f"/p/{cell.assignment.code}/{path}", {"text": WORDS, "kind": "question"})
     stored = [plain(one.text) for one in Inquiry.objects.filter(assignment=cell.assignment)]
     assert plain(WORDS) in stored or not not_shown(response, {}, {("text", WORDS)}), response.content.decode()

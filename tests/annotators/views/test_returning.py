@@ -10,11 +10,11 @@ from django.db.models import F
 from django.test import Client
 
 from annotators.models import Annotator, Assignment
-from annotators.pages.record import standing_of
+from annotators.pages.record import page_state
 from annotators.places import assign, leases
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
-from annotators.views.urls import of_an_assignment
+from annotators.views.urls import assignment_urlpatterns
 from studies.models import Batch, Study
 from studies.services import lifecycle
 from tests.annotators.views.visitors import (
@@ -47,10 +47,10 @@ def study():
 
 def addresses(mine: Assignment) -> list[str]:
     """Every address below the person's own: a page of each kind (the first, the texts, the last), and one that there is not."""
-    walk = standing_of(mine).walk.keys if mine.batch_id else ("s1",)
+    walk = page_state(mine).walk.keys if mine.batch_id else ("s1",)
     keys = dict.fromkeys([walk[0], walk[len(walk) // 2], walk[-1], "nonsense"])
     found = []
-    for pattern in of_an_assignment:
+    for pattern in assignment_urlpatterns:
         route = str(pattern.pattern)
         found += (
             [route.replace("<str:key>", key) for key in keys]
@@ -99,10 +99,10 @@ def wrong_after(person, mine, outcome, is_everywhere=True) -> list[str]:
         for what, send in sent if outcome else ():
             send()
             look(f"link {what}")
-            has_list = leases.kept_seconds(person.door) and "Your work" in person.heading
+            has_list = leases.channel_reserved_seconds(person.door) and "Your work" in person.heading
             if person.path != end and not open_again and not has_list:
                 wrong.append(f"link {what}: leads to {person.path}")
-    keys = tuple(f"/{key}/" for key in standing_of(mine).walk.keys) if mine.batch_id else ("/s1/",)
+    keys = tuple(f"/{key}/" for key in page_state(mine).walk.keys) if mine.batch_id else ("/s1/",)
     for path in addresses(mine) if is_everywhere else ():
         person.get(path)
         look(f"GET {path}")
@@ -278,7 +278,7 @@ def test_what_was_agreed_to_is_offered_to_those_who_agreed(study):
 def test_another_task_of_the_panel_is_given_no_code_of_an_end_that_it_did_not_have(study, monkeypatch):
     """Who takes a second task after the end did nothing for it: they are told so, and given no code that might be paid."""
     channel, door = door_of(study, "generic")
-    monkeypatch.setattr(type(channel), "retaken", lambda *_: False)
+    monkeypatch.setattr(type(channel), "is_retaken_task", lambda *_: False)
     ends = {words: end for words, (end, outcome) in ENDS.items() if outcome and outcome != "full"}
     assert len(ends) > 5
     for words, end in ends.items():

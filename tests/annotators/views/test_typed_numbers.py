@@ -8,29 +8,29 @@ import pytest
 
 from annotators.models import PageVisit, Response
 from studies.protocols import REGISTRY
-from studies.protocols.base.fields import Refused, WholeNumber
-from studies.protocols.base.scales import KINDS, ScaleSpec
-from studies.protocols.ranking import Place
+from studies.protocols.base.fields import AnswerRefused, WholeNumberField
+from studies.protocols.base.scales import SCALE_KINDS, ScaleSpec
+from studies.protocols.ranking import RankField
 from tests.browsing import until
 from tests.builders import add_survey, draft_study, launched
 
 
-def number_fields(kind: str, **ends: int) -> list[WholeNumber]:
+def number_fields(kind: str, **ends: int) -> list[WholeNumberField]:
     """The field of a kind of scale, where it is one for a number."""
     try:
         field = ScaleSpec(kind, **ends).field()
     except ValueError:  # a kind that has several fields, or whose field belongs to its page
         return []
-    return [field] if isinstance(field, WholeNumber) else []
+    return [field] if isinstance(field, WholeNumberField) else []
 
 
 # Every kind of scale that has a number field, above and below zero; and the field of a protocol's own.
 NUMERIC = {
     f"{kind} {minimum}": field
-    for kind in KINDS
+    for kind in SCALE_KINDS
     for minimum, maximum in ((0, 100), (-80, 80))
     for field in number_fields(kind, minimum=minimum, maximum=maximum)
-} | {"place": Place(True, 1, 80)}
+} | {"place": RankField(True, 1, 80)}
 
 TAKEN = {
     "70": 70, " 70 ": 70, "0070": 70, "+70": 70, "70.0": 70, "70,0": 70, "70.00": 70, "70,0000": 70, "\t70": 70, "\u00a070": 70,
@@ -68,18 +68,18 @@ def test_a_number_is_taken_however_it_is_typed_or_the_message_says_what_is_wante
     for typed, expected in forms(field).items():
         try:
             cleaned = field.clean(typed)
-            found = cleaned.value if isinstance(field, Place) else cleaned
-            assert not isinstance(field, Place) or cleaned.text == str(
+            found = cleaned.value if isinstance(field, RankField) else cleaned
+            assert not isinstance(field, RankField) or cleaned.text == str(
                 found
             )  # what is kept beside the number is the same number
-        except Refused as refused:
+        except AnswerRefused as refused:
             found = str(refused)
         assert found == expected and (isinstance(expected, str) or isinstance(found, Decimal)), (typed, found)
 
 
 def test_every_field_with_a_number_is_in_the_table():
     assert {"percent 0", "continuous -80", "number -80", "place"} <= set(NUMERIC)
-    made = {WholeNumber.__name__} | {one.__name__ for one in WholeNumber.__subclasses__()}
+    made = {WholeNumberField.__name__} | {one.__name__ for one in WholeNumberField.__subclasses__()}
     assert {type(field).__name__ for field in NUMERIC.values()} == made and len(REGISTRY) > 3
 
 
@@ -88,7 +88,7 @@ DIGITS = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.categor
 
 def test_the_digits_of_every_script_are_digits():
     assert len(DIGITS) > 600
-    field = WholeNumber(True, 0, 9)
+    field = WholeNumberField(True, 0, 9)
     assert [field.clean(digit) for digit in DIGITS] == [int(digit) for digit in DIGITS]
 
 

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from PIL import Image
 
-from annotators.pages.record import standing_of
+from annotators.pages.record import page_state
 from annotators.pages.sequence import media_id
 from studies.models import Exposure, Output, Prompt, Question
 from studies.protocols import REGISTRY
@@ -124,9 +124,9 @@ def test_nothing_lies_outside_the_window_and_nothing_covers_the_focus(name, brow
     context = browser.new_context(viewport=PHONE)
     page, wrong, looked_at, seen = context.new_page(), [], set(), set()
     line = Line(page)
-    while (key := standing_of(assignment).next_key) is not None:
+    while (key := page_state(assignment).next_key) is not None:
         path = f"/p/{assignment.code}/{key}/"
-        step = standing_of(assignment).steps[key]
+        step = page_state(assignment).steps[key]
         client.get(path)
         exposures = [exposure for item in step.page.items for _, exposure in item.exposures]
         shown = dict(Exposure.objects.filter(pk__in=exposures).values_list("pk", "output_id"))
@@ -148,7 +148,7 @@ def test_nothing_lies_outside_the_window_and_nothing_covers_the_focus(name, brow
                         page.set_viewport_size(viewport)
                         wrong += [f"{key} refused, {viewport['width']}: {one}" for one in wrong_by_links(page)]
             looked_at.add(about)
-        if standing_of(assignment).next_key == key:
+        if page_state(assignment).next_key == key:
             assert client.post(path, sent_from(path)).status_code == 302
     context.close()
     assert looked_at and seen == set(of_output.values())

@@ -1,7 +1,7 @@
 """Studies of every protocol, with every kind of scale and every way out."""
 
 from studies.models import Question
-from studies.protocols.base.scales import KINDS
+from studies.protocols.base.scales import SCALE_KINDS
 from tests.builders import (
     COMMENT,
     SCREENING,
@@ -34,7 +34,9 @@ LIKERTS = [
 def every_scale():
     """A survey that asks on every scale that a survey can have: required with a way out, and optional."""
     draft = draft_study(systems=("alpha",), prompts=1, instructions="", target_n=4)
-    scales = [{"kind": kind} | NEEDS.get(kind, {}) for kind in KINDS if kind != "output"]  # under two choices alone
+    scales = [
+        {"kind": kind} | NEEDS.get(kind, {}) for kind in SCALE_KINDS if kind != "output"
+    ]  # under two choices alone
     scales += [{"kind": "likert"} | more for more in LIKERTS]
     questions = [{"key": f"q{n}", "text": f"Question on {scale}?", "scale": scale} for n, scale in enumerate(scales)]
     without = ("multiple", "acknowledgement")

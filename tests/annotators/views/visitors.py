@@ -9,7 +9,7 @@ from django.db.models import F
 from django.test import Client
 
 from annotators.models import Assignment
-from annotators.pages.record import standing_of
+from annotators.pages.record import page_state
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
 from studies.models import Batch, Study
@@ -48,7 +48,7 @@ class Person:
     """Somebody with a browser: what they see is kept, and every way back that they are shown."""
 
     def __init__(self, channel, door, number=1):
-        address, _ = channel.opened(door, f"/e/{door.key}/", number)
+        address, _ = channel.rehearsal_entry(door, f"/e/{door.key}/", number)
         # A panel's own placeholders, filled in as its ids look.
         address = re.sub(r"\{\{%(\w+)%\}\}", lambda name: f"{name[1]}{number}".encode().hex()[-24:].zfill(24), address)
         self.client, self.channel, self.door, self.link = Client(), channel, door, address
@@ -98,7 +98,7 @@ class Person:
     def answers(self, mine, pages=99):
         for _ in range(pages):
             mine = self.row(mine.code)
-            if mine.submitted_at or standing_of(mine).next_key is None:
+            if mine.submitted_at or page_state(mine).next_key is None:
                 break
             answered(mine)
         return self.row(mine.code)
@@ -143,8 +143,8 @@ def finishes_and_leaves(person):
 
 def close(study):
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish(Study.objects.get(pk=study.pk), by=None)
-    assign.sweep()
+    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    assign.release_expired_places()
 
 
 def is_closed_before_an_answer(person):

@@ -63,7 +63,7 @@ def test_a_clock_that_jumps_loses_no_answer_and_makes_no_negative_time(study, cl
     assert assignment.submitted_at >= assignment.started_at and not assignment.is_late
     assert all(visit.recorded_at >= visit.shown_at for visit in PageVisit.objects.filter(assignment=assignment))
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     study.refresh_from_db()
     assert study.launched_at <= study.closing_at <= study.closed_at
 
@@ -71,7 +71,7 @@ def test_a_clock_that_jumps_loses_no_answer_and_makes_no_negative_time(study, cl
 def test_a_clock_that_ran_ahead_while_places_were_swept_costs_nobody_the_place(study):
     people = [at_questions(study, person)[0] for person in "abc"]
     Assignment.objects.update(reserved_until=F("reserved_until") - timedelta(days=3))
-    assert assign.sweep() == 3
+    assert assign.release_expired_places() == 3
     assert not any(finished(assignment).is_late for assignment in people)
     assert assign.miscounted_batches() == [] and Batch.objects.filter(study=study, claimed=1).count() == 3
 
@@ -84,7 +84,7 @@ def crowd(db):
         claimed(study, f"w{number}")
     run_out(Assignment.objects.all())
     yield study
-    cache.delete(assign.FIRST_LOOK_KEY)
+    cache.delete(assign.CLOCK_DOUBT_CACHE_KEY)
 
 
 def run_out(assignments):
@@ -92,30 +92,30 @@ def run_out(assignments):
 
 
 def first_look_was_before(seconds):
-    cache.set(assign.FIRST_LOOK_KEY, cache.get(assign.FIRST_LOOK_KEY) - seconds)
+    cache.set(assign.CLOCK_DOUBT_CACHE_KEY, cache.get(assign.CLOCK_DOUBT_CACHE_KEY) - seconds)
 
 
 def test_places_that_run_out_all_together_wait_for_a_second_look(crowd, caplog):
-    assert assign.sweep() == 0 and "12 of 12 places ran out together" in caplog.text
-    first_look_was_before(assign.SECOND_LOOK_AFTER - 60)
-    assert assign.sweep() == 0
+    assert assign.release_expired_places() == 0 and "12 of 12 places ran out together" in caplog.text
+    first_look_was_before(assign.CLOCK_RECHECK_SECONDS - 60)
+    assert assign.release_expired_places() == 0
     first_look_was_before(61)
-    assert assign.sweep() == 12 and assign.miscounted_batches() == []
+    assert assign.release_expired_places() == 12 and assign.miscounted_batches() == []
 
 
 def test_a_clock_that_is_set_back_before_the_second_look_costs_nobody_a_place(crowd):
-    assert assign.sweep() == 0
+    assert assign.release_expired_places() == 0
     Assignment.objects.update(reserved_until=F("reserved_until") + timedelta(days=3))
-    assert assign.sweep() == 0 and cache.get(assign.FIRST_LOOK_KEY) is None
+    assert assign.release_expired_places() == 0 and cache.get(assign.CLOCK_DOUBT_CACHE_KEY) is None
     run_out(Assignment.objects.all())
-    assert assign.sweep() == 0
+    assert assign.release_expired_places() == 0
 
 
-@pytest.mark.parametrize("seconds", [-7 * 24 * 3600, assign.FIRST_LOOK_HOLDS + 1])
+@pytest.mark.parametrize("seconds", [-7 * 24 * 3600, assign.CLOCK_DOUBT_SECONDS + 1])
 def test_a_first_look_of_another_time_is_none(crowd, seconds):
-    assert assign.sweep() == 0
+    assert assign.release_expired_places() == 0
     first_look_was_before(seconds)
-    assert assign.sweep() == 0 and assign.sweep() == 0
+    assert assign.release_expired_places() == 0 and assign.release_expired_places() == 0
 
 
 def test_a_small_share_of_many_and_places_of_a_closed_study_go_at_once(crowd):
@@ -123,12 +123,12 @@ def test_a_small_share_of_many_and_places_of_a_closed_study_go_at_once(crowd):
     for number in range(12, 60):
         claimed(crowd, f"w{number}")
     run_out(Assignment.objects.filter(pk__in=list(Assignment.objects.values_list("pk", flat=True)[:11])))
-    assert assign.sweep() == 11
+    assert assign.release_expired_places() == 11
     run_out(Assignment.objects.all())
-    assert assign.sweep() == 0
+    assert assign.release_expired_places() == 0
     lifecycle.close(crowd, by=None)
-    lifecycle.finish(crowd, by=None)
-    assert assign.sweep() == 49
+    lifecycle.finish_closing(crowd, by=None)
+    assert assign.release_expired_places() == 49
 
 
 @pytest.mark.django_db(transaction=True)

@@ -3,9 +3,9 @@
 import pytest
 
 from annotators.models import PageVisit
-from annotators.pages.forms import active_seconds, read_page
-from studies.protocols import Ask, Page, Protocol
-from studies.protocols.base.fields import ExposureChoice
+from annotators.pages.forms import active_seconds, parse_page_form
+from studies.protocols import Page, PageField, Protocol
+from studies.protocols.base.fields import ExposureChoiceField
 from studies.protocols.base.scales import read_scale
 from tests.bad_input.annotators.assignments import at_questions
 from tests.players import form
@@ -20,7 +20,7 @@ FIELDS = {
     "continuous": read_scale({"kind": "continuous", "minimum": 0, "maximum": 10}).field(),
     "number": read_scale({"kind": "number", "minimum": 0, "maximum": 10}).field(),
     "choice": read_scale({"kind": "choice", "options": OPTIONS}).field(),
-    "exposure": ExposureChoice(exposures=(("A", 481), ("B", 977))),
+    "exposure": ExposureChoiceField(exposures=(("A", 481), ("B", 977))),
     "acknowledgement": read_scale({"kind": "acknowledgement"}).field(),
     "box": read_scale({"kind": "multiple", "options": OPTIONS}).option_fields()[0][1],
     "text": read_scale({"kind": "text", "minimum_length": 3, "maximum_length": 2000}).field(),
@@ -77,8 +77,10 @@ TAKEN = {
 
 def sent(kind, *values):
     """What is found in a page with one field."""
-    asks = {"s1.q1": Ask(FIELDS[kind], 1)}
-    return read_page(type("Step", (), {"protocol": Protocol(), "page": Page}), asks, form(**{"s1.q1": list(values)}))
+    asks = {"s1.q1": PageField(FIELDS[kind], 1)}
+    return parse_page_form(
+        type("Step", (), {"protocol": Protocol(), "page": Page}), asks, form(**{"s1.q1": list(values)})
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def sent(kind, *values):
 def test_what_is_not_an_answer_is_refused_at_its_field(kind, value):
     found = sent(kind, value)
     assert list(found.errors) == ["s1.q1"] and found.errors["s1.q1"].endswith((".", "allowed.")) and not found.values
-    assert not found.general and found.typed["s1.q1"] == value  # it comes back to be corrected
+    assert not found.non_field_errors and found.typed["s1.q1"] == value  # it comes back to be corrected
 
 
 @pytest.mark.parametrize("kind", FIELDS)

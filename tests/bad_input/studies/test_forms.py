@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.urls import get_resolver
 
 from annotators.models import Annotator, Assignment, Exclusion
-from annotators.places.tries import try_out
-from studies.design.definition import canonical, design_of
+from annotators.places.tries import start_test_run
+from studies.design.definition import canonical_json, serialize_design
 from studies.models import Output, Prompt, Section, Study
 from tests import builders, players
 from tests.admin_pages import changed, errors_of, form_of, study_url
@@ -50,10 +50,10 @@ MANAGEMENT = {
 
 @pytest.mark.parametrize(("changes", "said"), MANAGEMENT.values(), ids=MANAGEMENT)
 def test_a_form_that_the_page_did_not_make_stores_nothing(client, study, changes, said):
-    before = canonical(design_of(study))
+    before = canonical_json(serialize_design(study))
     response = save(client, study, **changes)
     assert response.status_code == 200 and said in errors_of(response), errors_of(response)
-    assert canonical(design_of(Study.objects.get(pk=study.pk))) == before
+    assert canonical_json(serialize_design(Study.objects.get(pk=study.pk))) == before
 
 
 def test_more_rows_than_a_request_may_have_are_refused_with_the_number_and_none_is_saved(client, study, settings):
@@ -95,7 +95,7 @@ def test_a_system_with_outputs_is_not_deleted_and_one_with_answers_cannot_be(cli
 
 def test_the_protocol_of_a_section_is_never_another_and_after_launch_nothing_is(client, study, owner):
     section = study.sections.get(protocol="spa")
-    try_out(study, owner)  # a first answer may hang on it
+    start_test_run(study, owner)  # a first answer may hang on it
     saved(client, section, protocol="rating", study="999999")
     section.refresh_from_db()
     assert (section.protocol, section.study_id) == ("spa", study.pk)

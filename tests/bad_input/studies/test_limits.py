@@ -43,7 +43,7 @@ def test_what_no_batch_can_be_drawn_from_stands_in_the_checklist_and_stops_the_l
     client, study, change, said, field
 ):
     change(study)
-    found = {problem.text: problem.field for problem in lifecycle.problems(study)}
+    found = {problem.text: problem.field for problem in lifecycle.find_problems(study)}
     assert any(said in text and where == field for text, where in found.items()), found
     assert said in client.get(study_url(study)).content.decode()
     response = client.post(study_url(study, "launch/"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from studies.design.definition import canonical, design_of
+from studies.design.definition import canonical_json, serialize_design
 from studies.models import Arm, Study, System
 from tests import builders
 from tests.admin_pages import errors_of, form_of, study_url
@@ -28,10 +28,10 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "said"), NAMES.values(), ids=NAMES)
 def test_a_name_is_one_line_that_can_be_seen(client, small, name, said):
-    before = canonical(design_of(small))
+    before = canonical_json(serialize_design(small))
     response = save(client, small, **{"title": name, "systems-0-name": name, "arms-0-name": name})
     assert response.status_code == 200 and errors_of(response).count(said) == 3, errors_of(response)
-    assert canonical(design_of(Study.objects.get(pk=small.pk))) == before
+    assert canonical_json(serialize_design(Study.objects.get(pk=small.pk))) == before
     refused(client, small.prompts.first(), said, key=name)
 
 

@@ -39,5 +39,5 @@ def _anova(rng) -> bool | None:
 
 
 def _games_howell(rng) -> bool:
-    found = [one.pvalue for one in groups.pairwise(*_conditions(rng)) if one.pvalue is not None]
+    found = [one.pvalue for one in groups.pairwise_comparisons(*_conditions(rng)) if one.pvalue is not None]
     return min(found) < ALPHA

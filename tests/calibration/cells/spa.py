@@ -20,7 +20,7 @@ def spa_cells():
                 f"answers {shape}",
                 n,
                 lambda rng, n=n, shape=shape: rejected(
-                    spa.pair_paper(100 * spa.combined(*worlds.spa_answers(rng, n, shape=shape)))
+                    spa.pair_paper(100 * spa.combine_orders(*worlds.spa_answers(rng, n, shape=shape)))
                 ),
                 warned=warned,
             )
@@ -41,7 +41,7 @@ def spa_cells():
         "answers even",
         30,
         lambda rng: rejected(
-            basic.sign_flip(spa.combined(*worlds.spa_answers(rng, 30)), null=0.5, resamples=999, rng=rng)
+            basic.sign_flip(spa.combine_orders(*worlds.spa_answers(rng, 30)), null=0.5, resamples=999, rng=rng)
         ),
         runs=1000,
     )
@@ -66,7 +66,7 @@ def spa_cells():
             "mean of both orders, t interval",
             "true preference .5",
             n,
-            lambda rng, n=n: covered(spa.pair_paper(100 * spa.combined(*worlds.spa_answers(rng, n))), 0.5),
+            lambda rng, n=n: covered(spa.pair_paper(100 * spa.combine_orders(*worlds.spa_answers(rng, n))), 0.5),
             nominal=0.95,
         )
     for n in (20, 60):
@@ -87,7 +87,7 @@ def _family(rng) -> bool:
     pvalues = []
     for _ in range(5):
         xy, yx = worlds.spa_answers(rng, 60)
-        c = np.clip(spa.combined(xy, yx) + shared * rng.choice([-1, 1], 60), 0, 1)
+        c = np.clip(spa.combine_orders(xy, yx) + shared * rng.choice([-1, 1], 60), 0, 1)
         pvalues.append(basic.one_sample(c, null=0.5).pvalue)
     return min(p for p in multiplicity.holm(pvalues) if p is not None) < ALPHA
 
@@ -99,7 +99,7 @@ def _one_order_after_tau(rng) -> bool | None:
 
 
 def _wilcoxon(rng) -> bool | None:
-    return rejected(basic.wilcoxon(spa.combined(*worlds.spa_answers(rng, 90, shape="skewed")), null=0.5))
+    return rejected(basic.wilcoxon(spa.combine_orders(*worlds.spa_answers(rng, 90, shape="skewed")), null=0.5))
 
 
 @cache

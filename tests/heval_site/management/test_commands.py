@@ -34,7 +34,7 @@ def test_a_secret_needs_no_settings_and_is_long(capsys):
 
 
 def test_the_worker_runs_what_waits_once(monkeypatch):
-    jobs.load()
+    jobs.autodiscover_tasks()
     monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
     jobs.register("any")(lambda job, progress: 1)
     job = jobs.submit("any", by=None)
@@ -48,34 +48,36 @@ def test_the_worker_runs_what_waits_once(monkeypatch):
 def test_up_refuses_where_migrations_wait_and_may_not_be_applied(monkeypatch):
     from heval_site.management.commands import up
 
-    monkeypatch.setattr(up, "is_prepared", lambda: False)
-    monkeypatch.setattr(up, "take_place", lambda: None)
+    monkeypatch.setattr(up, "is_migrated", lambda: False)
+    monkeypatch.setattr(up, "claim_home_and_port", lambda: None)
     monkeypatch.setattr(up, "serve", lambda lock: pytest.fail("served"))
     with pytest.raises(CommandError, match="heval prepare"):
         call_command("up", "--no-migrate")
 
 
 def test_what_is_prepared_is_known_to_be():
-    assert preparing.is_prepared()
+    assert preparing.is_migrated()
 
 
 def test_the_demo_makes_an_administrator_once_and_tells_the_password_once():
-    user, password = demo.administrator()
+    user, password = demo.get_or_create_admin()
     assert user.check_password(password) and user.is_superuser and len(password) >= 12
-    assert demo.administrator() == (user, "")
+    assert demo.get_or_create_admin() == (user, "")
 
 
 def test_the_way_to_a_new_password_can_be_typed_as_it_is_printed():
     """A checkout has no command called heval."""
-    assert demo.NEW_PASSWORD.startswith(f"HEVAL_HOME={settings.HEVAL_HOME} ")
-    run = subprocess.run(["/bin/sh", "-c", f"{demo.NEW_PASSWORD} --help"], cwd=ROOT, capture_output=True, text=True)
+    assert demo.CHANGE_PASSWORD_COMMAND.startswith(f"HEVAL_HOME={settings.HEVAL_HOME} ")
+    run = subprocess.run(
+        ["/bin/sh", "-c", f"{demo.CHANGE_PASSWORD_COMMAND} --help"], cwd=ROOT, capture_output=True, text=True
+    )
     assert run.returncode == 0 and "changepassword" in run.stdout, run.stderr
 
 
 @pytest.mark.parametrize("command", ["up", "demo"])
 def test_a_port_that_is_taken_is_told_before_anything_is_made(command, settings, tmp_path, monkeypatch, capsys):
     """Once the demo made its administrator first, and nobody ever saw the password."""
-    monkeypatch.setattr(f"heval_site.management.commands.{command}.prepare", lambda: pytest.fail("prepared"))
+    monkeypatch.setattr(f"heval_site.management.commands.{command}.prepare_site", lambda: pytest.fail("prepared"))
     settings.EMBEDDED, settings.LISTEN, settings.HEVAL_HOME = True, "127.0.0.1", tmp_path
     with socket.create_server(("127.0.0.1", 0)) as other:
         settings.PORT = other.getsockname()[1]
@@ -84,4 +86,4 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(command, settings,
     said = capsys.readouterr().err
     assert f"port {settings.PORT} of 127.0.0.1 cannot be had: Address already in use. Set PORT" in said
     assert f"PORT={settings.PORT + 1}" in said
-    preparing.take_place().close()  # it is free now, and so is the home
+    preparing.claim_home_and_port().close()  # it is free now, and so is the home

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from heval_site.management.demo_texts import SYSTEMS, records, wording
-from studies.stimuli.markdown import rendered
-from studies.stimuli.surface import duplicates, surface_differences
+from heval_site.management.demo_texts import SYSTEMS, load_demo_texts, wording
+from studies.stimuli.markdown import render_markdown
+from studies.stimuli.surface import find_duplicates, surface_differences
 from studies.stimuli.texts import clean_text
-from tools.demo_texts.make import HUMAN, LENGTH_SLACK, LONGEST, SHORTEST, is_welcome
-from tools.demo_texts.ngrams import tokenised, written
+from tools.demo_texts.make import HUMAN, LENGTH_SLACK, MAX_WORDS, MIN_WORDS, is_welcome
+from tools.demo_texts.ngrams import detokenise, tokenise
 
 BEFORE_THE_END = [
     wording.PUBLIC_TITLE,
@@ -28,11 +28,11 @@ BEFORE_THE_END = [
 
 
 def outputs():
-    return [(record, system, text) for record in records() for system, text in record["outputs"].items()]
+    return [(record, system, text) for record in load_demo_texts() for system, text in record["outputs"].items()]
 
 
 def test_every_prompt_has_one_output_by_each_system():
-    lines = records()
+    lines = load_demo_texts()
     assert len(lines) == 24
     assert len({line["key"] for line in lines}) == 24
     assert all(tuple(line["outputs"]) == SYSTEMS for line in lines)
@@ -42,7 +42,7 @@ def test_every_prompt_has_one_output_by_each_system():
 def test_an_output_has_its_length_and_ends_with_a_sentence():
     for record, system, text in outputs():
         words, human = len(text.split()), len(record["outputs"][HUMAN].split())
-        assert SHORTEST <= words <= LONGEST, (record["key"], system)
+        assert MIN_WORDS <= words <= MAX_WORDS, (record["key"], system)
         assert abs(words - human) <= LENGTH_SLACK * human + 1, (record["key"], system)
         assert re.search(r"[.!?]\"?$", text), (record["key"], system)
 
@@ -53,15 +53,15 @@ def test_an_output_is_set_like_every_other():
         assert clean_text(text, is_required=True) == text.strip(), where
         assert text.isascii() and "\n" not in text and "  " not in text and text.count('"') % 2 == 0, where
         assert not re.search(r" [.,;:!?]|[.,;:][.,;:!?]|\w\"", text), where
-        assert text.lstrip('"')[0].isupper() and written(tokenised(text)) == text, where
+        assert text.lstrip('"')[0].isupper() and detokenise(tokenise(text)) == text, where
         assert all(is_welcome(word) for word in re.findall(r"[\w'-]+", text)), where
         assert ('"' in text) == ('"' in record["outputs"][HUMAN]), where
 
 
 def test_no_writer_is_betrayed_by_the_surface():
-    by_system = {system: [line["outputs"][system] for line in records()] for system in SYSTEMS}
+    by_system = {system: [line["outputs"][system] for line in load_demo_texts()] for system in SYSTEMS}
     assert surface_differences(by_system) == ()
-    assert duplicates((system, record["key"], text) for record, system, text in outputs()) == ()
+    assert find_duplicates((system, record["key"], text) for record, system, text in outputs()) == ()
 
 
 def test_the_questions_have_places_for_the_labels():
@@ -99,6 +99,6 @@ def test_consent_promises_no_way_back_that_an_open_link_does_not_have():
 
 @pytest.mark.parametrize("text", [wording.INSTRUCTIONS, wording.SPA_EXPLANATION, wording.DEBRIEFING])
 def test_pages_are_markdown_that_the_house_renders(text):
-    html = rendered(text)
+    html = render_markdown(text)
     assert "**" not in html and "##" not in html
     assert "<strong>" in html

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.postgres
 ON_EVERY_PATH = {
     "heval_site.middleware.Security",
     "heval_site.middleware.StaticFiles",
-    "heval_site.middleware.unavailable.Unavailable",
+    "heval_site.middleware.unavailable.DatabaseUnavailable",
 }
 HOOKS = ("process_request", "process_response", "process_view", "process_template_response", "__call__")
 
@@ -56,7 +56,7 @@ def ran(monkeypatch):
         cls = import_string(name)
         for hook in HOOKS:
             # The __call__ of those that step aside is what steps aside; process_view of Csrf likewise looks at the path.
-            steps_aside = issubclass(cls, middleware.ForResearchers) and (
+            steps_aside = issubclass(cls, middleware.ResearcherPathsMixin) and (
                 hook == "__call__" or (cls, hook) == (middleware.Csrf, "process_view")
             )
             if hasattr(cls, hook) and not steps_aside:

@@ -13,12 +13,12 @@ from django.test import Client
 
 from annotators.models import Annotator, Assignment, PanelOrder, Recruitment
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.secrets import keep, names_kept
+from annotators.recruitment.panels.secrets import secret_dates, store_secrets
 from heval_site.rehearsal import guard, runner
-from heval_site.rehearsal.browser import Answer, Browser, Page, Trouble
-from heval_site.rehearsal.cast import ROLES, cast
-from heval_site.rehearsal.play import Rehearsal, link_base
-from heval_site.rehearsal.summary import lines, report_of
+from heval_site.rehearsal.browser import Browser, HttpReply, Page, UnexpectedPage
+from heval_site.rehearsal.cast import ROLES, choose_roles
+from heval_site.rehearsal.play import Rehearsal, entry_url
+from heval_site.rehearsal.summary import build_report, report_lines
 from studies.models import AuditEvent, Batch, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -48,7 +48,9 @@ def in_process(number):
     def ask(method, path, body):
         sent = {"data": body, "content_type": "application/x-www-form-urlencoded"} if body is not None else {}
         answer = client.generic(method, path, **sent, HTTP_HOST="eval.example.org", secure=True)
-        return Answer(answer.status_code, answer.content.decode(), answer.get("Location", ""), answer.cookies.output())
+        return HttpReply(
+            answer.status_code, answer.content.decode(), answer.get("Location", ""), answer.cookies.output()
+        )
 
     return ask
 
@@ -64,13 +66,13 @@ def played(site, channel, settings, people=11, study=None, **columns) -> dict:
     """In this process and database, without a socket to the site."""
     study = study or spa_study(user("owner"), m=1, both=False, prompts=14, target_n=12)
     recruitment = promised(Recruitment.objects.create(study=study, channel=channel, settings=settings, **columns))
-    panel = REGISTRY[channel].stand_in(recruitment, link_base(recruitment))
-    keep(recruitment, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets), by=None)
+    panel = REGISTRY[channel].stand_in(recruitment, entry_url(recruitment))
+    store_secrets(recruitment, dict.fromkeys(REGISTRY[channel].secrets, "rehearsal") | dict(panel.secrets), by=None)
     with panel:
         site.PROLIFIC_API = panel.url
         rehearsal = Rehearsal(recruitment, panel, in_process, 1, lambda *_: None)
         rehearsal.play(people)
-    return report_of(rehearsal)
+    return build_report(rehearsal)
 
 
 def wrong(report, role) -> str:
@@ -117,7 +119,7 @@ def test_channels_without_a_service(site, channel, wanted):
 
 
 def test_who_is_told_to_wait_and_cannot_leaves_as_a_person_would(site, monkeypatch):
-    monkeypatch.setattr("annotators.places.assign.place_may_become_free", lambda study: True)
+    monkeypatch.setattr("annotators.places.assign.can_place_become_free", lambda study: True)
     report = played(site, "generic", GENERIC)
     (row,) = [row for row in report["roles"] if row["key"] == "full"]
     assert row["is_ok"] and row["here"] == "full", row
@@ -146,14 +148,14 @@ def test_who_is_screened_out_must_not_go_back_as_who_completed(site):
 def test_pages_that_lose_people_are_found(site, monkeypatch):
     """An end that shows no way back, and a study that forgets who came before."""
     from annotators.places import assign
-    from annotators.recruitment.channels import Return
+    from annotators.recruitment.channels import WayBack
     from annotators.recruitment.channels.generic import Generic
 
-    monkeypatch.setattr(Generic, "way_back", lambda *_: Return())
+    monkeypatch.setattr(Generic, "way_back", lambda *_: WayBack())
     report = played(site, "generic", GENERIC, people=3)
     assert "Their last page shows no way back" in wrong(report, "finishes") and not report["is_ok"]
     monkeypatch.undo()
-    monkeypatch.setattr(assign, "sweep", lambda: 0)
+    monkeypatch.setattr(assign, "release_expired_places", lambda: 0)
     report = played(site, "generic", GENERIC, people=5)
     assert "In our books they are “at work”" in wrong(report, "leaves")
 
@@ -175,20 +177,20 @@ def test_a_study_with_few_items_is_rehearsed_by_as_many_as_it_has_places_for(sit
 
 
 def test_everybody_else_finishes():
-    keys = [role.key for role in cast(20, {"screened_out"})]
+    keys = [role.key for role in choose_roles(20, {"screened_out"})]
     assert len(keys) == 20 and keys.count("finishes") == 11 and "screened_out" not in keys
-    assert [role.key for role in cast(3, set())] == [role.key for role in ROLES[:3]]
+    assert [role.key for role in choose_roles(3, set())] == [role.key for role in ROLES[:3]]
 
 
 def test_a_browser_that_is_led_elsewhere_or_given_a_cookie_says_so():
     def answering(**how):
-        return Browser(SITE, lambda *_: Answer(**{"status": 200} | how))
+        return Browser(SITE, lambda *_: HttpReply(**{"status": 200} | how))
 
-    with pytest.raises(Trouble, match="leads to https://elsewhere"):
+    with pytest.raises(UnexpectedPage, match="leads to https://elsewhere"):
         answering().get("https://elsewhere.example.org/e/")
-    with pytest.raises(Trouble, match="sets a cookie"):
+    with pytest.raises(UnexpectedPage, match="sets a cookie"):
         answering(cookies="a=1").get(f"{SITE}/e/")
-    with pytest.raises(Trouble, match="answers with 500"):
+    with pytest.raises(UnexpectedPage, match="answers with 500"):
         answering(status=500).get(f"{SITE}/e/")
     away = Page(
         '<h1>End</h1><p><span id="code">C1</span></p><a class="button first" href="https://p.example/?c=1">Go</a>', SITE
@@ -210,16 +212,16 @@ def folders(tmp_path, monkeypatch):
 def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folders, capsys):
     study = spa_draft(owner=user("owner"), m=1, both=False)
     recruitment = Recruitment.objects.create(study=study, channel="prolific", settings=CODES, currency="GBP", wanted=40)
-    keep(recruitment, {"token": "canary-of-the-true-token"}, by=None)
-    kept, events = names_kept(recruitment), AuditEvent.objects.count()
+    store_secrets(recruitment, {"token": "canary-of-the-true-token"}, by=None)
+    kept, events = secret_dates(recruitment), AuditEvent.objects.count()
     call_command("rehearse", recruitment.key, "--people", "11", "--json")
     printed = capsys.readouterr().out
     report = json.loads(printed)
     assert report["is_ok"] and report["money"]["rewards"] == "100.00" and "canary" not in printed
-    assert "Everything was as expected." in list(lines(report))
+    assert "Everything was as expected." in list(report_lines(report))
     assert "The study is not launched: people would come to a closed door." in report["before"]
     study.refresh_from_db()
-    assert study.state == "draft" and AuditEvent.objects.count() == events and names_kept(recruitment) == kept
+    assert study.state == "draft" and AuditEvent.objects.count() == events and secret_dates(recruitment) == kept
     for model in (Annotator, Assignment, PanelOrder, Batch):
         assert not model.objects.exists(), model
     assert not list(folders.iterdir())
@@ -242,7 +244,7 @@ def test_the_button_starts_a_job_and_the_page_shows_what_was_wrong(folders, monk
     assert job.state == "done" and not job.result["is_ok"], job.error
     assert "goes back exactly as those who completed" in wrong(job.result, "screened_out")
     assert Assignment.objects.count() == 0 and not list(folders.iterdir())
-    told = "\n".join(lines(job.result))
+    told = "\n".join(report_lines(job.result))
     assert "NOT   1 answer so that they are screened out" in told and told.endswith("Something was not as expected.")
     page = client.get(address).content.decode()
     assert (
@@ -284,8 +286,8 @@ def test_a_rehearsal_that_takes_too_long_or_is_cancelled_ends_and_leaves_nothing
 
     monkeypatch.setattr(runner.subprocess, "Popen", Noted)
     recruitment = Recruitment.objects.create(study=spa_study(user("owner")), channel="open_link")
-    with pytest.raises(runner.CannotRehearse, match="ended after 0 seconds"):
-        runner.rehearse(recruitment, limit=0)
+    with pytest.raises(runner.RehearsalRefused, match="ended after 0 seconds"):
+        runner.rehearse(recruitment, timeout=0)
 
     def cancel(*_):
         raise jobs.Cancelled
@@ -302,7 +304,7 @@ def test_the_process_ends_with_its_parent_and_takes_its_folder_along(folders):
     child = subprocess.Popen(
         [sys.executable, "-m", "heval_site.rehearsal.stage", str(home)],
         cwd=home,
-        env=runner.environment(home),
+        env=runner.child_environment(home),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -315,8 +317,12 @@ def test_the_copy_knows_nothing_of_the_sites_secrets(monkeypatch, settings):
     for name in ("DATABASE_URL", "SECRET_KEY", "PSEUDONYM_KEY", "REDIS_URL", "AWS_SECRET_ACCESS_KEY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, f"canary-{name}")
     settings.SITE_URL = "http://127.0.0.1:8000"
-    given = runner.environment(Path("/nowhere"))
-    assert "canary" not in str(given) and given["SITE_URL"] == runner.NOBODYS and given["HEVAL_HOME"] == "/nowhere/home"
+    given = runner.child_environment(Path("/nowhere"))
+    assert (
+        "canary" not in str(given)
+        and given["SITE_URL"] == runner.PLACEHOLDER_SITE_URL
+        and given["HEVAL_HOME"] == "/nowhere/home"
+    )
 
 
 @pytest.mark.parametrize(
@@ -331,18 +337,18 @@ def test_the_copy_knows_nothing_of_the_sites_secrets(monkeypatch, settings):
     ],
 )
 def test_nothing_but_this_machine_is_reached(event, arguments, monkeypatch):
-    monkeypatch.setattr(guard, "refused", [])
-    with pytest.raises(guard.LeavesThisMachine):
-        guard._look(event, arguments)
-    assert guard.refused
-    guard._look("socket.connect", (None, ("127.0.0.1", 8000)))
-    guard._look("socket.getaddrinfo", ("localhost", 8000, 0, 0, 0))
-    assert len(guard.refused) == 1
+    monkeypatch.setattr(guard, "refused_hosts", [])
+    with pytest.raises(guard.ConnectionBlocked):
+        guard._audit_hook(event, arguments)
+    assert guard.refused_hosts
+    guard._audit_hook("socket.connect", (None, ("127.0.0.1", 8000)))
+    guard._audit_hook("socket.getaddrinfo", ("localhost", 8000, 0, 0, 0))
+    assert len(guard.refused_hosts) == 1
 
 
 def test_the_guard_holds_in_a_process():
     words = (
-        "import socket; from heval_site.rehearsal import guard; guard.close_the_doors()\n"
+        "import socket; from heval_site.rehearsal import guard; guard.block_outgoing_connections()\n"
         "try: socket.create_connection(('192.0.2.1', 80), timeout=5)\n"
         "except guard.LeavesThisMachine as error: print(error)"
     )
@@ -356,7 +362,7 @@ def test_what_cannot_be_rehearsed_is_told_before_anything_starts(monkeypatch):
     def of(study, channel="open_link"):
         return Recruitment.objects.create(study=study, channel=channel)
 
-    monkeypatch.setattr(runner, "_watched", lambda *_: pytest.fail("nothing may start"))
+    monkeypatch.setattr(runner, "_run_child", lambda *_: pytest.fail("nothing may start"))
     with pytest.raises(CommandError, match="no link with the key nokey"):
         call_command("rehearse", "nokey")
     launched = spa_study(user("owner"))

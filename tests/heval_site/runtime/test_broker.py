@@ -43,7 +43,7 @@ def test_waking_returns_at_once_while_the_broker_is_silent(celery_app):
         celery_app(f"redis://127.0.0.1:{port}/0")
         began = time.monotonic()
         for _ in range(100):
-            broker.wake()
+            broker.wake_workers()
         assert time.monotonic() - began < 0.5
 
 
@@ -63,12 +63,12 @@ def test_a_broker_that_is_down_is_told_of_once_and_the_thread_lives_on(monkeypat
         sent.release()
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(broker, "send", refuse)
+    monkeypatch.setattr(broker, "send_wakeup", refuse)
     monkeypatch.setattr(broker, "_thread", None)
     monkeypatch.setattr(broker, "_wanted", OfOneThread())
     monkeypatch.setattr(broker.time, "sleep", lambda seconds: None)
     for _ in range(3):
-        broker.wake()
+        broker.wake_workers()
         assert sent.acquire(timeout=5)
     told = [one for one in caplog.records if one.thread == broker._thread.ident]
     assert len(told) == 1 and "cannot be reached" in told[0].getMessage()
@@ -77,14 +77,14 @@ def test_a_broker_that_is_down_is_told_of_once_and_the_thread_lives_on(monkeypat
 def test_without_a_broker_nobody_is_woken(settings, monkeypatch):
     woken = []
     monkeypatch.setattr(signals, "jobs_waiting", Signal())
-    monkeypatch.setattr(broker, "wake", lambda **kwargs: woken.append(1))
+    monkeypatch.setattr(broker, "wake_workers", lambda **kwargs: woken.append(1))
     settings.CELERY_BROKER_URL = ""
-    broker.connect()
+    broker.connect_signals()
     signals.jobs_waiting.send(None)
     assert woken == []
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
-    broker.connect()
-    broker.connect()
+    broker.connect_signals()
+    broker.connect_signals()
     signals.jobs_waiting.send(None)
     assert woken == [1], "a second connection is the first one"
 
@@ -103,10 +103,10 @@ def test_a_celery_worker_runs_what_waits(redis_url, celery_app, monkeypatch):
     from studies.models import Job
     from studies.services import jobs
 
-    jobs.load()
+    jobs.autodiscover_tasks()
     monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
     monkeypatch.setattr(signals, "jobs_waiting", Signal())
-    signals.jobs_waiting.connect(lambda **kwargs: broker.send(), weak=False)
+    signals.jobs_waiting.connect(lambda **kwargs: broker.send_wakeup(), weak=False)
     jobs.register("count")(lambda job, progress: {"n": 1})
     celery = celery_app(redis_url)
     assert broker.is_reachable()
@@ -114,7 +114,7 @@ def test_a_celery_worker_runs_what_waits(redis_url, celery_app, monkeypatch):
         celery.app, perform_ping_check=False, pool="solo", queues=["jobs", "periodic"], shutdown_timeout=30
     ):
         submitted = [jobs.submit("count", by=None).pk for _ in range(3)]
-        celery.tick.apply_async()
+        celery.run_periodic_work.apply_async()
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and Job.objects.filter(pk__in=submitted, state="done").count() < 3:
             time.sleep(0.1)

@@ -28,7 +28,7 @@ import django
 django.setup()
 from django.core.management import call_command
 from studies.services import jobs
-jobs.load()
+jobs.autodiscover_tasks()
 jobs.running.LEASE_SECONDS, jobs.running.RENEW_SECONDS = 3, 0.5
 for periodic in list(jobs.periodic._periodic.values()):
     jobs.periodic._periodic[periodic.name] = jobs.Periodic(periodic.name, 1, periodic.function)

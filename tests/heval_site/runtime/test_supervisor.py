@@ -64,7 +64,7 @@ def test_a_signal_is_heard_whenever_it_comes():
     """A handler that asks for a lock may find it held by the very line that it interrupts, and wait for itself."""
     script = (
         "from heval_site.runtime import supervisor\n"
-        "supervisor.LOOK_SECONDS = 1e-6\n"
+        "supervisor.POLL_SECONDS = 1e-6\n"
         "class Children(list):\n"
         "    def __iter__(self):\n"
         "        if not vars(self): print(flush=True)\n"
@@ -110,10 +110,10 @@ def test_a_child_that_does_not_end_is_killed(supervised):
 
 
 def test_one_home_is_served_once(tmp_path):
-    held = supervisor.hold(tmp_path)
-    assert held and supervisor.hold(tmp_path) is None
+    held = supervisor.acquire_home_lock(tmp_path)
+    assert held and supervisor.acquire_home_lock(tmp_path) is None
     held.close()
-    again = supervisor.hold(tmp_path)
+    again = supervisor.acquire_home_lock(tmp_path)
     assert again
     again.close()
 
@@ -178,7 +178,7 @@ def test_heval_up_serves_a_fresh_home_and_ends_cleanly(tmp_path):
 def test_the_web_server_loads_no_numbers_library():
     script = (
         "import os, sys; os.environ['DJANGO_SETTINGS_MODULE'] = 'tests.settings'; import heval_site.server, heval_site.wsgi;"
-        "from studies.services import jobs; jobs.load();"
+        "from studies.services import jobs; jobs.autodiscover_tasks();"
         "print([name for name in ('numpy', 'scipy', 'pandas', 'statsmodels', 'matplotlib', 'celery') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)

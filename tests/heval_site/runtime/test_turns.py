@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 from django.db import connection
 
-from heval_site.runtime.turns import FORM_BYTES, Turns
+from heval_site.runtime.turns import MAX_FORM_BYTES, RequestLockMiddleware
 from heval_site.wsgi import Application, application
 
 PAGE, RESEARCHERS = "/p/code/s1/", "/admin/"
@@ -48,7 +48,7 @@ def sent():
     threads: list[threading.Thread] = []
     inside = Inside()
 
-    def send(turns: Turns, asked: dict) -> threading.Thread:
+    def send(turns: RequestLockMiddleware, asked: dict) -> threading.Thread:
         threads.append(threading.Thread(target=turns, args=(asked, None)))
         threads[-1].start()
         return threads[-1]
@@ -62,7 +62,7 @@ def sent():
 
 def test_pages_of_annotators_wait_for_one_another(sent):
     inside, send = sent
-    turns = Turns(inside, patience=10)
+    turns = RequestLockMiddleware(inside, timeout=10)
     waiting = [send(turns, environ(path)) for path in (PAGE, PAGE, "/e/door/")]
     assert inside.has_let_in() and not inside.has_let_in(0.2)
     inside.go.set()
@@ -73,7 +73,7 @@ def test_pages_of_annotators_wait_for_one_another(sent):
 
 def test_researchers_wait_for_nobody(sent):
     inside, send = sent
-    turns = Turns(inside, patience=10)
+    turns = RequestLockMiddleware(inside, timeout=10)
     for path in (PAGE, RESEARCHERS, RESEARCHERS):
         send(turns, environ(path))
         assert inside.has_let_in()
@@ -81,7 +81,7 @@ def test_researchers_wait_for_nobody(sent):
 
 def test_who_waited_long_enough_goes_on_without_a_turn_and_takes_none_away(sent):
     inside, send = sent
-    turns = Turns(inside, patience=0.05)
+    turns = RequestLockMiddleware(inside, timeout=0.05)
     send(turns, environ(PAGE))
     assert inside.has_let_in()
     late = send(turns, environ(PAGE))
@@ -89,12 +89,12 @@ def test_who_waited_long_enough_goes_on_without_a_turn_and_takes_none_away(sent)
     inside.go.set()
     late.join(10)
     assert inside.most == 2
-    assert turns.turn.acquire(timeout=5)
+    assert turns.lock.acquire(timeout=5)
 
 
 def test_a_form_that_comes_slowly_holds_up_nobody(sent):
     inside, send = sent
-    turns = Turns(inside, patience=10)
+    turns = RequestLockMiddleware(inside, timeout=10)
     begun, rest = threading.Event(), threading.Event()
 
     class Slow:
@@ -115,11 +115,11 @@ def test_a_form_that_comes_slowly_holds_up_nobody(sent):
 
 @pytest.mark.parametrize(
     "more",
-    [{"CONTENT_LENGTH": str(FORM_BYTES + 1)}, {"CONTENT_LENGTH": "many"}, {"HTTP_TRANSFER_ENCODING": "chunked"}],
+    [{"CONTENT_LENGTH": str(MAX_FORM_BYTES + 1)}, {"CONTENT_LENGTH": "many"}, {"HTTP_TRANSFER_ENCODING": "chunked"}],
 )
 def test_what_is_large_or_of_unknown_size_is_not_read_here(sent, more):
     inside, send = sent
-    turns = Turns(inside, patience=10)
+    turns = RequestLockMiddleware(inside, timeout=10)
     send(turns, environ(PAGE))
     assert inside.has_let_in()
     send(turns, environ(PAGE, b"as it comes", **more))
@@ -130,12 +130,12 @@ def test_an_error_gives_the_turn_back():
     def fails(environ, start_response):
         raise KeyError
 
-    turns = Turns(fails, patience=0.1)
+    turns = RequestLockMiddleware(fails, timeout=0.1)
     for _ in range(2):
         with pytest.raises(KeyError):
             turns(environ(PAGE), None)
-    assert turns.turn.acquire(timeout=1)
+    assert turns.lock.acquire(timeout=1)
 
 
 def test_turns_are_taken_where_sqlite_holds_the_answers():
-    assert type(application) is (Turns if connection.vendor == "sqlite" else Application)
+    assert type(application) is (RequestLockMiddleware if connection.vendor == "sqlite" else Application)

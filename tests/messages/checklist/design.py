@@ -37,7 +37,7 @@ LINES = {
         ("no live section that it is about compares anything", "Name another section", on(full_spa, about_a_survey)),
         ("no batch shows beta with alpha", "give one arm both systems", on(rankings_apart)),
     ],
-    f"{D}:_stated_problems": [
+    f"{D}:_problems_before_drawing": [
         ("Annotators need a title", "#id_public_title", on(spa, study_with(public_title=" "))),
         ("There is no consent text", "#id_consent", on(spa, study_with(consent=""))),
         ("nobody to write to", "#id_contact", on(spa, study_with(contact=""))),
@@ -56,14 +56,14 @@ LINES = {
         ("The arms have 9 places in all, the target is 6", "#arms-group", on(spa, all_arms(wanted=9))),
         ("An arm takes 40 minutes, the study declares 12", "#id_minutes", on(spa, all_arms(minutes=40))),
     ],
-    f"{D}:unreadable": [
+    f"{D}:find_analysis_blockers": [
         ("There is no arm", "#arms-group", frozen(spa, lambda s: s.arms.all().delete())),
         ("There is no live section", "#sections-group", frozen(spa, section_with(purpose="screening"))),
     ],
     f"{D}:section_problems": [
         ("Section 2 must come after the section that it reuses", "/change/", on(full_spa, reversed_sections)),
     ],
-    f"{D}:form_problems": [
+    f"{D}:section_config_problems": [
         ("Section 1: the protocol gone is not installed", "/change/", on(spa, section_with(protocol="gone"))),
         (
             "Section 1 asks nothing",
@@ -103,7 +103,7 @@ LINES = {
         ),
         ("No question asks about alpha and gamma", "#contrasts-group", on(spa, lambda s: _third_contrast(s))),
     ],
-    f"{D}:block_of": [
+    f"{D}:build_arm_block": [
         ("Some arms have a number of places", "give each arm a number", on(spa, all_arms(wanted=3), arm())),
         (
             "The places of the arms (131, 130)",
@@ -111,18 +111,18 @@ LINES = {
             on(spa, all_arms(wanted=131), arm(wanted=130)),
         ),
     ],
-    f"{D}:_explained": [
+    f"{D}:_explain_shortage": [
         ("Batch 1 cannot be filled: for section 1", "Import more prompts", on(lambda: _shared_prompts())),
     ],
     f"{D}:take": [("1 more prompt is needed and 0 are left", "Import more prompts", on(lambda: _shared_prompts()))],
-    f"{D}:_from_sources": [
+    f"{D}:_draw_from_source_systems": [
         (
             "1 more prompt is needed and 0 are left",
             "lower the number of items",
             on(lambda: _shared_prompts(), study_with(coverage="independent")),
         ),
     ],
-    f"{D}:_items_of": [
+    f"{D}:_draw_section_items": [
         ("3 more prompts are needed and 2 are left", "Import more prompts", on(lambda: _after_humanlike())),
     ],
 }

@@ -4,7 +4,7 @@ from studies.admin import life
 from studies.models import Arm, Batch, Contrast, Item, Output, Placement, Question, Section, Study, System
 from studies.protocols.marks import ERRORS
 from studies.services import lifecycle
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from studies.services.practice import delete_practice
 from tests import builders
 from tests.messages.lines import Shown
@@ -196,7 +196,7 @@ def frozen(make, change):
         study = make()
         change(study)
         try:
-            lifecycle.freeze(study, by=None)
+            lifecycle.freeze_and_close(study, by=None)
         except lifecycle.NotReady as refused:
             links = life.problem_links(study, refused.problems)
             return [Shown(problem.text, problem.url) for problem in links]
@@ -236,7 +236,7 @@ def practised(make, change, *outputs):
         prompt = study.prompts.filter(outputs__system__name=outputs[0]).first()
         try:
             make_practice(section, list(prompt.outputs.filter(system__name__in=outputs).order_by("pk")), "", by=None)
-        except NotNow as refused:
+        except ActionRefused as refused:
             return [Shown(str(refused))]
         return []
 

@@ -2,9 +2,9 @@
 
 from studies.models import Output, Question, System
 from studies.protocols.marks import ERRORS
-from studies.protocols.marks.codebook import read_categories
+from studies.protocols.marks.codebook import parse_categories
 from studies.services import lifecycle
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests import builders
 from tests.messages.checklist.drafts import (
     LABELS,
@@ -50,7 +50,7 @@ from tests.messages.lines import Shown
 
 P = "studies/protocols"
 LINES = {
-    f"{P}/base:drawn_pairs": [
+    f"{P}/base:draw_pairs": [
         ("two systems are needed to make a pair and there is 1", "Add another system", on(choice, arm(systems=["alpha"]))),
         ("none of the pairs that the section shows is made of these systems", "Plan a comparison of two", on(
             lambda: choice(("alpha", "beta", "gamma"), pairs="chosen"), arm(systems=["alpha", "gamma"]))),
@@ -74,7 +74,7 @@ LINES = {
         ("A question about one text cannot name two systems", "#questions-group", on(humanlike, names_systems)),
         ("Annotators must see at least one text", "#id_m", on(humanlike, section_with(m=0))),
     ],
-    f"{P}/humanlike:practice": [
+    f"{P}/humanlike:expected_practice_answers": [
         ("The section must first ask “source”", "must first ask", practised(trained, lambda s: (without_practice(s), without_question("source")(s)), "human")),
         ("A practice pair is a human text and a machine text", "a practice text stands alone", lambda: _two_humans()),
     ],
@@ -109,20 +109,20 @@ LINES = {
         (f"Question {ERRORS} must reach up to", "#questions-group", on(marks, of_errors(scale={"kind": "number", "minimum": 0, "maximum": 1}))),
         ("offers ways not to answer", "let it be left empty instead", on(marks, of_errors(skip_reasons=[{"key": "no", "label": "No"}]))),
     ],
-    f"{P}/marks:read_categories": [
+    f"{P}/marks:parse_categories": [
         ("Line 1: write “key | label | explanation”", "write “key", on(marks, settings_with(categories="a | b | c | d"))),
     ],
-    f"{P}/marks:read_severities": [
+    f"{P}/marks:parse_severities": [
         ("Line 1: write “key | label | weight | explanation”", "write “key", on(marks, settings_with(severities="a | b"))),
         ("Two grades have the same weight", "/change/", on(marks, settings_with(severities="a | A | 1\nb | B | 1"))),
     ],
-    f"{P}/marks:_lines": [
+    f"{P}/marks:_parse_lines": [
         ("Line 1: a key of at most 50 characters and a label are needed", "are needed", on(marks, settings_with(categories=" | Style"))),
     ],
-    f"{P}/marks:_weight": [
+    f"{P}/marks:_parse_weight": [
         ("Line 1: the weight must be a number above 0", "must be a number", on(marks, settings_with(severities="a | A | heavy"))),
     ],
-    f"{P}/marks:_unlike": [
+    f"{P}/marks:_require_distinct": [
         ("At least one kind of error is needed", "is needed", lambda: _no_categories()),
         ("“style” stands twice", "/change/", on(marks, settings_with(categories="style | Style\nstyle | Other"))),
     ],
@@ -205,7 +205,7 @@ LINES = {
         ("Annotators may take several batches: the stopping rule counts the first", "#id_batches_per_annotator", on(stopping(), study_with(batches_per_annotator=2))),
         ("Hoeffding's bound holds for one look", "/change/", on(stopping(stopping="first"))),
     ],
-    f"{P}/base:_field": [
+    f"{P}/base:_build_field": [
         ("A question about the outputs shown is asked under Two choices alone", "asked under Two choices", previewed(
             full_spa, of_survey(scale={"kind": "output"}))),
     ],
@@ -225,8 +225,8 @@ def _all_drawn():
     builders.add_choice(study, m=2)
     study = builders.launched(study)
     try:
-        lifecycle.draw_more(study, 10, by=None)
-    except lifecycle.NotNow as refused:
+        lifecycle.open_more_places(study, 10, by=None)
+    except lifecycle.ActionRefused as refused:
         return [Shown(str(refused))]
     return []
 
@@ -243,7 +243,7 @@ def _two_humans():
     ]
     try:
         make_practice(study.sections.get(purpose="training"), outputs, "", by=None)
-    except NotNow as refused:
+    except ActionRefused as refused:
         return [Shown(str(refused))]
     return []
 
@@ -251,7 +251,7 @@ def _two_humans():
 def _no_categories():
     """The form refuses a blank text before; the reader is asked as other programs ask it."""
     try:
-        read_categories("\n")
+        parse_categories("\n")
     except ValueError as refused:
         return [Shown(str(refused))]
     return []

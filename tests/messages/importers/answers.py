@@ -75,7 +75,9 @@ def _answered(study, text, columns=None, name="a.csv", is_written=False, agreed=
         options = AnswerOptions(columns or {})
         study = Study.objects.get(pk=study.pk)
         return shown_by(
-            lambda: import_answers(study, path, by=None, options=options, is_dry_run=not is_written, agreed=agreed)
+            lambda: import_answers(
+                study, path, by=None, options=options, is_dry_run=not is_written, expected_outcome=agreed
+            )
         )
 
 
@@ -111,7 +113,7 @@ def with_own_answers():
         design=study.designs.get(),
     )
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     return study
 
 
@@ -140,12 +142,12 @@ LINES = {
             answers("annotator,prompt,prompt_key,chosen\nw,p,p,alpha\n"),
         ),
     ],
-    f"{ANSWERS}:_said": [
+    f"{ANSWERS}:_parse_row": [
         ("column “annotator”: must not be empty", FILE, answers(SAID + ",p002,alpha,beta,beta\n")),
         ("“7” is no letter as A or B", FILE, answers("annotator,prompt_key,label\nw,p002,7\n")),
         ("one system is said to stand in two places", FILE, answers(SAID + "w,p002,alpha,alpha,alpha\n")),
     ],
-    f"{ANSWERS}:_time": [
+    f"{ANSWERS}:_parse_time": [
         (
             "must be a time such as 2026-11-21T10:00:00Z, not 'noon'",
             "such as",
@@ -176,7 +178,7 @@ LINES = {
             answer_options(AnswerOptions.from_text, "annotator = a\nannotator = b"),
         ),
     ],
-    f"{ANSWERS}:checked": [
+    f"{ANSWERS}:check_column_mapping": [
         (
             "'annotator' must be the name of a column of the file",
             "must be the name",
@@ -198,7 +200,7 @@ LINES = {
             answers(ONE, lambda s: s.sections.get().questions.update(scale={"kind": "stars"})),
         ),
     ],
-    f"{ANSWERS}:_count": [
+    f"{ANSWERS}:_count_new_and_known": [
         (
             "“w1” is stored with another answer to this",
             FILE,
@@ -210,7 +212,7 @@ LINES = {
             answers(ONE, answered_before(ONE), withdrawn),
         ),
     ],
-    f"{ANSWERS}:_tell": [
+    f"{ANSWERS}:_add_findings": [
         ("The study is a draft. Writing these answers freezes its design", "Clone it to collect", answers(ONE)),
         (
             "1 times do not say how far from UTC they are; they are read as UTC",
@@ -220,7 +222,7 @@ LINES = {
         ("The file has no times", NOTHING, answers(ONE)),
         ("The file does not say what stood where", NOTHING, answers("annotator,prompt_key,chosen\nw,p002,alpha\n")),
     ],
-    f"{ANSWERS}:_arm": [
+    f"{ANSWERS}:_resolve_arm": [
         ("must say in which arm “w1” was; the arms are all, second", "must say in which arm", answers(ONE, second_arm)),
         (
             "puts “w1” into several arms: all, second",
@@ -233,7 +235,7 @@ LINES = {
             answers("annotator,arm,prompt_key,chosen\nw1,x,p001,alpha\n"),
         ),
     ],
-    f"{ANSWERS}:_about": [
+    f"{ANSWERS}:_resolve_row": [
         (
             "“gpt” is not among the outputs shown",
             FILE,
@@ -248,7 +250,7 @@ LINES = {
             answers("annotator,system,value\nw,alpha,3\n", make=rating_draft),
         ),
     ],
-    f"{ANSWERS}:_asked": [
+    f"{ANSWERS}:_resolve_question": [
         ("the study has no section 9", FILE, answers("annotator,section,prompt_key,chosen\nw,9,p002,alpha\n")),
         (
             "the study does not ask “worse”; its questions are better",
@@ -261,7 +263,7 @@ LINES = {
             answers("annotator,prompt_key,system,value\nw,p002,alpha,3\n", make=full_draft),
         ),
     ],
-    f"{ANSWERS}:_output": [
+    f"{ANSWERS}:_resolve_output": [
         ("the study has no system “omega”; it has alpha, beta", FILE, answers(SAID + "w,p002,alpha,omega,alpha\n")),
         (
             "“alpha” has no output for “p002”",
@@ -276,7 +278,7 @@ LINES = {
             answers("annotator,prompt_key,shown:A,shown:B,chosen,sample\nw1,p002,alpha,beta,beta,3\n"),
         ),
     ],
-    f"{ANSWERS}:_item": [
+    f"{ANSWERS}:_resolve_item": [
         ("the study has no prompt “x”", FILE, answers(SAID + "w,x,alpha,beta,beta\n")),
         (
             "section 1 shows no texts: leave it empty",
@@ -297,14 +299,14 @@ LINES = {
             ),
         ),
     ],
-    f"{ANSWERS}:_unnamed": [
+    f"{ANSWERS}:_default_outputs": [
         (
             "must say whose text was shown",
             FILE,
             answers("annotator,question,prompt_key,value\nw,source,news-human-001,3\n", make=humanlike_draft),
         ),
     ],
-    f"{ANSWERS}:_lay": [
+    f"{ANSWERS}:_fill_section_pages": [
         ("answers again what row 2 answered", FILE, answers(ONE + "w1,p002,alpha,beta,alpha\n")),
         ("“why” is not asked after what was answered before", FILE, lambda: _not_asked()),
         (
@@ -313,7 +315,7 @@ LINES = {
             answers("annotator,prompt_key,shown:A,shown:B,chosen,label\nw1,p002,alpha,beta,beta,A\n"),
         ),
     ],
-    f"{ANSWERS}:_found": [
+    f"{ANSWERS}:_find_field": [
         (
             "must be one of dull, long: “overall” has a row for each",
             "must be one of",
@@ -342,8 +344,10 @@ LINES = {
             answers("annotator,prompt_key,shown:A,shown:B,system,chosen\nw,p002,alpha,beta,alpha,alpha\n"),
         ),
     ],
-    f"{ANSWERS}:_value": [
+    f"{ANSWERS}:_parse_value": [
         ("must be a number, not 'high'", "must be a number", answers(RATED + "w,p002,alpha,high\n", make=rating_draft)),
+    ],
+    f"{ANSWERS}:_clean_value": [
         (
             "have several parts, which are not read from files",
             FILE,
@@ -361,7 +365,7 @@ LINES = {
         ),
         ("“9” is no answer to “overall”", FILE, answers(RATED + "w,p002,alpha,9\n", make=rating_draft)),
     ],
-    f"{ANSWERS}:_sent": [
+    f"{ANSWERS}:_form_value": [
         ("nothing stood under “C”", FILE, answers("annotator,prompt_key,shown:A,shown:B,label\nw,p002,alpha,beta,C\n")),
         ("“beta” is not among the outputs shown", FILE, lambda: _not_shown()),
     ],

@@ -4,7 +4,7 @@ import io
 import zipfile
 
 from studies.stimuli.archives import ZipLimits, read_zip
-from studies.stimuli.rows import Limits, read_rows
+from studies.stimuli.rows import TableLimits, read_rows
 from tests.messages.importers.scenarios import FILES, bad, file, image_file
 from tests.messages.lines import FILE, Shown
 from tests.studies.imports.files import HEAD, zipped
@@ -14,7 +14,7 @@ def limited(data, name="t.csv", **limits):
     """A file beyond a limit, which is set low for it."""
 
     def scenario():
-        rows = read_rows(name, data.encode() if isinstance(data, str) else data, limits=Limits(**limits))
+        rows = read_rows(name, data.encode() if isinstance(data, str) else data, limits=TableLimits(**limits))
         list(rows)
         return [Shown(str(problem)) for problem in rows.problems]
 
@@ -256,9 +256,9 @@ def _json(data):
 
 def _many_members():
     from studies.stimuli.archives import _members
-    from studies.stimuli.rows import Problems
+    from studies.stimuli.rows import TableProblems
 
-    problems = Problems()
+    problems = TableProblems()
     with zipfile.ZipFile(io.BytesIO(zipped({"t.csv": "a", "b.png": "b"}))) as file:
         _members(file, ZipLimits(members=1), problems)
     return [Shown(str(problem)) for problem in problems]

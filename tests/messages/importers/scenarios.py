@@ -15,7 +15,7 @@ from tests.studies.imports.files import BAD_FILES, lines, long, table, zipped
 from tests.studies.stimuli.png import png_with_size
 
 BAD = {name: (data, file) for name, data, file, _, _ in BAD_FILES}
-REFUSALS = (lifecycle.NotNow, SettingsRefused)
+REFUSALS = (lifecycle.ActionRefused, SettingsRefused)
 FILES, TABLES = "studies/stimuli", "studies/imports/tables"
 
 
@@ -57,7 +57,7 @@ def file(data, name="t.csv", *before, make=small, is_written=False, **options):
 def imported(study, folder, data, name, is_dry_run=False, agreed=None, **options):
     path = Path(folder) / name
     path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return import_file(study, path, options=Options(**options), is_dry_run=is_dry_run, agreed=agreed, by=None)
+    return import_file(study, path, options=Options(**options), is_dry_run=is_dry_run, expected_outcome=agreed, by=None)
 
 
 def brings(data, name="t.csv", **options):

@@ -20,19 +20,19 @@ def moved_while_read(data):
 
     def scenario():
         study = small()
-        whole = writing.standing_of
+        whole = writing.load_existing_stimuli
 
         def standing(study, **options):
             if not options.get("with_profiles", True):
                 study.prompts.create(key="other", text="Other.")
             return whole(study, **options)
 
-        writing.standing_of = standing
+        writing.load_existing_stimuli = standing
         try:
             with tempfile.TemporaryDirectory() as folder:
                 return shown_by(lambda: imported(study, folder, data, "t.csv"))
         finally:
-            writing.standing_of = whole
+            writing.load_existing_stimuli = whole
 
     return scenario
 
@@ -93,7 +93,7 @@ def kept(*chunks):
         most, uploads.MAX_BYTES = uploads.MAX_BYTES, 10
         try:
             with tempfile.TemporaryDirectory() as folder, override_settings(UPLOADS_ROOT=folder):
-                return shown_by(lambda: uploads.keep(chunks, "t.csv", study=1, user=1, options={}))
+                return shown_by(lambda: uploads.store_upload(chunks, "t.csv", study=1, user=1, options={}))
         finally:
             uploads.MAX_BYTES = most
 
@@ -106,12 +106,14 @@ def gone(by_job):
     def scenario():
         study = small()
         with tempfile.TemporaryDirectory() as folder, override_settings(UPLOADS_ROOT=folder):
-            upload = uploads.keep([b"prompt_key\n"], "t.csv", study=study.pk, user=1, options=Options().as_json())
+            upload = uploads.store_upload(
+                [b"prompt_key\n"], "t.csv", study=study.pk, user=1, options=Options().as_json()
+            )
             upload.drop_file()
             if by_job:
                 job = Job(kind="import", study=study, arguments={"upload": "0" * 32, "is_confirmed": False})
                 return shown_by(lambda: import_job.run(job, lambda *told: None))
-            return shown_by(lambda: import_job.look(study, upload, None))
+            return shown_by(lambda: import_job.dry_run_upload(study, upload, None))
 
     return scenario
 
@@ -126,7 +128,7 @@ LINES = {
             file(table([long("p1", "ada", "  One.  ")]), "t.csv", lambda s: _prepared(s), is_written=True),
         ),
     ],
-    f"{TABLES}:check_agreed": [
+    f"{TABLES}:check_expected_outcome": [
         (
             "The study was changed since the file was looked at",
             "Look at what the file would do now",
@@ -134,7 +136,7 @@ LINES = {
         ),
         ("The study was changed since the file was looked at", "Look at what the file would do now", moved_answers),
     ],
-    f"{TABLES}:note_reading": [
+    f"{TABLES}:add_file_findings": [
         (
             "Columns that are not imported. extra",
             NOTHING,
@@ -142,7 +144,7 @@ LINES = {
         ),
         ("This very file was imported on", NOTHING, file(GOOD, "t.csv", brings(GOOD))),
     ],
-    f"{TABLES}:keep": [
+    f"{TABLES}:store_upload": [
         ("The file has more than 10 bytes", FILE, kept(b"01234567890")),
         ("The file is empty", FILE, kept(b"")),
     ],

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from annotators.models import Exclusion
 from annotators.places.exclude import exclude, release_place, reopen_places, reverse_exclusion
-from annotators.places.tries import first_batch, make_test, try_out
+from annotators.places.tries import create_test_assignment, first_batch, start_test_run
 from studies.models import Arm
 from studies.services import lifecycle
 from tests import builders, players
@@ -34,7 +34,7 @@ def with_test(act, **options):
         done = players.submitted(study, "somebody")
         try:
             said = act(study, done)
-        except lifecycle.NotNow as error:
+        except lifecycle.ActionRefused as error:
             said = str(error)
         return [Shown(said)] if isinstance(said, str) else said
 
@@ -69,16 +69,16 @@ def tried(client, study):
 def tries_cleared(n):
     def visit(client, study):
         for _ in range(n):
-            try_out(study, builders.user())
+            start_test_run(study, builders.user())
         return client.post(reverse("admin:annotators_clear_tries", args=[study.pk]), follow=True)
 
     return visit
 
 
 def other_arm(study):
-    from annotators.admin.preview import _assignment
+    from annotators.admin.preview import _create_preview_assignment
 
-    return _assignment(study, Arm.objects.create(study=builders.draft_study(), name="elsewhere"))
+    return _create_preview_assignment(study, Arm.objects.create(study=builders.draft_study(), name="elsewhere"))
 
 
 def many_chosen():
@@ -124,7 +124,7 @@ def two_studies(study, done):
 
 
 def a_try(study):
-    exclude([make_test(study)], "too_fast", None)
+    exclude([create_test_assignment(study)], "too_fast", None)
 
 
 LINES = {
@@ -136,13 +136,13 @@ LINES = {
             refused(draft, lambda s: (strange_protocol(s), first_batch(s))),
         ),
     ],
-    f"{PLACES}:make_test": [
-        ("A launched study is not tried out any more", "open its link", refused(launched, make_test))
+    f"{PLACES}:create_test_assignment": [
+        ("A launched study is not tried out any more", "open its link", refused(launched, create_test_assignment))
     ],
-    f"{PLACES}:try_out": [
-        ("The study is archived", "bring it back first", refused(archived, lambda s: try_out(s, None)))
+    f"{PLACES}:start_test_run": [
+        ("The study is archived", "bring it back first", refused(archived, lambda s: start_test_run(s, None)))
     ],
-    f"{COLLECTING}:_assignment": [
+    f"{COLLECTING}:_create_preview_assignment": [
         ("No batch is drawn for this arm", "choose another arm", refused(launched, other_arm))
     ],
     f"{PLACES}:exclude": [
@@ -157,7 +157,7 @@ LINES = {
             refused(launched, lambda s: exclude([players.claimed(s, "x")], "too_fast", None)),
         ),
     ],
-    f"{PLACES}:became_of_places": [
+    f"{PLACES}:describe_excluded_places": [
         ("Its place is open again for somebody else", NOTHING, excluded(launched, reopen="on")),
         ("The study takes nobody new, so its place stays closed", NOTHING, excluded(launched, is_closed=True)),
         (
@@ -213,10 +213,10 @@ LINES = {
             says(one_system, previewed),
         ),
     ],
-    f"{COLLECTING}:try_view": [
+    f"{COLLECTING}:start_test_run_view": [
         ("It cannot be tried out yet. Section 1: Two systems are needed", "Add a system", says(one_system, tried))
     ],
-    f"{COLLECTING}:clear_view": [
+    f"{COLLECTING}:delete_test_runs_view": [
         ("2 tries are deleted, with their answers", NOTHING, says(draft, tries_cleared(2))),
         ("One try is deleted", NOTHING, says(draft, tries_cleared(1))),
     ],

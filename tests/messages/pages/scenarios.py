@@ -34,7 +34,7 @@ def paused():
 def closed():
     study = launched()
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     return again(study)
 
 
@@ -55,7 +55,7 @@ def refused(make, act):
         study = make()
         try:
             act(study)
-        except lifecycle.NotNow as error:
+        except lifecycle.ActionRefused as error:
             return [Shown(str(error))]
         return []
 

@@ -115,21 +115,21 @@ def launch_edited(study):
     def edit(study):
         Study.objects.filter(pk=study.pk, state="draft").update(purpose="Something else.")
 
-    whole = lifecycle.drawn_batches
+    whole = lifecycle.draw_batches
 
     def drawn(study, *rest):
         edit(study)
         return whole(study, *rest)
 
-    lifecycle.drawn_batches = drawn
+    lifecycle.draw_batches = drawn
     try:
         builders.launched(study)
     finally:
-        lifecycle.drawn_batches = whole
+        lifecycle.draw_batches = whole
 
 
 def all_open(study):
-    lifecycle.draw_more(study, 9, by=None)
+    lifecycle.open_more_places(study, 9, by=None)
 
 
 def ready_made_study():
@@ -160,28 +160,28 @@ LINES = {
             refused(draft, launch_edited),
         ),
     ],
-    f"{SERVICES}:freeze": [
+    f"{SERVICES}:freeze_and_close": [
         (
             "Only a draft can be frozen, and the study is launched",
             "Clone it",
-            refused(launched, by_nobody(lifecycle.freeze)),
+            refused(launched, by_nobody(lifecycle.freeze_and_close)),
         )
     ],
-    f"{SERVICES}:draw_more": [
+    f"{SERVICES}:open_more_places": [
         (
             "Batches can be added while a study is launched or paused, and it is closed",
             "Clone it",
-            refused(closed, lambda s: lifecycle.draw_more(s, 1, by=None)),
+            refused(closed, lambda s: lifecycle.open_more_places(s, 1, by=None)),
         ),
         (
             "The study is capped at 9 places; 6 are open. You can open at most 3 more",
             "clone the study",
-            refused(launched, lambda s: lifecycle.draw_more(s, 4, by=None)),
+            refused(launched, lambda s: lifecycle.open_more_places(s, 4, by=None)),
         ),
         (
             "The study is capped at 4 places; 4 are open. You cannot open any more",
             "clone the study",
-            refused(small_cap, lambda s: lifecycle.draw_more(s, 1, by=None)),
+            refused(small_cap, lambda s: lifecycle.open_more_places(s, 1, by=None)),
         ),
         (
             "The study's batches were ready-made, and all of them are open",
@@ -201,7 +201,7 @@ LINES = {
             refused(draft, by_nobody(lifecycle.close)),
         )
     ],
-    f"{SERVICES}:_step": [
+    f"{SERVICES}:_change_state": [
         ("The study is draft, not launched", "Load its page again", refused(draft, by_nobody(lifecycle.pause)))
     ],
     f"{SERVICES}:amend": [
@@ -307,10 +307,10 @@ LINES = {
         ),
         ("is on record, so it was archived instead", NOTHING, says(lambda: _on_record(), act("delete"))),
     ],
-    f"{ADMIN}:do": [
+    f"{ADMIN}:act_page": [
         ("That cannot be done now: the study is a draft", "The buttons below say", says(draft, act("pause")))
     ],
-    f"{ADMIN}:amend": [
+    f"{ADMIN}:amend_page": [
         (
             "A launched or paused study can be amended",
             "clone it",

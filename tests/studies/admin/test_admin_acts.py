@@ -5,7 +5,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from studies.design.definition import canonical, design_of
+from studies.design.definition import canonical_json, serialize_design
 from studies.models import AuditEvent, Batch, Job, Output, Question, Study, audit
 from studies.services import copying, jobs, lifecycle
 from tests import builders, players
@@ -186,7 +186,7 @@ def test_an_amendment_is_refused_with_words(client, study, changes, words):
 
 def test_pay_is_never_amended_downwards(client, study):
     arm = study.arms.get()
-    with lifecycle.amending():
+    with lifecycle.allow_amendment():
         type(arm).objects.filter(pk=arm.pk).update(reward="5.00")
     url = study_url(study, "amend/")
     data = form_of(client.get(url), number=-1) | {f"arm-{arm.pk}-reward": ["4.00"], "reason": ["r"], "confirm": ["1"]}
@@ -203,7 +203,7 @@ def test_a_clone_is_the_same_design_with_a_new_seed_and_no_people(client, owner,
     assert not copy.assignments.exists() and not copy.batches.exists() and copy.members.get().user == owner
 
     def told(one):
-        design = json.loads(canonical(design_of(one)))
+        design = json.loads(canonical_json(serialize_design(one)))
         return design | {"study": {k: v for k, v in design["study"].items() if k not in ("seed", "title")}}
 
     assert told(copy) == told(study)
@@ -213,12 +213,14 @@ def test_a_clone_is_the_same_design_with_a_new_seed_and_no_people(client, owner,
 
 def test_a_clone_keeps_ready_made_batches_and_sections_that_reuse(owner):
     study = builders.spa_draft(owner=owner, systems=("a", "b"))
-    from studies.design.draw import drawn_batches, write_batches
+    from studies.design.draw import draw_batches, write_batches
 
-    write_batches(study, drawn_batches(study, 0, 3), wanted=2, origin=Batch.Origin.IMPORTED, keys=["k1", "k2", "k3"])
+    write_batches(
+        study, draw_batches(study, 0, 3), places_per_batch=2, origin=Batch.Origin.IMPORTED, keys=["k1", "k2", "k3"]
+    )
     copy = copying.clone(study, owner)
     assert list(copy.batches.values_list("key", "wanted", "claimed")) == [("k1", 2, 0), ("k2", 2, 0), ("k3", 2, 0)]
-    assert design_of(copy)["batches"] == design_of(study)["batches"]
+    assert serialize_design(copy)["batches"] == serialize_design(study)["batches"]
     assert copy.sections.get(protocol="rating").reuses.study == copy
     assert not set(copy.items.values_list("content", flat=True)) & set(study.items.values_list("content", flat=True))
 
@@ -232,9 +234,9 @@ def test_queries_of_a_clone_do_not_grow_with_its_rows(owner, django_assert_max_n
 
 def test_a_draft_without_a_record_is_deleted_with_all_that_hangs_on_it(client, draft):
     from annotators.models import Assignment, Recruitment
-    from annotators.places.tries import try_out
+    from annotators.places.tries import start_test_run
 
-    try_out(draft, None)
+    start_test_run(draft, None)
     builders.recruitment(draft)
     response = act(client, draft, "delete")
     assert "is deleted" in errors_of(response)

@@ -9,17 +9,17 @@ from django.conf import settings
 from django.db.models.functions import Now
 from django.test import Client
 
-from analysis.coding.codebook import EXPLANATIONS, REJECTIONS
+from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.sampling import draw_sample
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelSubmission, Payment
 from annotators.pay import ledger as pay
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.prolific.policy import REFUSALS
-from annotators.recruitment.panels import Seen
-from annotators.recruitment.panels.orders import give
-from annotators.recruitment.panels.reconcile import take_in
-from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
+from annotators.recruitment.panels import SubmissionSnapshot
+from annotators.recruitment.panels.orders import create_order
+from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.secrets import store_secrets
 from studies.imports.tables import import_job, uploads
 from studies.models import Job, StudyMember, audit
 from studies.services import lifecycle
@@ -133,7 +133,7 @@ def test_pages_of_a_draft_have_no_fault(page, live_server, owner):
 
 def decided(page, live_server, recruitment, monkeypatch) -> list[str]:
     """From the evidence to the answered appeal, on the researcher's pages and on the person's."""
-    monkeypatch.setattr(type(REGISTRY["generic"]), "refusals", REFUSALS)
+    monkeypatch.setattr(type(REGISTRY["generic"]), "rejection_policy", REJECTION_POLICY)
     one = PanelSubmission.objects.get(recruitment=recruitment, external_id="S1")
     panel = f"{live_server.url}/admin/annotators/recruitment/{recruitment.pk}/panel"
     mine = f"{live_server.url}/p/{one.assignment.code}"
@@ -180,18 +180,22 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
     found += look(page, f"{base}/annotators/assignment/exclude/?code={done.code}", "exclude")
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/change/", "recruitment")
     speaks(monkeypatch, Pretend())
-    keep(recruitment, {"token": "t"}, by=None)
+    store_secrets(recruitment, {"token": "t"}, by=None)
     shown = (("S1", "1", "submitted"), ("S2", "gone elsewhere", "submitted"), ("S3", "2", "working"))
-    take_in(recruitment, [Seen("T", submission, person, state) for submission, person, state in shown], "service")
+    import_submissions(
+        recruitment,
+        [SubmissionSnapshot("T", submission, person, state) for submission, person, state in shown],
+        "service",
+    )
     for name in ("unclear", "waiting"):
-        order = give(recruitment, "bonus", name, by=None, amount="1.50", currency="USD", reason="r")
+        order = create_order(recruitment, "bonus", name, by=None, amount="1.50", currency="USD", reason="r")
         PanelOrder.objects.filter(pk=order.pk, token="unclear").update(state="unclear", sent_at=order.made_at)
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/panel/", "panel", dark=True)
     page.goto(f"{base}/annotators/recruitment/{recruitment.pk}/panel/publish/")
     press(page, page.get_by_role("button", name="See what it costs"))
     assert "an hour" in page.content()
     found += look_here(page, "publish", dark=True)
-    pay.add(recruitment, [pay.Extra(done, Decimal("1.20"), "Thank you")], "bonus", owner)
+    pay.add_extra_payments(recruitment, [pay.ExtraPayment(done, Decimal("1.20"), "Thank you")], "bonus", owner)
     pay.mark_paid(recruitment, list(Payment.objects.filter(kind="base").values_list("pk", flat=True)), owner)
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/pay/", "pay", dark=True)
     found += look(page, f"{base}/annotators/recruitment/study/{study.pk}/pay/", "study-pay", dark=True)
@@ -221,7 +225,7 @@ def test_pages_of_practice_and_of_coding_have_no_fault(page, live_server, owner)
     StudyMember.objects.create(study=study, user=second, role="coder")
     samples = [
         draw_sample(study, kind=kind, rule="union", codebook=book, per_arm=2, coders=[owner, second], by=owner)
-        for kind, book in (("explanations", EXPLANATIONS), ("rejections", REJECTIONS))
+        for kind, book in (("explanations", EXPLANATIONS_CODEBOOK), ("rejections", REJECTIONS_CODEBOOK))
     ]
     coding = f"{base}/analysis/codingsample"
     found += look(page, f"{coding}/study/{study.pk}/draw/", "coding-draw", dark=True)
@@ -241,7 +245,7 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
     builders.add_choice(study, strategy="any", stopping="none")
     head = "annotator,prompt_key,shown:A,shown:B,chosen\n"
     kept = {
-        name: uploads.keep(
+        name: uploads.store_upload(
             [(head + rows).encode()], "old.csv", study=study.pk, user=owner.pk, options={"columns": {}}, kind="answers"
         )
         for name, rows in (
@@ -254,9 +258,9 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
     found += look(page, f"{base}/answers/", "import-answers", dark=True)
     found += refused(page, "Look at the file")
     for name, upload in kept.items():
-        import_job.start(study, upload, owner, is_confirmed=False)
+        import_job.run_or_queue_upload(study, upload, owner, is_confirmed=False)
         found += look(page, f"{base}/{upload.token}/", f"import-answers-{name}")
-    import_job.start(study, kept["good"], owner, is_confirmed=True)
+    import_job.run_or_queue_upload(study, kept["good"], owner, is_confirmed=True)
     run = run_analysis(lifecycle.Study.objects.get(pk=study.pk), {"resamples": 99}, by=owner)
     found += look(page, f"{live_server.url}/studies/{study.code}/analyses/{run.number}/", "import-answers-report")
     found += look(page, f"{live_server.url}/admin/studies/study/{study.pk}/change/", "import-answers-study")
@@ -288,12 +292,12 @@ def test_a_job_renews_itself_and_shows_its_end(page, live_server, owner):
 
 def test_a_draft_from_a_template_is_saved_twice_and_stays_as_it_is(page, live_server, owner):
     """Its rule holds a list, its texts have line breaks: what Chromium sends of them changes nothing."""
-    from studies.design.definition import canonical, design_of
-    from studies.imports.blueprints import BLUEPRINTS, draft_of
+    from studies.design.definition import canonical_json, serialize_design
+    from studies.imports.blueprints import STUDY_TEMPLATES, create_template_draft
 
-    blueprint = next(one for one in BLUEPRINTS if "not_native" in one.text)
-    study = draft_of(blueprint, owner)
-    before, version = canonical(design_of(study)), study.version
+    blueprint = next(one for one in STUDY_TEMPLATES if "not_native" in one.text)
+    study = create_template_draft(blueprint, owner)
+    before, version = canonical_json(serialize_design(study)), study.version
     for url in (f"studies/study/{study.pk}/change/", f"studies/section/{study.sections.first().pk}/change/"):
         for _ in range(2):
             page.goto(f"{live_server.url}/admin/{url}")
@@ -301,7 +305,7 @@ def test_a_draft_from_a_template_is_saved_twice_and_stays_as_it_is(page, live_se
             page.wait_for_load_state()
             assert "saved" in page.locator(".messagelist").inner_text().lower()
             study.refresh_from_db()
-            assert (canonical(design_of(study)), study.version) == (before, version)
+            assert (canonical_json(serialize_design(study)), study.version) == (before, version)
     page.goto(f"{live_server.url}/admin/studies/study/{study.pk}/change/")
     options = page.locator("[name$=parameters-options]").first
     assert options.input_value() == "yes"

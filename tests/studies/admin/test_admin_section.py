@@ -121,7 +121,7 @@ def test_a_section_says_what_holds_before_anything_is_chosen(client, study, slug
     section = Section.objects.create(study=study, position=9, protocol=slug, m=5 if protocol.has_items else 0)
     html = client.get(url_of(section)).content.decode()
     assert ">M:<" not in html
-    words = f"{protocol.m_counts.capitalize()} for an annotator (m)" if protocol.has_items else "Shown (m)"
+    words = f"{protocol.item_noun.capitalize()} for an annotator (m)" if protocol.has_items else "Shown (m)"
     assert f">{words}:</label>" in html
     if protocol.has_items:
         assert "From 1 to 100, by default 5." in html
@@ -130,7 +130,7 @@ def test_a_section_says_what_holds_before_anything_is_chosen(client, study, slug
             assert f"From {field.min_value} to {field.max_value}, by default {field.initial}." in html, name
         elif isinstance(field, forms.ChoiceField):
             assert f"{dict(field.choices)[field.initial]} (default)</option>" in html, name
-    assert ('id="id_questions-__prefix__-x"' in html) == protocol.names_systems
+    assert ('id="id_questions-__prefix__-x"' in html) == protocol.has_directed_questions
 
 
 def test_where_a_scale_says_nothing_the_field_says_what_holds(client, study):
@@ -290,12 +290,14 @@ def test_both_directions_are_written_with_their_contrasts(study):
     section = spa(study)
     section.questions.all().delete()
     Contrast.objects.filter(study=study).delete()
-    done = questions.write_questions(section, questions.pairs_of(section, "all"), "{x} or {y}?", by=None, plans=True)
+    done = questions.write_questions(
+        section, questions.pairs_of(section, "all"), "{x} or {y}?", by=None, with_contrasts=True
+    )
     assert done == (6, 3)
     asked = {(q.x.name, q.y.name) for q in section.questions.select_related("x", "y")}
     assert asked == {(a, b) for a in builders.SYSTEMS for b in builders.SYSTEMS if a != b}
     assert questions.write_questions(
-        section, questions.pairs_of(section, "all"), "{x} or {y}?", by=None, plans=True
+        section, questions.pairs_of(section, "all"), "{x} or {y}?", by=None, with_contrasts=True
     ) == (0, 0)
 
 
@@ -312,7 +314,7 @@ def test_neighbours_and_planned_pairs(study):
 def test_a_contrast_that_stands_reversed_is_not_planned_again(study):
     section = spa(study)
     pairs = [(y, x) for x, y in questions.pairs_of(section, "planned")]
-    assert questions.write_questions(section, pairs, "{x} {y}", by=None, plans=True) == (0, 0)
+    assert questions.write_questions(section, pairs, "{x} {y}", by=None, with_contrasts=True) == (0, 0)
 
 
 def test_the_pen_writes_from_the_page(client, study):
@@ -346,9 +348,9 @@ def test_the_pen_refuses_with_words(client, study, changes, words):
 
 
 def test_a_section_is_deleted_with_its_questions_and_its_tries(client, study, owner):
-    from annotators.places.tries import try_out
+    from annotators.places.tries import start_test_run
 
-    try_out(study, owner)
+    start_test_run(study, owner)
     section = study.sections.get(protocol="rating")
     url = f"/admin/studies/section/{section.pk}/delete/"
     assert "Question: overall" in client.get(url).content.decode()

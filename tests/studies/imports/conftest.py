@@ -3,7 +3,7 @@
 import pytest
 
 from studies.imports.tables import Options, import_file
-from studies.imports.tables.result import Report
+from studies.imports.tables.result import ImportReport
 from studies.models import Arm, Study, System
 from tests.builders import add_spa
 
@@ -20,11 +20,11 @@ def study(db):
 def put(tmp_path, study):
     """Import bytes under a name; gives the report."""
 
-    def imported(data, name="table.csv", is_dry_run=False, agreed=None, into=None, **options) -> Report:
+    def imported(data, name="table.csv", is_dry_run=False, agreed=None, into=None, **options) -> ImportReport:
         path = tmp_path / name
         path.write_bytes(data)
         return import_file(
-            into or study, path, options=Options(**options), is_dry_run=is_dry_run, agreed=agreed, by=None
+            into or study, path, options=Options(**options), is_dry_run=is_dry_run, expected_outcome=agreed, by=None
         )
 
     return imported

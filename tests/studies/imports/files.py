@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 
-from studies.imports.tables.result import Report
+from studies.imports.tables.result import ImportReport
 from studies.models import Output, Placement
 
 
@@ -224,7 +224,7 @@ def rows_of(study) -> tuple:
     )
 
 
-def sound(report) -> Report:
+def sound(report) -> ImportReport:
     assert [str(problem) for problem in report.problems] == []
     return report
 

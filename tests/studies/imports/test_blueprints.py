@@ -6,8 +6,8 @@ from importlib.resources import files
 import pytest
 from django.urls import reverse
 
-from studies.design.checklist import problems
-from studies.imports.blueprints import BLUEPRINTS, BY_SLUG, bundle_of, draft_of
+from studies.design.checklist import find_problems
+from studies.imports.blueprints import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_template_draft, load_template_bundle
 from studies.imports.bundle import bundle_text, read_bundle
 from studies.models import Output, Prompt, Study, audit
 from studies.protocols import REGISTRY
@@ -15,7 +15,7 @@ from tests.builders import launched, user
 from tests.players import submitted
 
 pytestmark = pytest.mark.django_db
-every = pytest.mark.parametrize("blueprint", BLUEPRINTS, ids=[one.slug for one in BLUEPRINTS])
+every = pytest.mark.parametrize("blueprint", STUDY_TEMPLATES, ids=[one.slug for one in STUDY_TEMPLATES])
 # What only stimuli, people to write to, or an ethics board can give.
 BROUGHT = (
     "nobody to write to",
@@ -27,27 +27,29 @@ BROUGHT = (
 
 def test_every_file_is_a_template_and_every_template_a_file():
     names = {path.name for path in files("studies.imports.blueprints").iterdir() if path.name.endswith(".json")}
-    assert names == {f"{slug}.json" for slug in BY_SLUG} and len(BY_SLUG) == len(BLUEPRINTS)
-    assert all(one.follows and one.departs and one.brings and one.place for one in BLUEPRINTS)
+    assert names == {f"{slug}.json" for slug in TEMPLATES_BY_SLUG} and len(TEMPLATES_BY_SLUG) == len(STUDY_TEMPLATES)
+    assert all(one.as_in_paper and one.deviations and one.required_inputs and one.place for one in STUDY_TEMPLATES)
 
 
 @every
 def test_a_template_is_a_draft_that_lacks_only_what_must_be_brought(blueprint):
-    study = draft_of(blueprint, user())
+    study = create_template_draft(blueprint, user())
     assert study.state == "draft" and study.target_n and study.minutes and study.reward
-    blocking = [problem.text for problem in problems(study) if problem.is_blocking]
+    blocking = [problem.text for problem in find_problems(study) if problem.is_blocking]
     assert blocking and not [text for text in blocking if not any(words in text for words in BROUGHT)]
     assert not study.prompts.exists() and not study.batches.exists()
     # Written out again it is the same, but for the seed: two drafts of one template draw differently.
-    assert json.loads(bundle_text(study)) | {"study": None} == bundle_of(blueprint) | {"study": None}
-    assert draft_of(blueprint, user()).seed != study.seed != bundle_of(blueprint)["study"]["seed"]
+    assert json.loads(bundle_text(study)) | {"study": None} == load_template_bundle(blueprint) | {"study": None}
+    assert (
+        create_template_draft(blueprint, user()).seed != study.seed != load_template_bundle(blueprint)["study"]["seed"]
+    )
     for section in study.sections.all():
         form = REGISTRY[section.protocol].settings_form
         assert form is None or set(section.settings) == set(form.base_fields), section
 
 
 def test_the_papers_numbers_stand_in_them():
-    drafts = {slug: draft_of(one, user()) for slug, one in BY_SLUG.items()}
+    drafts = {slug: create_template_draft(one, user()) for slug, one in TEMPLATES_BY_SLUG.items()}
     images = drafts["image_makers"]
     assert list(images.sections.filter(protocol="spa").order_by("position").values_list("m", flat=True)) == [1, 2, 4, 8]
     assert {s.settings["labels"] for s in images.sections.filter(protocol="spa")} == {"continue"}
@@ -74,7 +76,7 @@ def test_the_papers_numbers_stand_in_them():
 
 @pytest.mark.parametrize("slug", ["story_writers", "rated_answers", "two_choice_sentences"])
 def test_with_stimuli_a_template_is_launched_and_answered(slug):
-    study = draft_of(BY_SLUG[slug], user())
+    study = create_template_draft(TEMPLATES_BY_SLUG[slug], user())
     Study.objects.filter(pk=study.pk).update(contact="research@example.org", target_n=20)
     study = Study.objects.get(pk=study.pk)
     for n in range(40):
@@ -89,7 +91,7 @@ def test_one_button_makes_a_draft_with_its_checklist(client):
     client.force_login(user())
     assert reverse("study_templates") in client.get(reverse("admin:studies_study_changelist")).content.decode()
     page = client.get(reverse("study_templates")).content.decode()
-    assert page.count("Make a draft") == len(BLUEPRINTS) and "Where it departs from the paper" in page
+    assert page.count("Make a draft") == len(STUDY_TEMPLATES) and "Where it departs from the paper" in page
     done = client.post(reverse("study_templates"), {"template": "image_makers"}, follow=True)
     text = done.content.decode()
     assert "Image makers (template)" in text and "there are 0" in text and "nobody to write to" in text

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from studies.imports import kept_images
-from studies.imports.kept_images import FORGOTTEN_SECONDS, kept, remove_forgotten
+from studies.imports.kept_images import ORPHAN_AGE_SECONDS, remove_orphaned_images, storing_images
 from studies.models import Output, Prompt
 from studies.stimuli.images import EncodedImage, path_of, store
 from tests.builders import draft_study
@@ -38,7 +38,7 @@ def named(name: str) -> None:
 
 def test_what_no_row_names_is_removed_after_a_day(root):
     old, young, ours = (
-        stored(root, NAMES[0], FORGOTTEN_SECONDS + 5),
+        stored(root, NAMES[0], ORPHAN_AGE_SECONDS + 5),
         stored(root, NAMES[1]),
         stored(root, NAMES[2], 1e6),
     )
@@ -50,24 +50,24 @@ def test_what_no_row_names_is_removed_after_a_day(root):
         path.parent.mkdir(exist_ok=True)
         path.touch()
         os.utime(path, (0, 0))
-    assert remove_forgotten() == 2
+    assert remove_orphaned_images() == 2
     assert not old.exists() and not begun.exists()
     assert young.exists() and ours.exists() and prompts.exists() and foreign.exists()
 
 
 def test_what_an_import_finds_there_is_young_again(root):
     path = stored(root, NAMES[0], 1e6)
-    with kept([NAMES[0]], lambda name: b"an image"):
-        assert remove_forgotten() == 0 and path.exists()
+    with storing_images([NAMES[0]], lambda name: b"an image"):
+        assert remove_orphaned_images() == 0 and path.exists()
 
 
 def test_what_is_removed_while_an_import_writes_its_rows_is_stored_again(root, monkeypatch):
     path = stored(root, NAMES[0], 1e6)
     monkeypatch.setattr(kept_images.os, "utime", lambda path: path.stat())  # looked at just before it was touched
-    with kept([NAMES[0]], lambda name: b"an image"):
-        assert remove_forgotten() == 1 and not path.exists()
+    with storing_images([NAMES[0]], lambda name: b"an image"):
+        assert remove_orphaned_images() == 1 and not path.exists()
         named(NAMES[0])
-    assert path.read_bytes() == b"an image" and remove_forgotten() == 0
+    assert path.read_bytes() == b"an image" and remove_orphaned_images() == 0
 
 
 def test_a_killed_import_leaves_files_that_are_found(root):
@@ -78,5 +78,5 @@ def test_a_killed_import_leaves_files_that_are_found(root):
     )
     done = subprocess.run([sys.executable, "-c", code, str(root), NAMES[0]], check=False)
     assert done.returncode == -9 and path_of(root, NAMES[0]).exists()
-    assert remove_forgotten() == 0 and remove_forgotten(time.time() + FORGOTTEN_SECONDS + 1) == 1
+    assert remove_orphaned_images() == 0 and remove_orphaned_images(time.time() + ORPHAN_AGE_SECONDS + 1) == 1
     assert not path_of(root, NAMES[0]).exists()

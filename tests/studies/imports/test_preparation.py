@@ -4,7 +4,7 @@ import pytest
 
 from studies.imports.preparation import prepare, preview
 from studies.models import AuditEvent, Output
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests.builders import launched, spa_draft
 from tests.studies.imports.files import LONG, contents, lines, long, sound, table, texts, wide
 
@@ -34,7 +34,7 @@ def test_preparation_is_shown_then_done_and_undone(study, put):
     event = AuditEvent.objects.filter(verb="prepare stimuli").get()
     assert event.data["outputs"] == 1 and event.data["settings"] == study.preparation
     assert (
-        not prepare(study, SETTINGS, by=None).has_news
+        not prepare(study, SETTINGS, by=None).has_changes
         and AuditEvent.objects.filter(verb="prepare stimuli").count() == 1
     )
     prepare(study, {}, by=None)
@@ -93,7 +93,7 @@ def test_filters_leave_prompts_out_and_say_why(study, put):
 
 def test_a_prompt_in_a_batch_is_not_filtered_away(spa, put):
     put(lines([wide("r1", "p1", ada="A", bo="B") | {"prompt_text": "Why?"}]), "b.jsonl", makes_batches=True)
-    with pytest.raises(NotNow, match="p1"):
+    with pytest.raises(ActionRefused, match="p1"):
         prepare(spa, {"prompt_filters": [{"filter": "has_no_question"}]}, by=None)
     assert spa.prompts.exists()
 
@@ -105,12 +105,12 @@ def test_what_is_imported_later_is_prepared_as_declared(study, put):
     report = sound(put(table([long("p9", "ada", "``Hm''")]), "later.csv"))
     assert texts(study)["ada", "p9", 0] == '"Hm"' and "prepared" in {f.kind for f in report.findings}
     # The file's text is compared with the original, not with what was made of it.
-    assert not sound(put(table([long("p9", "ada", "``Hm''")]), "later.csv")).has_news
+    assert not sound(put(table([long("p9", "ada", "``Hm''")]), "later.csv")).has_changes
 
 
 def test_a_launched_study_is_not_prepared(db):
     study = launched(spa_draft(prompts=12))
-    with pytest.raises(NotNow, match="draft alone"):
+    with pytest.raises(ActionRefused, match="draft alone"):
         prepare(study, SETTINGS, by=None)
     study.refresh_from_db()
     assert study.preparation == {}

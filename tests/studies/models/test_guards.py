@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from analysis.models import Coding, CodingItem, CodingSample, CodingSeat
 from annotators.models import Appeal, Response, Verdict
-from studies.design.definition import mismatch
+from studies.design.definition import frozen_design_mismatch
 from studies.models import (
     Arm,
     AuditEvent,
@@ -26,7 +26,7 @@ from studies.models import (
     Study,
     System,
 )
-from studies.models.guards import AppendOnly, StudyFrozen, erasing
+from studies.models.guards import AppendOnlyViolation, StudyFrozen, allow_erasure
 from studies.services import lifecycle
 from tests.builders import draft_study, spa_study
 from tests.players import submitted
@@ -105,7 +105,7 @@ FROZEN = {
 def test_a_launched_design_does_not_change(way, study, draft):
     with pytest.raises((StudyFrozen, ProtectedError)), transaction.atomic():
         FROZEN[way](study, draft)
-    assert mismatch(study) == ""
+    assert frozen_design_mismatch(study) == ""
 
 
 def test_a_draft_is_free(draft):
@@ -120,7 +120,7 @@ def test_what_grows_after_launch_grows(study):
     Placement.objects.create(batch=batch, item=study.items.first(), number=0)
     Batch.objects.filter(pk=batch.pk).update(claimed=1)
     Item.objects.filter(study=study).update(settled_at=timezone.now())
-    assert mismatch(study) == ""
+    assert frozen_design_mismatch(study) == ""
 
 
 def test_the_hash_finds_what_the_guards_missed(study):
@@ -132,7 +132,7 @@ def test_the_hash_finds_what_the_guards_missed(study):
     else:
         with connection.cursor() as cursor:
             cursor.execute(sql)
-        assert "is not the frozen version 1" in mismatch(study)
+        assert "is not the frozen version 1" in frozen_design_mismatch(study)
 
 
 APPEND_ONLY = {
@@ -153,7 +153,7 @@ APPEND_ONLY = {
 def test_the_record_is_only_added_to(way, model, study):
     submitted(study)
     row = model.objects.first()
-    with pytest.raises(AppendOnly), transaction.atomic():
+    with pytest.raises(AppendOnlyViolation), transaction.atomic():
         APPEND_ONLY[way](row)
 
 
@@ -168,7 +168,7 @@ def test_what_coders_said_is_only_added_to(way, model, study, django_user_model)
     CodingSeat.objects.create(sample=sample, number=1, user=coder)
     item = CodingItem.objects.create(sample=sample, number=1, assignment=assignment)
     Coding.objects.create(item=item, coder=coder, is_none=True)
-    with pytest.raises(AppendOnly), transaction.atomic():
+    with pytest.raises(AppendOnlyViolation), transaction.atomic():
         APPEND_ONLY[way](model.objects.get())
 
 
@@ -176,18 +176,18 @@ def test_what_coders_said_is_only_added_to(way, model, study, django_user_model)
 def test_a_verdict_is_only_added_to(way, study, django_user_model):
     assignment, decider = submitted(study), django_user_model.objects.create(username="decider")
     Verdict.objects.create(assignment=assignment, kind="reject", category="c", message="m", by=decider)
-    with pytest.raises(AppendOnly), transaction.atomic():
+    with pytest.raises(AppendOnlyViolation), transaction.atomic():
         APPEND_ONLY[way](Verdict.objects.get())
 
 
 def test_an_erasure_blanks_and_nothing_else(study):
     submitted(study, comment="my name is Kim")
     row = Response.objects.exclude(text="").get()
-    with pytest.raises(AppendOnly):
+    with pytest.raises(AppendOnlyViolation):
         Response.objects.filter(pk=row.pk).update(text="")
-    with erasing():
+    with allow_erasure():
         Response.objects.filter(pk=row.pk).update(text="", erased_at=timezone.now())
-    with erasing(), pytest.raises(AppendOnly):
+    with allow_erasure(), pytest.raises(AppendOnlyViolation):
         Response.objects.filter(pk=row.pk).update(slot="other")
     assert Response.objects.get(pk=row.pk).text == ""
 
@@ -239,5 +239,5 @@ def test_an_amendment_passes_and_is_a_new_version(study):
         by=None,
     )
     assert (design.version, design.reason) == (2, "a typing error")
-    assert mismatch(study) == ""
+    assert frozen_design_mismatch(study) == ""
     assert Arm.objects.get(study=study).reward is None

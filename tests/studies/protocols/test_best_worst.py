@@ -8,9 +8,9 @@ import pytest
 from annotators.models import PageVisit, Response
 from annotators.pages.record import record_page
 from annotators.pages.show import shown_page
-from studies.design.checklist import problems
+from studies.design.checklist import find_problems
 from studies.models import Exposure, Question, Study, System
-from studies.protocols import REGISTRY, LaidSection, PageItem, PageQuestion
+from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection
 from studies.protocols.base.scales import read_scale
 from tests.builders import add_section, draft_study, launched
 from tests.players import claimed, form, open_page, submitted
@@ -28,7 +28,7 @@ def draft(*, m=3, settings=None, systems=SIX, **columns) -> Study:
 
 
 def found(study, blocking=True):
-    return {problem.key for problem in problems(study) if problem.is_blocking == blocking}
+    return {problem.key for problem in find_problems(study) if problem.is_blocking == blocking}
 
 
 # What is missing
@@ -80,14 +80,14 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
         for wrong in ([], {}, "x", None, True, 2, 99, "\u2028", 1e300):
             section.settings = {name: wrong}
             section.save()
-            list(problems(study))
-            (page,) = PROTOCOL.pages(LaidSection(1, 3, section.settings, asked), [item], {})
+            list(find_problems(study))
+            (page,) = PROTOCOL.pages(PageSection(1, 3, section.settings, asked), [item], {})
             assert PROTOCOL.clean(page, {BEST: 1, WORST: 1}) and not PROTOCOL.clean(page, {BEST: 1, WORST: 2})
             PROTOCOL.asks(page)
 
 
 def test_a_preview_without_one_of_the_questions_is_no_fault():
-    page = LaidSection(1, 1, {}, (PageQuestion(1, 1, "best", "", "", read_scale({"kind": "output"})),))
+    page = PageSection(1, 1, {}, (PageQuestion(1, 1, "best", "", "", read_scale({"kind": "output"})),))
     (page,) = PROTOCOL.pages(page, [PageItem(1, 1, (("A", 1), ("B", 2)))], {})
     assert PROTOCOL.clean(page, {BEST: 1}) == {}
 
@@ -142,7 +142,7 @@ def test_one_output_cannot_be_both_and_the_page_says_which():
     assert outcome.sent.errors == {
         WORST: "Story B cannot be the best and the worst. Please choose another one here or above."
     }
-    shown = shown_page(assignment, outcome.step.page, outcome.asks, sent=outcome.sent)
+    shown = shown_page(assignment, outcome.step.page, outcome.asks, form=outcome.sent)
     assert len(shown.located_errors) == 1 and not Response.objects.exists()
 
 

@@ -8,13 +8,13 @@ import pytest
 from django.test import Client
 
 from annotators.models import Response
-from annotators.pages.record import Elsewhere, record_page, standing_of
-from annotators.pages.training import parts_of, told_of
-from studies.design.draw import Drawing, PoolSpent, drawn_batches
+from annotators.pages.record import PageOutOfOrder, page_state, record_page
+from annotators.pages.training import get_practice_feedback, split_at_quotes
+from studies.design.draw import BatchDraw, UnfillableBatch, draw_batches
 from studies.models import Arm, Item, Output, Study
-from studies.protocols import REGISTRY, LaidSection, PageItem, PageQuestion
+from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection
 from studies.protocols.base.scales import read_scale
-from studies.services.lifecycle import NotNow, draw_more
+from studies.services.lifecycle import ActionRefused, open_more_places
 from studies.services.practice import delete_practice, make_practice
 from tests.builders import add_humanlike, humanlike_draft, launched
 from tests.players import claimed, form, open_page
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 def problems(section, blocking=True):
     protocol = REGISTRY["humanlike"]
-    found = [*protocol.problems(section), *protocol.drawing_problems(section, Drawing(section.study))]
+    found = [*protocol.problems(section), *protocol.drawing_problems(section, BatchDraw(section.study))]
     return [p.text for p in found if p.is_blocking == blocking]
 
 
@@ -40,7 +40,7 @@ def kinds_of(study, batch):
 
 def test_half_the_texts_are_human_and_every_text_is_shown_equally_often():
     study = humanlike_draft(domains=("news",), texts=10, m=5)
-    drawn = drawn_batches(study, 0, 20)
+    drawn = draw_batches(study, 0, 20)
     splits = [kinds_of(study, batch)["human"] for batch in drawn]
     assert set(splits) == {2, 3}
     shown = Counter(output for batch in drawn for _, item in batch.items for output in item.outputs)
@@ -56,7 +56,7 @@ def test_a_coin_decides_each_text_where_that_is_wished():
     section = live(study)
     section.settings = section.settings | {"mix": "random"}
     section.save()
-    assert len({kinds_of(study, batch)["human"] for batch in drawn_batches(study, 0, 30)}) > 3
+    assert len({kinds_of(study, batch)["human"] for batch in draw_batches(study, 0, 30)}) > 3
 
 
 def test_one_prompt_with_both_kinds_is_shown_once():
@@ -66,20 +66,20 @@ def test_one_prompt_with_both_kinds_is_shown_once():
     for prompt in prompts:
         for system in (human, machine):
             Output.objects.get_or_create(system=system, prompt=prompt, defaults={"text": f"{prompt.key} {system.pk}"})
-    for batch in drawn_batches(study, 0, 8):
+    for batch in draw_batches(study, 0, 8):
         assert len({item.prompt for _, item in batch.items}) == 6 and kinds_of(study, batch) == {"human": 3, "gpt3": 3}
 
 
 @pytest.mark.parametrize("coverage", ["balanced", "independent"])
 def test_batches_follow_from_seed_number_and_design(coverage):
     study = humanlike_draft(conditions=("none", "examples"), coverage=coverage)
-    assert drawn_batches(study, 7, 1) == drawn_batches(study, 0, 12)[7:8]
+    assert draw_batches(study, 7, 1) == draw_batches(study, 0, 12)[7:8]
 
 
 def test_arms_get_their_domain_and_their_machine():
     study = humanlike_draft(machines=("gpt2", "gpt3"), texts=4)
     domains = dict(study.prompts.values_list("pk", "domain"))
-    for batch in drawn_batches(study, 0, 12):
+    for batch in draw_batches(study, 0, 12):
         arm = study.arms.get(pk=batch.arm_id)
         assert {domains[item.prompt] for _, item in batch.items} == {arm.domain}
         assert set(kinds_of(study, batch)) == set(arm.systems.values_list("name", flat=True))
@@ -89,7 +89,7 @@ def test_practice_texts_are_never_shown_where_it_counts():
     study = humanlike_draft(conditions=("none", "examples", "comparison"), texts=6)
     practised = set(study.items.values_list("prompt", flat=True))
     assert len(practised) == 18
-    drawn = drawn_batches(study, 0, 18)
+    drawn = draw_batches(study, 0, 18)
     assert not {item.prompt for batch in drawn for _, item in batch.items if item.item is None} & practised
     trained = {batch.arm_id: sum(item.item is not None for _, item in batch.items) for batch in drawn}
     conditions = dict(study.arms.values_list("pk", "condition"))
@@ -99,16 +99,16 @@ def test_practice_texts_are_never_shown_where_it_counts():
 def test_practice_items_are_those_of_the_arms_domain():
     study = humanlike_draft(conditions=("examples",))
     domains = dict(study.items.values_list("pk", "prompt__domain"))
-    for batch in drawn_batches(study, 0, 6):
+    for batch in draw_batches(study, 0, 6):
         arm = study.arms.get(pk=batch.arm_id)
         assert {domains[item.item] for _, item in batch.items if item.item is not None} == {arm.domain}
 
 
 def test_more_places_are_drawn_as_if_they_had_been_from_the_start():
     study = humanlike_draft(conditions=("examples",), domains=("news",), target_n=4, target_cap=10)
-    whole = drawn_batches(study, 0, 8)
+    whole = draw_batches(study, 0, 8)
     study = launched(study)
-    draw_more(study, 4, by=None)
+    open_more_places(study, 4, by=None)
     later = [sorted(b.placements.values_list("item__prompt", flat=True)) for b in study.batches.order_by("number")[4:]]
     practice = dict(study.items.filter(kind="practice").values_list("pk", "prompt"))
     assert later == [sorted(item.prompt or practice[item.item] for _, item in b.items) for b in whole[4:]]
@@ -116,8 +116,8 @@ def test_more_places_are_drawn_as_if_they_had_been_from_the_start():
 
 def test_too_few_texts_of_a_kind_is_no_endless_search():
     study = humanlike_draft(domains=("news",), texts=1, m=4)
-    with pytest.raises(PoolSpent):
-        drawn_batches(study, 0, 1)
+    with pytest.raises(UnfillableBatch):
+        draw_batches(study, 0, 1)
     assert problems(live(study)) == [
         "Arm news gpt3 none has 1 human texts; a batch needs 2.",
         "Arm news gpt3 none has 1 machine texts; a batch needs 2.",
@@ -133,7 +133,7 @@ def one_answered(value, **settings):
     assignment = claimed(launched(study), "w")
     _, page, asks = open_page(assignment)
     (slot,) = asks
-    assert record_page(assignment, page.key, form(**{slot: value})).following == f"{page.key}f"
+    assert record_page(assignment, page.key, form(**{slot: value})).next_key == f"{page.key}f"
     return assignment, page
 
 
@@ -143,7 +143,7 @@ def test_the_follow_up_depends_on_the_answer(answer, asked):
     _, follow, asks = open_page(assignment)
     assert [question.key for question in follow.questions] == [asked]
     (slot,) = asks
-    following = record_page(assignment, follow.key, form(**{slot: "because of the ending"})).following
+    following = record_page(assignment, follow.key, form(**{slot: "because of the ending"})).next_key
     assert following == "s1.p2"
     stored = Response.objects.filter(assignment=assignment).order_by("pk")
     assert [(r.question.key, r.value, r.text) for r in stored] == [
@@ -160,14 +160,14 @@ def test_up_to_which_answer_why_is_asked_is_a_setting():
 
 def test_pages_are_as_many_before_the_answers_as_after_them():
     assignment, _ = one_answered("1")
-    assert len(standing_of(assignment).walk.keys) == 10
+    assert len(page_state(assignment).walk.keys) == 10
 
 
 def test_the_reason_is_not_asked_before_the_judgement():
     study = humanlike_draft(domains=("news",), instructions="", target_n=1)
     assignment = claimed(launched(study), "w")
     open_page(assignment)
-    with pytest.raises(Elsewhere):
+    with pytest.raises(PageOutOfOrder):
         record_page(assignment, "s1.p1f", form(**{"s1.q2.i1.A": "because"}))
 
 
@@ -186,29 +186,29 @@ def truth_of(page):
 
 def test_a_practice_text_is_told_after_the_guess_and_not_before():
     assignment, page, slot, _ = trained("examples")
-    behind = standing_of(assignment).steps[f"{page.key}t"].page
-    assert told_of(assignment, behind) == ()
+    behind = page_state(assignment).steps[f"{page.key}t"].page
+    assert get_practice_feedback(assignment, behind) == ()
     expected = truth_of(page)
     wrong = "1" if expected.low > 2 else "4"
-    assert record_page(assignment, page.key, form(**{slot: wrong})).following == behind.key
-    (told,) = told_of(assignment, behind)
+    assert record_page(assignment, page.key, form(**{slot: wrong})).next_key == behind.key
+    (told,) = get_practice_feedback(assignment, behind)
     word = "person" if expected.high == 2 else "machine"
     assert told.truth == f"A {word} wrote this text." and not told.is_right
     assert told.said == ("Definitely human-written" if wrong == "1" else "Definitely machine-generated")
     assert told.quotes == ("once upon a time",) and "both begin so" in told.explanation
     step, page, asks = open_page(assignment)
     assert step.page.key == behind.key and asks == {}
-    assert record_page(assignment, behind.key, form(go="1")).following == "s1.p2"
+    assert record_page(assignment, behind.key, form(go="1")).next_key == "s1.p2"
 
 
 def test_a_practice_pair_is_told_after_the_guess():
     assignment, page, slot, ask = trained("comparison")
-    assert ask.stores == "chosen" and [label for label, _ in page.items[0].exposures] == ["A", "B"]
+    assert ask.answer_column == "chosen" and [label for label, _ in page.items[0].exposures] == ["A", "B"]
     expected = truth_of(page)
     label = next(label for label, exposure in page.items[0].exposures if exposure == expected.exposure_id)
     assert expected.exposure.output.system.name == "gpt3"
     record_page(assignment, page.key, form(**{slot: label}))
-    (told,) = told_of(assignment, standing_of(assignment).steps[f"{page.key}t"].page)
+    (told,) = get_practice_feedback(assignment, page_state(assignment).steps[f"{page.key}t"].page)
     assert (
         told.is_right
         and told.said == f"Text {label}"
@@ -228,12 +228,12 @@ def test_the_sides_of_a_pair_vary_between_people():
 
 def test_nothing_is_told_of_texts_that_count():
     study = launched(humanlike_draft(conditions=("examples",), domains=("news",), target_n=1))
-    keys = standing_of(claimed(study, "w")).walk.keys
+    keys = page_state(claimed(study, "w")).walk.keys
     assert [key for key in keys if key.endswith("t") and key != "start"] == ["s1.p1t", "s1.p2t", "s1.p3t"]
 
 
 def test_what_an_explanation_quotes_is_marked():
-    parts = parts_of("It was so, and so it was. <b>", ["it was", "so", "absent"])
+    parts = split_at_quotes("It was so, and so it was. <b>", ["it was", "so", "absent"])
     assert [(p.text, p.is_marked) for p in parts] == [
         ("It was ", False),
         ("so", True),
@@ -243,7 +243,7 @@ def test_what_an_explanation_quotes_is_marked():
         ("it was", True),
         (". <b>", False),
     ]
-    assert [p.is_marked for p in parts_of("whole", ["absent"])] == [False]
+    assert [p.is_marked for p in split_at_quotes("whole", ["absent"])] == [False]
 
 
 def test_practice_is_made_of_one_text_or_of_a_human_and_a_machine_text():
@@ -257,13 +257,13 @@ def test_practice_is_made_of_one_text_or_of_a_human_and_a_machine_text():
         ([human, elsewhere], "one prompt"),
         ([human, human], "two different"),
     ):
-        with pytest.raises(NotNow, match=words):
+        with pytest.raises(ActionRefused, match=words):
             make_practice(section, outputs, by=None)
-    with pytest.raises(NotNow, match="training sections"):
+    with pytest.raises(ActionRefused, match="training sections"):
         make_practice(live(study), [human], by=None)
     item = make_practice(section, [machine, human], "why", by=None)
     assert item.expected.get().exposure.output == machine
-    with pytest.raises(NotNow, match="already"):
+    with pytest.raises(ActionRefused, match="already"):
         make_practice(section, [machine, human], by=None)
     delete_practice(item, by=None)
     assert not Item.objects.filter(pk=item.pk).exists()
@@ -308,7 +308,7 @@ def test_a_copy_of_the_study_draws_the_same_texts():
         of_prompt = dict(one.prompts.values_list("pk", "key"))
         of_item = dict(one.items.values_list("pk", "prompt__key"))
         return [
-            [of_prompt.get(i.prompt) or of_item[i.item] for _, i in batch.items] for batch in drawn_batches(one, 0, 9)
+            [of_prompt.get(i.prompt) or of_item[i.item] for _, i in batch.items] for batch in draw_batches(one, 0, 9)
         ]
 
     assert Study.objects.count() == 2 and texts(copy) == texts(study)
@@ -326,14 +326,14 @@ def test_texts_of_one_side_come_in_by_import(tmp_path):
     path.write_text("\n".join(rows))
     import_file(study, path, options=Options(), by=None)
     assert study.prompts.count() == 12 and problems(live(study)) == []
-    assert kinds_of(study, drawn_batches(study, 0, 1)[0])["human"] in (2, 3)
+    assert kinds_of(study, draw_batches(study, 0, 1)[0])["human"] in (2, 3)
 
 
 def test_every_page_can_be_previewed_and_tried():
     from django.test import RequestFactory
 
     from annotators.admin.preview import preview
-    from annotators.places.tries import clear_tries, try_out
+    from annotators.places.tries import erase_test_data, start_test_run
     from tests.players import answered
 
     study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",))
@@ -342,10 +342,10 @@ def test_every_page_can_be_previewed_and_tried():
     pages = [preview(RequestFactory().get("/"), study, key, arm).html for key in keys]
     assert sum("told once you have given yours" in page for page in pages) == 3
     assert any("Why did you select" in page and "What would you change" in page for page in pages)
-    assignment = try_out(study, None, arm)
-    while (key := standing_of(assignment).next_key) is not None:
+    assignment = start_test_run(study, None, arm)
+    while (key := page_state(assignment).next_key) is not None:
         assert answered(assignment, key, comment="because").sent is None
-    assert clear_tries(study) == 1 and study.items.filter(kind="practice").count() == 6 and study.items.count() == 6
+    assert erase_test_data(study) == 1 and study.items.filter(kind="practice").count() == 6 and study.items.count() == 6
 
 
 def test_the_follow_up_repeats_the_words_that_were_chosen_and_no_truth():
@@ -358,7 +358,7 @@ def test_the_follow_up_repeats_the_words_that_were_chosen_and_no_truth():
         PageQuestion(n, n, key, key, "", scale if key == "source" else read_scale({"kind": "text"}))
         for n, key in enumerate(("source", "why", "change"), 1)
     )
-    section = LaidSection(1, 1, {}, questions)
+    section = PageSection(1, 1, {}, questions)
     item = PageItem(1, 7, (("A", 70),))
     said = {}
     for value in (None, Decimal(1), Decimal("3.0000")):

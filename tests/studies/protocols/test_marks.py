@@ -4,13 +4,19 @@ import pytest
 
 from annotators.models import Response
 from annotators.pages.record import record_page, save_draft
-from annotators.pages.show import shown_page, stored_texts
-from studies.design.checklist import problems
+from annotators.pages.show import responses_as_form_data, shown_page
+from studies.design.checklist import find_problems
 from studies.models import Output, Question, Study
 from studies.protocols import REGISTRY
-from studies.protocols.marks import ERRORS, Mark
-from studies.protocols.marks.codebook import CATEGORIES, SEVERITIES, codebook, read_categories, read_severities
-from studies.protocols.marks.parts import sentences
+from studies.protocols.marks import ERRORS, ErrorMarkField
+from studies.protocols.marks.codebook import (
+    DEFAULT_CATEGORIES,
+    DEFAULT_SEVERITIES,
+    parse_categories,
+    parse_codebook,
+    parse_severities,
+)
+from studies.protocols.marks.parts import split_sentences
 from tests.builders import add_marks, draft_study, launched
 from tests.players import claimed, form, open_page
 
@@ -27,14 +33,14 @@ def draft(*, settings=None, m=1, **columns) -> Study:
 
 
 def found(study, blocking=True):
-    return {problem.key for problem in problems(study) if problem.is_blocking == blocking}
+    return {problem.key for problem in find_problems(study) if problem.is_blocking == blocking}
 
 
 # Sentences
 
 
 def test_a_text_is_cut_in_any_script_and_its_parts_are_the_text():
-    parts = sentences(TEXT)
+    parts = split_sentences(TEXT)
     assert [part.text for part in parts] == [
         "One is here.",
         "Two is “there”!",
@@ -62,7 +68,7 @@ def test_a_text_is_cut_in_any_script_and_its_parts_are_the_text():
     ],
 )
 def test_sentences_at_the_edge(text, n):
-    assert len(sentences(text)) == n
+    assert len(split_sentences(text)) == n
 
 
 # Codebooks
@@ -71,22 +77,22 @@ def test_sentences_at_the_edge(text, n):
 @pytest.mark.parametrize(
     "read, text, words",
     [
-        (read_categories, "", "At least one"),
-        (read_categories, "a", "Line 1: write"),
-        (read_categories, "a | A\n\n | B", "Line 3: a key"),
-        (read_categories, "a | A\na | B", "stands twice"),
-        (read_categories, "a | A\nb | a", "stands twice"),
-        (read_categories, "a | A | b | c", "Line 1: write"),
-        (read_categories, "a\x00 | A", "This list"),
-        (read_categories, 7, "This list"),
-        (read_severities, "a | A", "Line 1: write"),
-        (read_severities, "a | A | 0", "above 0"),
-        (read_severities, "a | A | -1", "above 0"),
-        (read_severities, "a | A | 1e3", "above 0"),
-        (read_severities, "a | A | NaN", "above 0"),
-        (read_severities, "a | A | 101", "at most 100"),
-        (read_severities, "a | A | 1\nb | B | 1.0", "same weight"),
-        (read_severities, f"{'k' * 51} | A | 1", "at most 50"),
+        (parse_categories, "", "At least one"),
+        (parse_categories, "a", "Line 1: write"),
+        (parse_categories, "a | A\n\n | B", "Line 3: a key"),
+        (parse_categories, "a | A\na | B", "stands twice"),
+        (parse_categories, "a | A\nb | a", "stands twice"),
+        (parse_categories, "a | A | b | c", "Line 1: write"),
+        (parse_categories, "a\x00 | A", "This list"),
+        (parse_categories, 7, "This list"),
+        (parse_severities, "a | A", "Line 1: write"),
+        (parse_severities, "a | A | 0", "above 0"),
+        (parse_severities, "a | A | -1", "above 0"),
+        (parse_severities, "a | A | 1e3", "above 0"),
+        (parse_severities, "a | A | NaN", "above 0"),
+        (parse_severities, "a | A | 101", "at most 100"),
+        (parse_severities, "a | A | 1\nb | B | 1.0", "same weight"),
+        (parse_severities, f"{'k' * 51} | A | 1", "at most 50"),
     ],
 )
 def test_a_codebook_that_cannot_be_used_is_refused_with_its_line(read, text, words):
@@ -95,7 +101,7 @@ def test_a_codebook_that_cannot_be_used_is_refused_with_its_line(read, text, wor
 
 
 def test_the_codebook_to_begin_with_can_be_read():
-    book = codebook(CATEGORIES, SEVERITIES)
+    book = parse_codebook(DEFAULT_CATEGORIES, DEFAULT_SEVERITIES)
     assert len(book.categories) == 8 and [one.weight for one in book.severities] == [1, 5]
     assert all(one.explanation for one in (*book.categories, *book.severities))
 
@@ -107,8 +113,8 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
         for wrong in ([], {}, "x", None, 4, "\u2028", 1e300, -1):
             section.settings = {name: wrong}
             section.save()
-            list(problems(study))
-            assert REGISTRY[section.protocol].settings_of(section)["max_marks"]
+            list(find_problems(study))
+            assert REGISTRY[section.protocol].cleaned_settings(section)["max_marks"]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +183,7 @@ def test_a_mark_is_a_row_with_kind_weight_and_place(assignment):
         (f"{SLOT}2", "accuracy", 5, "0"),
         (f"{SLOT}4", "style", 5, "2"),
     ]
-    texts = stored_texts(asks, page, Response.objects.all())
+    texts = responses_as_form_data(asks, page, Response.objects.all())
     assert {name: texts[name] for each in rows for name in each} == {k: v for each in rows for k, v in each.items()}
     assert send(assignment, *rows).sent is None and Response.objects.count() == 4, "sent twice it is stored once"
 
@@ -224,11 +230,11 @@ def test_bad_marks_are_refused_by_name_and_nothing_is_lost(assignment):
     ):
         outcome = send(assignment, wrong)
         assert outcome.sent.errors == {f"{SLOT}1": words}, wrong
-        shown = shown_page(assignment, outcome.step.page, outcome.asks, sent=outcome.sent)
+        shown = shown_page(assignment, outcome.step.page, outcome.asks, form=outcome.sent)
         assert [(where, field.text) for where, field in shown.located_errors] == [("Story A", "Error 1")]
     twice = send(assignment, row(1, "1", "style", "minor"), row(2, "1", "style", "minor"))
     assert twice.sent.errors == {f"{SLOT}2": "This error is marked twice."}
-    assert send(assignment, row(7, "1", "style", "minor")).sent.general
+    assert send(assignment, row(7, "1", "style", "minor")).sent.non_field_errors
     assert send(assignment, row(1, "1", "style", "minor"), score="101").sent.errors.keys() == {SCORE}
     assert not Response.objects.exists()
 
@@ -246,7 +252,7 @@ def test_a_mark_with_a_grade_alone_is_none_and_a_draft_comes_back(assignment):
     save_draft(assignment, key, form(**row(1, "3", "style")))
     _, page, asks = open_page(assignment)
     shown = shown_page(assignment, page, asks, draft=assignment.visits.get(key=key).draft)
-    marks = [field for field in shown.all_fields if isinstance(field.field, Mark)]
+    marks = [field for field in shown.all_fields if isinstance(field.field, ErrorMarkField)]
     assert marks[0].values["where"] == "3" and marks[0].values["category"] == "style" and len(marks) == 6
     assert send(assignment, row(1, "", "", "minor")).sent.errors.keys() == {f"{SLOT}0"}
 
@@ -259,7 +265,7 @@ def test_each_output_has_a_page_and_the_errors_may_be_left_open_where_the_questi
     while True:
         _, page, asks = open_page(assignment)
         keys.append((page.key, page.items[0].exposures[0][0], page.items[0].position))
-        if record_page(assignment, page.key, form()).following is None:
+        if record_page(assignment, page.key, form()).next_key is None:
             break
         assignment = type(assignment).objects.select_related("study").get(pk=assignment.pk)
     assert keys == [(f"s1.p{n + 1}", "ABC"[n % 3], n // 3 + 1) for n in range(6)]

@@ -6,10 +6,10 @@ import pytest
 
 from annotators.models import PageVisit, Response
 from annotators.pages.record import record_page
-from annotators.pages.show import shown_page, stored_texts
-from studies.design.checklist import problems
+from annotators.pages.show import responses_as_form_data, shown_page
+from studies.design.checklist import find_problems
 from studies.models import Question, Study
-from studies.protocols import REGISTRY, LaidSection, PageItem, PageQuestion
+from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection
 from studies.protocols.base.fields import Answer
 from studies.protocols.base.scales import read_scale
 from tests.builders import add_ranking, draft_study, launched
@@ -29,7 +29,7 @@ def draft(*, m=2, settings=None, **columns) -> Study:
 
 
 def found(study, blocking=True):
-    return {problem.key for problem in problems(study) if problem.is_blocking == blocking}
+    return {problem.key for problem in find_problems(study) if problem.is_blocking == blocking}
 
 
 # What is missing
@@ -66,8 +66,8 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
         for wrong in ([], {}, "x", None, 4, "\u2028", 1e300):
             section.settings = {name: wrong}
             section.save()
-            list(problems(study))
-            (page,) = RANKING.pages(LaidSection(1, 1, section.settings, (QUESTION,)), [ITEM], {})
+            list(find_problems(study))
+            (page,) = RANKING.pages(PageSection(1, 1, section.settings, (QUESTION,)), [ITEM], {})
             data = {"s1.q1.i1.A": Answer(Decimal(1), text="1"), "s1.q1.i1.B": Answer(Decimal(1), text="1")}
             RANKING.clean(page, data), RANKING.asks(page)
 
@@ -100,7 +100,7 @@ def test_a_ranking_is_stored_as_typed_and_as_mid_ranks(typed, ranks):
         (slot, Decimal(rank), place) for slot, rank, place in zip((A, B, C), ranks, typed, strict=True)
     ]
     assert [(r.label, r.exposure_id) for r in stored] == list(page.items[0].exposures)
-    assert stored_texts(asks, page, stored) == dict(zip((A, B, C), typed, strict=True))
+    assert responses_as_form_data(asks, page, stored) == dict(zip((A, B, C), typed, strict=True))
     send_again = record_page(assignment, "s1.p1", form(**dict(zip((A, B, C), typed, strict=True))))
     assert send_again.sent is None and Response.objects.count() == 3
 
@@ -112,7 +112,7 @@ def test_a_place_that_is_none_is_refused_naming_its_output():
         outcome = send(assignment, "1", wrong, "2")
         why = "This scale takes whole numbers only. " if wrong == "1.5" else ""
         assert outcome.sent.errors == {B: why + wanted}, wrong
-    shown = shown_page(assignment, outcome.step.page, outcome.asks, sent=outcome.sent)
+    shown = shown_page(assignment, outcome.step.page, outcome.asks, form=outcome.sent)
     assert [(where, field.text) for where, field in shown.located_errors] == [("Story B", "The place of B")]
     assert not Response.objects.exists()
 
@@ -142,7 +142,7 @@ def test_a_prompt_may_be_left_empty_where_that_is_allowed_but_not_in_part():
 
 def test_more_than_the_page_asks_and_two_of_one_field_are_refused():
     assignment = claimed(launched(draft()), "w")
-    assert send(assignment, "1", "2", "3", **{"s1.q1.i1.D": "1"}).sent.general
+    assert send(assignment, "1", "2", "3", **{"s1.q1.i1.D": "1"}).sent.non_field_errors
     assert send(assignment, "1", ["2", "3"], "3").sent.errors == {B: "Please give one answer only."}
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from annotators.models import Response
 from annotators.pages.record import record_page
-from annotators.pages.show import stored_texts
-from studies.design.checklist import problems
-from studies.design.draw import drawn_batches
+from annotators.pages.show import responses_as_form_data
+from studies.design.checklist import find_problems
+from studies.design.draw import draw_batches
 from studies.models import Contrast, Exposure
 from studies.protocols import REGISTRY
-from studies.protocols.base.pairs import in_order
+from studies.protocols.base.pairs import order_systems
 from studies.services.questions import pairs_of
 from tests.builders import add_rating, add_relative, draft_study, launched
 from tests.players import Perceiving, answered, claimed, form, open_page
@@ -28,7 +28,7 @@ def draft(*, systems=("alpha", "beta", "gamma"), scale=None, **options):
 
 
 def found(study):
-    return [problem.text for problem in problems(study) if problem.is_blocking]
+    return [problem.text for problem in find_problems(study) if problem.is_blocking]
 
 
 # What is drawn
@@ -39,7 +39,7 @@ def shown(study):
     systems = {output.pk: system.name for system in study.systems.all() for output in system.outputs.all()}
     return {
         frozenset(systems[output] for output in item.outputs)
-        for batch in drawn_batches(study, 0, 12)
+        for batch in draw_batches(study, 0, 12)
         for _, item in batch.items
     }
 
@@ -74,7 +74,7 @@ def test_planted_ends_stand_in_no_pair_that_no_comparison_names():
 
 
 def test_an_order_of_ones_own_goes_before_the_names():
-    assert in_order({1: "b", 2: "a", 3: "c"}, " c \n\nb") == [3, 1, 2]
+    assert order_systems({1: "b", 2: "a", 3: "c"}, " c \n\nb") == [3, 1, 2]
     study = draft(pairs="chain", order="gamma\nnobody")
     assert "Section 1: The order of the systems names nobody, which is none of the study's." in found(study)
 
@@ -127,8 +127,8 @@ def test_items_of_a_section_that_shows_no_pairs_cannot_be_shown_again():
 @pytest.mark.parametrize("name", ["pairs", "order", "noun", "explanation"])
 def test_settings_of_any_kind_from_a_file_end_in_words(name, wrong):
     study = draft(**{name: wrong})
-    list(problems(study))
-    drawn_batches(study, 0, 1)
+    list(find_problems(study))
+    draw_batches(study, 0, 1)
 
 
 # A page and what is stored
@@ -152,7 +152,7 @@ def test_the_points_name_the_letters_and_the_first_stands_first(assignment):
     answered(assignment, "s1.p1", **{next(iter(asks)): "2"})
     row = Response.objects.get()
     assert (row.value, row.label, row.exposure_id) == (2, "A", page.items[0].exposures[0][1]) and row.item_id
-    assert stored_texts(asks, page, [row]) == {row.slot: "2"}
+    assert responses_as_form_data(asks, page, [row]) == {row.slot: "2"}
 
 
 @pytest.mark.parametrize("sent", ["", "0", "6", "-1", "1.0", "+1", "A", "tie", "١", "5 ", ["1", "2"], "1e0"])

@@ -3,8 +3,8 @@
 import pytest
 from django.db.models import Q
 
-from studies.design.checklist import problems
-from studies.design.draw import Drawing
+from studies.design.checklist import find_problems
+from studies.design.draw import BatchDraw
 from studies.models import System
 from tests.builders import add_rating, spa_draft
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 def read_by(study, section):
     """The names of the systems whose outputs a first batch shows in a section."""
-    outputs = [n for pk, item in next(Drawing(study).batches()).items if pk == section.pk for n in item.outputs]
+    outputs = [n for pk, item in next(BatchDraw(study).batches()).items if pk == section.pk for n in item.outputs]
     return set(System.objects.filter(outputs__in=outputs).values_list("name", flat=True))
 
 
@@ -24,14 +24,14 @@ def test_planted_references_are_read_where_they_are_asked_about_or_rated():
     add_rating(study, position=2, m=2)
     for name, reference in (("top", "maximal"), ("waste", "minimal")):
         study.systems.filter(name=name).update(reference=reference)
-    named = Q(x__reference__in=System.ENDS) | Q(y__reference__in=System.ENDS)
+    named = Q(x__reference__in=System.EXTREME_REFERENCES) | Q(y__reference__in=System.EXTREME_REFERENCES)
     study.contrasts.filter(named).delete()
     spa.questions.filter(named & Q(x__name="waste") | named & Q(y__name="waste")).delete()
     assert read_by(study, spa) == {"alpha", "beta", "top"}, "a question still names the maximal one"
     spa.questions.filter(named).delete()
     assert read_by(study, spa) == {"alpha", "beta"}
     assert read_by(study, study.sections.get(position=2)) == {"alpha", "beta", "top", "waste"}
-    assert not [one for one in problems(study) if one.name.startswith("references_read")]
+    assert not [one for one in find_problems(study) if one.name.startswith("references_read")]
     study.sections.filter(position=2).update(reuses=spa)
     assert read_by(study, spa) == {"alpha", "beta", "top", "waste"}
-    assert [one for one in problems(study) if one.name.startswith("references_read") and not one.is_blocking]
+    assert [one for one in find_problems(study) if one.name.startswith("references_read") and not one.is_blocking]

@@ -7,9 +7,9 @@ import pytest
 
 from annotators.models import PageVisit, Response
 from annotators.pages.record import record_page
-from annotators.pages.show import stored_texts
-from studies.design.checklist import problems
-from studies.design.draw import Drawing, PoolSpent, drawn_batches
+from annotators.pages.show import responses_as_form_data
+from studies.design.checklist import find_problems
+from studies.design.draw import BatchDraw, UnfillableBatch, draw_batches
 from studies.models import Contrast, Item, Question, Section
 from studies.protocols import REGISTRY
 from studies.services import lifecycle
@@ -27,7 +27,7 @@ def draft(*, systems=("alpha", "beta", "gamma"), m=2, margin=0.1, target_n=6, pr
 
 
 def found(study, blocking=True):
-    return {problem.key for problem in problems(study) if problem.is_blocking == blocking}
+    return {problem.key for problem in find_problems(study) if problem.is_blocking == blocking}
 
 
 # What is drawn
@@ -36,12 +36,12 @@ def found(study, blocking=True):
 @pytest.mark.parametrize("pairs, n", [("all", 3), ("chain", 2), ("chosen", 2)])
 def test_each_prompt_with_each_pair_is_drawn_once_before_any_is_drawn_again(pairs, n):
     study = draft(settings={"pairs": pairs}, m=4)
-    batches = drawn_batches(study, 0, 12 * n // 4)
+    batches = draw_batches(study, 0, 12 * n // 4)
     items = Counter((item.prompt, item.outputs) for batch in batches for _, item in batch.items)
     assert len(items) == 12 * n and set(items.values()) == {1}
     assert all(len(item.outputs) == 2 for batch in batches for _, item in batch.items)
-    with pytest.raises(PoolSpent):
-        drawn_batches(study, 0, 12 * n // 4 + 1)
+    with pytest.raises(UnfillableBatch):
+        draw_batches(study, 0, 12 * n // 4 + 1)
     # Every pass has each pair as often as any other.
     systems = {o.pk: o.system_id for s in study.systems.all() for o in s.outputs.all()}
     first = Counter(tuple(systems[o] for o in item.outputs) for b in batches[:3] for _, item in b.items)
@@ -51,15 +51,15 @@ def test_each_prompt_with_each_pair_is_drawn_once_before_any_is_drawn_again(pair
 def test_where_m_does_not_divide_the_items_the_last_batch_is_shorter_and_nothing_is_drawn_twice():
     study = draft(settings={"pairs": "chain"}, m=5, prompts=7)
     items = Counter()
-    with pytest.raises(PoolSpent):
-        for batch in Drawing(study).batches():
+    with pytest.raises(UnfillableBatch):
+        for batch in BatchDraw(study).batches():
             items.update((item.prompt, item.outputs) for _, item in batch.items)
     assert len(items) == 14 and set(items.values()) == {1}
 
 
 def test_without_a_strategy_items_are_drawn_again():
     study = draft(settings={"strategy": "any"}, systems=("alpha", "beta"), prompts=4)
-    items = Counter(item.prompt for batch in drawn_batches(study, 0, 10) for _, item in batch.items)
+    items = Counter(item.prompt for batch in draw_batches(study, 0, 10) for _, item in batch.items)
     assert set(items.values()) == {5}
 
 
@@ -98,10 +98,10 @@ def test_a_strategy_that_the_study_cannot_keep_is_named(settings, columns, words
 @pytest.mark.parametrize("name", ["pairs", "strategy", "workers", "allows_tie", "tie", "stopping", "delta", "noun"])
 def test_settings_of_any_kind_from_a_file_end_in_words(name, wrong):
     study = draft(settings={"pairs": "chain"} | {name: wrong})
-    list(problems(study))
+    list(find_problems(study))
     section = study.sections.get()
-    CHOICE.settles(section), CHOICE.stops(section), CHOICE.is_for_one_annotator(section)
-    assert len(drawn_batches(study, 0, 2)) == 2
+    CHOICE.settles_items(section), CHOICE.has_stopping_rule(section), CHOICE.is_for_one_annotator(section)
+    assert len(draw_batches(study, 0, 2)) == 2
 
 
 def test_a_sound_draft_has_no_problem():
@@ -165,7 +165,7 @@ def test_a_choice_is_stored_as_the_output_chosen_with_its_letter():
         item.id,
     )
     assert response.value is None and response.choice == ""
-    assert stored_texts(asks, page, [response]) == {slot: "B"}
+    assert responses_as_form_data(asks, page, [response]) == {slot: "B"}
 
 
 @pytest.mark.parametrize("sent", ["C", "tie", "", "a"])
@@ -184,7 +184,7 @@ def test_a_tie_is_offered_where_the_study_allows_it_and_carries_no_letter():
     answered(assignment, **{"s1.q1.i1": "tie"})
     (response,) = Response.objects.all()
     assert (response.chosen_id, response.choice, response.label) == (None, "tie", "")
-    assert stored_texts(asks, page, [response]) == {"s1.q1.i1": "tie"}
+    assert responses_as_form_data(asks, page, [response]) == {"s1.q1.i1": "tie"}
 
 
 def test_cannot_judge_is_offered_where_the_question_says_so():
@@ -220,11 +220,11 @@ def test_two_that_agree_or_three_settle_an_item():
         (["1", "2", "1"], True),
         (["1", "2", "tie"], True),
     ):
-        assert CHOICE.settled(None, labels) is is_settled
+        assert CHOICE.is_item_settled(None, labels) is is_settled
 
 
 def test_opening_more_places_than_there_are_items_is_refused_in_words():
     study = choice_study(prompts=4, m=2, target_n=2, target_cap=9)
-    with pytest.raises(lifecycle.NotNow, match="not enough items left"):
-        lifecycle.draw_more(study, 1, by=None)
+    with pytest.raises(lifecycle.ActionRefused, match="not enough items left"):
+        lifecycle.open_more_places(study, 1, by=None)
     assert Item.objects.filter(study=study).count() == 4

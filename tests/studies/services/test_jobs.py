@@ -19,7 +19,7 @@ State = Job.State
 @pytest.fixture
 def kind(monkeypatch):
     """Registers work for one test alone: kind("name", work, ...)."""
-    jobs.load()
+    jobs.autodiscover_tasks()
     monkeypatch.setattr(jobs.registry, "_kinds", dict(jobs.registry._kinds))
 
     def register(name, work, **options):
@@ -32,7 +32,7 @@ def kind(monkeypatch):
 @pytest.fixture(autouse=True)
 def _nobody_stops():
     yield
-    jobs.stopping.clear()
+    jobs.stop_requested.clear()
 
 
 def expire(job):
@@ -198,7 +198,7 @@ def test_a_cancelled_job_whose_holder_died_is_not_run_again(kind):
 
 def test_a_process_that_is_asked_to_stop_puts_its_job_back(kind):
     def work(job, progress):
-        jobs.stopping.set()
+        jobs.stop_requested.set()
         progress(1, 2)
 
     job = jobs.submit(kind("any", work), by=None)
@@ -217,7 +217,7 @@ def test_an_error_is_a_sentence_in_the_row_and_a_traceback_in_the_log(kind, capl
     def secret(job, progress):
         raise KeyError("password=hunter2")
 
-    meant = jobs.submit(kind("told", told, readable=(Told,)), by=None)
+    meant = jobs.submit(kind("told", told, user_facing=(Told,)), by=None)
     unmeant = jobs.submit(kind("secret", secret), by=None)
     jobs.run_waiting()
     assert standing(meant).error == "The study has no prompts."
@@ -273,7 +273,7 @@ def test_waiting_jobs_run_in_order_and_a_blocked_one_blocks_no_other(kind):
 def test_periodic_work_runs_once_in_its_time_and_a_failure_stops_no_other(monkeypatch):
     ran = []
     monkeypatch.setattr(jobs.periodic, "_periodic", {})
-    jobs.load()
+    jobs.autodiscover_tasks()
 
     @jobs.every(60)
     def broken():

@@ -6,11 +6,11 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from studies.design.checklist import problems
-from studies.design.definition import canonical, design_of, mismatch, sha256_of
+from studies.design.checklist import find_problems
+from studies.design.definition import canonical_json, frozen_design_mismatch, serialize_design, sha256_of
 from studies.models import AuditEvent, Output, Placement, Question, Study
 from studies.services import lifecycle
-from studies.services.lifecycle import NotNow, NotReady
+from studies.services.lifecycle import ActionRefused, NotReady
 from tests.builders import add_spa, draft_study, launched, spa_draft, spa_study, user, warnings_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
@@ -27,7 +27,7 @@ def test_a_launch_freezes_draws_and_opens():
     assert (study.state, study.open_to, study.batches.count()) == ("launched", 5, 5)
     design = study.designs.get()
     assert design.version == 1 and design.by == researcher and design.sha256 == sha256_of(design.canonical)
-    assert design.canonical == canonical(design_of(study)) and mismatch(study) == ""
+    assert design.canonical == canonical_json(serialize_design(study)) and frozen_design_mismatch(study) == ""
     event = AuditEvent.objects.get(study=study, verb="launch")
     assert event.data["sha256"] == design.sha256 and event.by == researcher
 
@@ -62,7 +62,7 @@ BLOCKING = {
 @pytest.mark.parametrize("what", BLOCKING)
 def test_a_launch_is_refused_while_something_is_missing(what):
     study = spa_draft()
-    assert not [p for p in problems(study) if p.is_blocking]
+    assert not [p for p in find_problems(study) if p.is_blocking]
     BLOCKING[what](study)
     study.save()
     with pytest.raises(NotReady) as refused:
@@ -83,21 +83,21 @@ def test_every_warning_is_acknowledged_by_name():
 
 def test_each_step_once_and_in_order():
     study = spa_study()
-    with pytest.raises(NotNow):
+    with pytest.raises(ActionRefused):
         lifecycle.launch(study, by=None)
-    with pytest.raises(NotNow):
+    with pytest.raises(ActionRefused):
         lifecycle.resume(study, by=None)
     lifecycle.pause(study, by=None)
-    with pytest.raises(NotNow):
+    with pytest.raises(ActionRefused):
         lifecycle.pause(study, by=None)
     lifecycle.resume(study, by=None)
     lifecycle.close(study, by=None)
     for step in (lifecycle.close, lifecycle.pause, lifecycle.resume):
-        with pytest.raises(NotNow):
+        with pytest.raises(ActionRefused):
             step(study, by=None)
-    lifecycle.finish(study, by=None)
-    with pytest.raises(NotNow):
-        lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
+    with pytest.raises(ActionRefused):
+        lifecycle.finish_closing(study, by=None)
     assert verbs(study) == ["launch", "pause", "resume", "close", "finish"]
     study.refresh_from_db()
     assert study.launched_at <= study.closing_at <= study.closed_at
@@ -119,7 +119,7 @@ def test_the_grace_period_ends_by_itself():
 
 def test_drawing_more_goes_on_where_the_draw_stopped():
     study = spa_study(target_n=4, target_cap=20)
-    lifecycle.draw_more(study, 3, by=None)
+    lifecycle.open_more_places(study, 3, by=None)
     twin = spa_study(target_n=7, title="twin")
 
     def keys(drawn):
@@ -139,21 +139,21 @@ def test_what_was_drawn_is_counted_before_anybody_comes():
 
     study = spa_study(target_n=6, prompts=40, batches_per_annotator=3)
     assert believed() == Placement.objects.count() > 0
-    lifecycle.draw_more(study, 3, by=None)
+    lifecycle.open_more_places(study, 3, by=None)
     assert believed() == Placement.objects.count()
 
 
 def test_amendments_make_versions_and_only_some_things_can_be_amended():
     study = spa_study()
     arm = study.arms.get()
-    with pytest.raises(NotNow, match="Say why"):
+    with pytest.raises(ActionRefused, match="Say why"):
         lifecycle.amend(study, {"study": {None: {"contact": "b@example.org"}}}, reason=" ", by=None)
-    with pytest.raises(NotNow, match="target_n"):
+    with pytest.raises(ActionRefused, match="target_n"):
         lifecycle.amend(study, {"study": {None: {"target_n": 3}}}, reason="fewer", by=None)
     for column, value in {"idle_seconds": 5, "public_title": "x" * 300, "grace_seconds": None}.items():
-        with pytest.raises(NotNow, match=column.replace("_", " ")):
+        with pytest.raises(ActionRefused, match=column.replace("_", " ")):
             lifecycle.amend(study, {"study": {None: {column: value}}}, reason="no such value", by=None)
-    with pytest.raises(NotNow, match="Nothing would change"):
+    with pytest.raises(ActionRefused, match="Nothing would change"):
         lifecycle.amend(study, {"study": {None: {"contact": study.contact}}}, reason="nothing", by=None)
     lifecycle.amend(
         study,
@@ -161,11 +161,13 @@ def test_amendments_make_versions_and_only_some_things_can_be_amended():
         reason="moved",
         by=None,
     )
-    with pytest.raises(NotNow, match="only rise"):
+    with pytest.raises(ActionRefused, match="only rise"):
         lifecycle.amend(study, {"arm": {arm.pk: {"reward": 3}}}, reason="cheaper", by=None)
     item = study.items.first()
     design = lifecycle.amend(study, {"item": {item.pk: {"retired": True}}}, reason="a broken text", by=None)
-    assert design.version == 3 and study.items.get(pk=item.pk).retired_in == design and mismatch(study) == ""
+    assert (
+        design.version == 3 and study.items.get(pk=item.pk).retired_in == design and frozen_design_mismatch(study) == ""
+    )
     assert json.loads(design.canonical)["retired"] == [[item.section.position, item.number]]
 
 
@@ -200,9 +202,9 @@ def test_the_design_depends_on_no_database_id():
     first = spa_draft(title="same")
     draft_study(title="in between")
     second = spa_draft(title="same")
-    assert canonical(design_of(first)) == canonical(design_of(second))
+    assert canonical_json(serialize_design(first)) == canonical_json(serialize_design(second))
     Output.objects.filter(system__study=second).first().delete()
-    assert canonical(design_of(first)) != canonical(design_of(second))
+    assert canonical_json(serialize_design(first)) != canonical_json(serialize_design(second))
 
 
 def test_a_pair_that_nobody_asks_about_is_found():
@@ -210,20 +212,20 @@ def test_a_pair_that_nobody_asks_about_is_found():
     add_spa(study, m=4, pairs=[("beta", "alpha")])
     systems = {s.name: s for s in study.systems.all()}
     study.contrasts.create(x=systems["gamma"], y=systems["alpha"])
-    assert any("No question asks about gamma and alpha" in p.text for p in problems(study))
+    assert any("No question asks about gamma and alpha" in p.text for p in find_problems(study))
 
 
 def test_unblinding_is_recorded_once():
     study = spa_study()
     lifecycle.unblind(study, None, "a reviewer asked")
-    with pytest.raises(NotNow):
+    with pytest.raises(ActionRefused):
         lifecycle.unblind(study, None, "again")
     assert verbs(study) == ["launch", "unblind"]
 
 
 def test_archiving_is_for_drafts_and_closed_studies():
     study = spa_study()
-    with pytest.raises(NotNow):
+    with pytest.raises(ActionRefused):
         lifecycle.archive(study, by=None)
     draft = spa_draft(title="draft")
     lifecycle.archive(draft, by=None)

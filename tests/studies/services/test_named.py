@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError
 
 from studies.models import Study
-from studies.services.named import study_named
+from studies.services.named import find_study
 
 pytestmark = pytest.mark.django_db
 CODES = ("4be1c09a-0000-4000-8000-000000000001", "4be1c09a-0000-4000-8000-000000000002", "5" * 32)
@@ -23,12 +23,12 @@ def studies():
     [("One", 0), (CODES[1], 1), (CODES[1].replace("-", "").upper(), 1), ("5", 2), ("5555-5555", 2)],
 )
 def test_a_code_its_beginning_and_a_title_name_a_study(studies, name, which):
-    assert study_named(name) == studies[which]
+    assert find_study(name) == studies[which]
 
 
 def test_a_title_of_digits_goes_before_the_beginning_of_a_code(studies):
     titled = Study.objects.create(title="5")
-    assert study_named("5") == titled
+    assert find_study("5") == titled
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_a_title_of_digits_goes_before_the_beginning_of_a_code(studies):
 )
 def test_what_names_none_or_several_is_refused(studies, name, said):
     with pytest.raises(CommandError, match=said):
-        study_named(name)
+        find_study(name)

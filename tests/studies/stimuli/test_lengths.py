@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from studies.stimuli.lengths import (
-    SENTENCE_ENDS,
-    Trimmed,
+    SENTENCE_END_RULES,
+    TrimmedText,
     trim_after_words,
     trim_to_characters,
     trim_to_longest_of_others,
@@ -46,7 +46,7 @@ STORIES = ROOT.parent / "shared" / "data" / "spa_stories.jsonl.gz"
 )
 def test_a_text_is_cut_at_the_last_sentence_end_within_the_limit(text, limit, expected):
     trimmed = trim_to_characters(text, limit)
-    assert trimmed == Trimmed(expected, is_changed=True)
+    assert trimmed == TrimmedText(expected, is_changed=True)
     assert len(trimmed.text) <= limit
 
 
@@ -69,7 +69,7 @@ def test_a_text_is_never_emptied_in_silence(text, limit):
 
 
 def test_a_text_within_the_limit_is_left_alone():
-    assert trim_to_characters("cut off in the mid", 18) == Trimmed("cut off in the mid")
+    assert trim_to_characters("cut off in the mid", 18) == TrimmedText("cut off in the mid")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_text_within_the_limit_is_left_alone():
     ],
 )
 def test_a_text_is_cut_at_the_first_sentence_end_after_so_many_words(text, words, expected, warning):
-    assert trim_after_words(text, words) == Trimmed(expected, is_changed=expected != text, warning=warning)
+    assert trim_after_words(text, words) == TrimmedText(expected, is_changed=expected != text, warning=warning)
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, True, "9", None])
@@ -112,7 +112,9 @@ def test_without_other_systems_nothing_is_cut_and_it_is_said():
     assert "kept whole" in trim_to_longest_of_others({"human": "One. Two.", "a": ""}, ["human"])["human"].warning
 
 
-@given(st.text(alphabet="ab .!?\u3002\"'\n", max_size=80), st.integers(0, 80), st.sampled_from(sorted(SENTENCE_ENDS)))
+@given(
+    st.text(alphabet="ab .!?\u3002\"'\n", max_size=80), st.integers(0, 80), st.sampled_from(sorted(SENTENCE_END_RULES))
+)
 def test_trimming_twice_changes_nothing_more(text, limit, ends):
     once = trim_to_characters(text, limit, ends)
     assert text.startswith(once.text)
@@ -121,7 +123,7 @@ def test_trimming_twice_changes_nothing_more(text, limit, ends):
 
 
 @pytest.mark.parametrize("hostile", ["." * 100_000, ". " * 50_000, "A. " * 30_000, " " * 100_000 + "a", ".'" * 50_000])
-@pytest.mark.parametrize("ends", sorted(SENTENCE_ENDS))
+@pytest.mark.parametrize("ends", sorted(SENTENCE_END_RULES))
 def test_hostile_texts_take_no_time(hostile, ends):
     began = time.process_time()
     trim_to_characters(hostile, 99_000, ends)

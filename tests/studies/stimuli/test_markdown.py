@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 import pytest
 from django.template import Context, Template
 
-from studies.stimuli.markdown import MAX_CHARACTERS, rendered
+from studies.stimuli.markdown import MAX_CHARACTERS, render_markdown
 
 ALLOWED = {
     **{tag: set() for tag in ("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "em", "strong", "code", "pre")},
@@ -115,7 +115,7 @@ PAYLOADS = [
 @pytest.mark.parametrize("has_own_links", [False, True])
 @pytest.mark.parametrize("payload", PAYLOADS + [f"text {payload} *text*" for payload in PAYLOADS])
 def test_nothing_but_allowed_elements_and_attributes_comes_out(payload, has_own_links):
-    html = rendered(payload, has_own_links=has_own_links)
+    html = render_markdown(payload, allows_site_links=has_own_links)
     for tag, attributes in Elements(html).found:
         assert tag in ALLOWED
         assert set(attributes) <= ALLOWED[tag]
@@ -132,7 +132,7 @@ def test_the_allow_list_holds_when_the_parser_lets_raw_html_through(monkeypatch)
         "studies.stimuli.markdown._parser", lambda: MarkdownIt("commonmark", {"html": True}).enable("table")
     )
     for payload in PAYLOADS:
-        found = Elements(rendered(payload)).found
+        found = Elements(render_markdown(payload)).found
         assert {tag for tag, _ in found} <= set(ALLOWED)
         assert all(set(attributes) <= ALLOWED[tag] for tag, attributes in found)
 
@@ -161,34 +161,34 @@ def test_the_parser_alone_makes_no_element_of_raw_html():
     ],
 )
 def test_ordinary_markdown_is_rendered(text, html):
-    assert rendered(text) == html
+    assert render_markdown(text) == html
 
 
 def test_tables_keep_their_alignment_without_style():
-    html = rendered("| a | b |\n|:-|-:|\n| 1 | 2 |")
+    html = render_markdown("| a | b |\n|:-|-:|\n| 1 | 2 |")
     assert '<th align="left">a</th>' in html and '<td align="right">2</td>' in html
     assert "style" not in html
 
 
 def test_links_within_the_site_are_only_for_own_texts():
-    assert "href" not in rendered("[x](/docs/)")
-    assert 'href="/docs/"' in rendered("[x](/docs/)", has_own_links=True)
-    assert "href" not in rendered("[x](//evil.example)", has_own_links=True)
-    assert 'href="/%5Cevil.example"' in rendered("[x](/\\evil.example)", has_own_links=True)
+    assert "href" not in render_markdown("[x](/docs/)")
+    assert 'href="/docs/"' in render_markdown("[x](/docs/)", allows_site_links=True)
+    assert "href" not in render_markdown("[x](//evil.example)", allows_site_links=True)
+    assert 'href="/%5Cevil.example"' in render_markdown("[x](/\\evil.example)", allows_site_links=True)
     assert [
         own
         for own in ("#a", "./a", "../a/", "a.html", "a/b#c")
-        if "href" not in rendered(f"[x]({own})", has_own_links=True)
+        if "href" not in render_markdown(f"[x]({own})", allows_site_links=True)
     ] == []
 
 
 def test_a_template_takes_what_is_rendered_as_html():
     for text in ("*a* <b>", "<b>" * MAX_CHARACTERS):
-        assert Template("{{ html }}").render(Context({"html": rendered(text)})) == rendered(text)
+        assert Template("{{ html }}").render(Context({"html": render_markdown(text)})) == render_markdown(text)
 
 
 def test_what_is_too_long_is_shown_as_typed():
-    assert rendered("<b>" + "*a* " * MAX_CHARACTERS).startswith("<pre>&lt;b&gt;*a* ")
+    assert render_markdown("<b>" + "*a* " * MAX_CHARACTERS).startswith("<pre>&lt;b&gt;*a* ")
 
 
 @pytest.mark.parametrize(
@@ -196,13 +196,13 @@ def test_what_is_too_long_is_shown_as_typed():
 )
 def test_hostile_texts_take_little_time(unit):
     began = time.process_time()
-    rendered((unit * MAX_CHARACTERS)[:MAX_CHARACTERS])
+    render_markdown((unit * MAX_CHARACTERS)[:MAX_CHARACTERS])
     assert time.process_time() - began < 6
 
 
 def test_what_may_be_wider_than_the_page_gets_a_box_that_takes_the_focus_where_it_is_asked_for():
     text = "| a |\n| --- |\n| `<table>` |\n\n```\n<pre></table>\n```\n\n<table><pre>"
-    html = rendered(text, has_boxes=True)
+    html = render_markdown(text, scrolls_wide_blocks=True)
     assert html.count('<div class="scrolls" tabindex="0"') == html.count("</table></div>") == html.count("<table>") == 1
     assert html.count("<pre") == html.count('<pre tabindex="0"') == 1 and "&lt;table&gt;" in html
-    assert "tabindex" not in rendered(text) and "scrolls" not in rendered(text)
+    assert "tabindex" not in render_markdown(text) and "scrolls" not in render_markdown(text)

@@ -6,10 +6,10 @@ import pytest
 from studies.stimuli.normalising import (
     LengthControl,
     Normalisation,
-    Normalised,
+    NormalisedText,
     Preparation,
     SettingsRefused,
-    normalised,
+    normalise_text,
     prepared_outputs,
 )
 from studies.stimuli.prompt_filters import BeginsWithTag, HasNoQuestion
@@ -34,9 +34,9 @@ from studies.stimuli.prompt_filters import BeginsWithTag, HasNoQuestion
     ],
 )
 def test_each_switch_removes_its_own_difference_and_no_other(switch, text, expected):
-    assert normalised(text, Normalisation(**{switch: True})) == Normalised(expected, (switch,))
+    assert normalise_text(text, Normalisation(**{switch: True})) == NormalisedText(expected, (switch,))
     others = {name: name != switch for name in Normalisation.__dataclass_fields__}
-    assert switch not in normalised(text, Normalisation(**others)).changed_by
+    assert switch not in normalise_text(text, Normalisation(**others)).changed_by
 
 
 @pytest.mark.parametrize(
@@ -51,17 +51,17 @@ def test_each_switch_removes_its_own_difference_and_no_other(switch, text, expec
     ],
 )
 def test_what_only_looks_like_it_stays(switch, text):
-    assert normalised(text, Normalisation(**{switch: True})).text == text
+    assert normalise_text(text, Normalisation(**{switch: True})).text == text
 
 
 def test_nothing_is_normalised_unless_declared():
     text = "\ufeff``Go'' ;\r\n  "
-    assert normalised(text, Normalisation()) == Normalised(text)
+    assert normalise_text(text, Normalisation()) == NormalisedText(text)
 
 
 def test_normalisation_never_leaves_nothing_of_something():
-    assert normalised("`` ''", Normalisation(tokeniser_quotes=True)).text == '" "'
-    assert normalised("", Normalisation(trailing_blanks=True)) == Normalised("")
+    assert normalise_text("`` ''", Normalisation(tokeniser_quotes=True)).text == '" "'
+    assert normalise_text("", Normalisation(trailing_blanks=True)) == NormalisedText("")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_normalisation_never_leaves_nothing_of_something():
 )
 def test_hostile_texts_take_no_time(hostile):
     began = time.process_time()
-    normalised(hostile, Normalisation(*[True] * 8))
+    normalise_text(hostile, Normalisation(*[True] * 8))
     assert time.process_time() - began < 1
 
 

@@ -11,13 +11,13 @@ from studies.stimuli.prompt_filters import (
     BeginsWithTag,
     CopiesAtMost,
     EndsInPunctuation,
-    HasNone,
+    HasNoneOf,
     HasNoQuestion,
     HasNoTagResidue,
     WordLimits,
+    filter_as_json,
     filter_prompts,
-    filter_settings,
-    prompt_filter,
+    parse_prompt_filter,
 )
 
 
@@ -37,7 +37,7 @@ from studies.stimuli.prompt_filters import (
         (HasNoTagResidue(), "``Hello'', he said.", "[ Horror ] You wake.", "begins with the tag [ Horror ]"),
         (WordLimits(minimum=3), "one two three", "one two", "has 2 words, fewer than 3"),
         (WordLimits(maximum=3), "one two three", "one two three four", "has 4 words, more than 3"),
-        (HasNone(("covid", "corona")), "A fair opens.", "COVID again.", "has “covid”"),
+        (HasNoneOf(("covid", "corona")), "A fair opens.", "COVID again.", "has “covid”"),
         (CopiesAtMost(("a b c d e f g h",), 0.8, 3), "x y z u v w", "a b c d e f", "copies 100% of a reference"),
     ],
 )
@@ -54,13 +54,13 @@ def test_prompts_are_dropped_by_the_first_filter_they_fail_in_the_order_given():
         ("p4", "[WP] You wake up"),
     ]
     found = filter_prompts(prompts, SPA_PROMPT_FILTERS)
-    assert [(each.key, each.is_kept, each.filter) for each in found] == [
+    assert [(each.key, each.passes, each.filter) for each in found] == [
         ("p1", True, ""),
         ("p2", False, "has_no_question"),
         ("p3", False, "begins_with_tag"),
         ("p4", False, "ends_in_punctuation"),
     ]
-    assert all(bool(each.reason) is not each.is_kept for each in found)
+    assert all(bool(each.reason) is not each.passes for each in found)
 
 
 def test_every_filter_survives_being_written_down():
@@ -71,12 +71,12 @@ def test_every_filter_survives_being_written_down():
         EndsInPunctuation(),
         HasNoTagResidue(),
         WordLimits(1, 9),
-        HasNone(("x",)),
+        HasNoneOf(("x",)),
         CopiesAtMost(("y",)),
     ]
     assert {each.name for each in every} == set(FILTERS)
     for each in every:
-        assert prompt_filter(json.loads(json.dumps(filter_settings(each))), "prompt_filters[1]") == each
+        assert parse_prompt_filter(json.loads(json.dumps(filter_as_json(each))), "prompt_filters[1]") == each
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_every_filter_survives_being_written_down():
 )
 def test_settings_that_cannot_be_carried_out_are_refused_by_name(settings, message):
     with pytest.raises(SettingsRefused) as refused:
-        prompt_filter(settings, "prompt_filters[2]")
+        parse_prompt_filter(settings, "prompt_filters[2]")
     assert message in str(refused.value)
 
 

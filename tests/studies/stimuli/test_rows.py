@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from studies.stimuli.rows import KEPT_PROBLEMS, Limits, Problem, Problems, read_rows
+from studies.stimuli.rows import MAX_LISTED_PROBLEMS, TableLimits, TableProblem, TableProblems, read_rows
 from tests.studies.stimuli.reading import only_problem, read, sound
 
 AB = [{"a": "1", "b": "2"}]
@@ -182,7 +182,7 @@ def test_what_is_no_table_is_refused_with_its_row(name, data, row, text):
 def test_a_nul_in_a_cell_is_named_with_row_and_column():
     values, problems = read("x.csv", b"a,b\n1,2\n3,x\0y\n5,6\n")
     assert values == [{"a": "1", "b": "2"}, {"a": "5", "b": "6"}]
-    assert list(problems) == [Problem(3, "b", "holds a NUL character.")]
+    assert list(problems) == [TableProblem(3, "b", "holds a NUL character.")]
     assert str(problems.first[0]) == "row 3, column “b”: holds a NUL character."
     assert "the name of column 2 holds a NUL" in only_problem("x.csv", b"a,b\0\n1,2\n").text
 
@@ -219,17 +219,17 @@ def test_rows_are_numbered_as_a_spreadsheet_shows_them():
 
 def test_the_first_hundred_problems_are_kept_and_all_are_counted():
     _, problems = read("x.csv", "a,b\n" + "1\n" * 1_000)
-    assert (len(problems.first), problems.count) == (KEPT_PROBLEMS, 1_000)
+    assert (len(problems.first), problems.count) == (MAX_LISTED_PROBLEMS, 1_000)
     assert problems.first[-1].row == 101
 
 
 def test_the_problems_of_an_importer_join_those_of_the_reader():
-    problems = Problems()
+    problems = TableProblems()
     problems.add(2, "system", "is unknown.")
     rows = read_rows("x.csv", b"a,b\n1\n", problems=problems)
     assert list(rows) == [] and rows.problems is problems
     assert [problem.row for problem in problems] == [2, 2]
-    assert problems and not Problems()
+    assert problems and not TableProblems()
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_a_missing_column_is_named_beside_those_found():
     assert problem.text == "no column system or text; the columns found are: a, b."
     values, problems = read("x.jsonl", '{"a": 1}\n{"b": 1}\n', required=["a"])
     assert values == [{"a": 1}]
-    assert list(problems) == [Problem(2, "a", "is missing.")]
+    assert list(problems) == [TableProblem(2, "a", "is missing.")]
 
 
 def test_a_file_without_header_is_noticed_by_the_missing_columns():
@@ -282,15 +282,20 @@ def test_json_values_keep_their_kind():
 @pytest.mark.parametrize(
     ("name", "data", "limits", "text"),
     [
-        ("x.csv", "a\n1\n2\n3\n", Limits(rows=2), "more than 2 rows"),
-        ("x.jsonl", '{"a":1}\n' * 3, Limits(rows=2), "more than 2 rows"),
-        ("x.csv", "a\n" + "1\n" * 99, Limits(bytes=50), "more than 50 bytes"),
-        ("x.csv", "a,b,c\n1,2,3\n", Limits(columns=2), "the header has 3 columns, 2 are allowed"),
-        ("x.jsonl", '{"a":1,"b":2,"c":3}', Limits(columns=2), "has 3 keys, 2 are allowed"),
-        ("x.csv", "a,b\n1," + "x" * 11, Limits(cell_characters=10), "has 11 characters, 10 are allowed"),
-        ("x.jsonl", '{"a": "' + "x" * 11 + '"}', Limits(cell_characters=10), "has 11 characters, 10 are allowed"),
-        ("x.jsonl", '{"a": "' + "x" * 600_000 + '"}', Limits(row_characters=500_000), "more than 500,000 characters"),
-        ("x.csv", "a\n" + "x" * 600_000, Limits(row_characters=500_000), "more than 500,000 characters"),
+        ("x.csv", "a\n1\n2\n3\n", TableLimits(rows=2), "more than 2 rows"),
+        ("x.jsonl", '{"a":1}\n' * 3, TableLimits(rows=2), "more than 2 rows"),
+        ("x.csv", "a\n" + "1\n" * 99, TableLimits(bytes=50), "more than 50 bytes"),
+        ("x.csv", "a,b,c\n1,2,3\n", TableLimits(columns=2), "the header has 3 columns, 2 are allowed"),
+        ("x.jsonl", '{"a":1,"b":2,"c":3}', TableLimits(columns=2), "has 3 keys, 2 are allowed"),
+        ("x.csv", "a,b\n1," + "x" * 11, TableLimits(cell_characters=10), "has 11 characters, 10 are allowed"),
+        ("x.jsonl", '{"a": "' + "x" * 11 + '"}', TableLimits(cell_characters=10), "has 11 characters, 10 are allowed"),
+        (
+            "x.jsonl",
+            '{"a": "' + "x" * 600_000 + '"}',
+            TableLimits(row_characters=500_000),
+            "more than 500,000 characters",
+        ),
+        ("x.csv", "a\n" + "x" * 600_000, TableLimits(row_characters=500_000), "more than 500,000 characters"),
         ("x.csv", "a\n" + "x" * 10_000_000, None, "line 2 has more than 8,000,000 characters"),
         ("x.csv", "a\n" + "x" * 2_000_000, None, "has 2,000,000 characters, 1,000,000 are allowed"),
     ],
@@ -300,11 +305,11 @@ def test_every_limit_is_a_problem_that_names_it(name, data, limits, text):
 
 
 def test_a_cell_beyond_the_limit_keeps_its_row_out():
-    values, problems = read("x.csv", "a,b\n1,2\n3,xxxxxxxxxxx\n", limits=Limits(cell_characters=10))
+    values, problems = read("x.csv", "a,b\n1,2\n3,xxxxxxxxxxx\n", limits=TableLimits(cell_characters=10))
     assert values == [{"a": "1", "b": "2"}]
-    assert list(problems) == [Problem(3, "b", "has 11 characters, 10 are allowed.")]
+    assert list(problems) == [TableProblem(3, "b", "has 11 characters, 10 are allowed.")]
 
 
 @pytest.mark.parametrize(("name", "head", "row"), [("x.csv", "a\n", "1234567\n"), ("x.jsonl", "", '{"a": 1}\n')])
 def test_the_limit_of_a_row_is_no_limit_of_the_file(name, head, row):
-    assert len(sound(name, head + row * 50, limits=Limits(row_characters=20))) == 50
+    assert len(sound(name, head + row * 50, limits=TableLimits(row_characters=20))) == 50

@@ -5,12 +5,12 @@ import time
 import pytest
 
 from studies.stimuli.surface import (
-    MARKS,
+    SURFACE_MARKS,
     Duplicate,
     RepeatedPrompt,
     differences_between,
-    duplicates,
-    empty,
+    find_duplicates,
+    find_empty_outputs,
     has_non_latin_letters,
     longest_run,
     prompts_twice_in_one_batch,
@@ -52,13 +52,13 @@ PLAIN = "She walked home and said nothing."
     ],
 )
 def test_each_mark_is_seen_and_not_imagined(mark, bearing, bare):
-    assert MARKS[mark].bears(bearing)
-    assert not MARKS[mark].bears(bare)
+    assert SURFACE_MARKS[mark].is_present(bearing)
+    assert not SURFACE_MARKS[mark].is_present(bare)
 
 
 def test_every_mark_has_a_case_of_its_own():
     cases = {case[0] for case in test_each_mark_is_seen_and_not_imagined.pytestmark[0].args[1]}
-    assert cases == set(MARKS)
+    assert cases == set(SURFACE_MARKS)
 
 
 def test_the_system_that_stands_apart_is_named_and_nobody_else():
@@ -133,10 +133,10 @@ def test_equal_texts_are_found_within_and_between_systems():
         ("b", "p2", ""),
         ("b", "p3", ""),
     ]
-    found = duplicates(outputs)
+    found = find_duplicates(outputs)
     assert found == (Duplicate((("a", "p1"), ("b", "p1"))), Duplicate((("a", "p2"), ("a", "p3"))))
     assert [each.is_between_systems for each in found] == [True, False]
-    assert empty(outputs) == (("b", "p2"), ("b", "p3"))
+    assert find_empty_outputs(outputs) == (("b", "p2"), ("b", "p3"))
 
 
 def test_a_prompt_twice_in_one_batch_is_found():
@@ -182,9 +182,9 @@ def test_the_published_stories_have_the_recorded_counts(stories, profiles):
     assert min(machines) > 0.01 and max(machines) < 0.035
     assert max(profiles[writer].share("tokenised_spacing") for writer in "ABCD") < 0.006
     assert [round(profiles[writer].mean("words")) for writer in "ABCDE"] == [144, 133, 128, 143, 193]
-    assert [profiles[writer].bearing["other_scripts"] for writer in "ABCDE"] == [33, 1, 1, 0, 1]
-    assert [profiles[writer].bearing["markup"] for writer in "ABCDE"] == [4, 0, 0, 0, 0]
-    assert [profiles[writer].bearing["entities"] for writer in "ABCDE"] == [1, 0, 0, 0, 0]
+    assert [profiles[writer].mark_counts["other_scripts"] for writer in "ABCDE"] == [33, 1, 1, 0, 1]
+    assert [profiles[writer].mark_counts["markup"] for writer in "ABCDE"] == [4, 0, 0, 0, 0]
+    assert [profiles[writer].mark_counts["entities"] for writer in "ABCDE"] == [1, 0, 0, 0, 0]
     assert sum(longest_run(text) > 60 for each in texts.values() for text in each) == 1
     assert sum(has_non_latin_letters(text) for each in texts.values() for text in each) == 36
 
@@ -196,8 +196,8 @@ def test_the_published_stories_have_one_empty_text_three_doubles_and_three_repea
         for row in stories
         for writer, text in row["texts"].items()
     ]
-    assert empty(outputs) == (("E", "110/2"),)
-    doubles = duplicates(outputs)
+    assert find_empty_outputs(outputs) == (("E", "110/2"),)
+    doubles = find_duplicates(outputs)
     assert [len(each.places) for each in doubles] == [2, 2, 2]
     assert {place[0] for each in doubles for place in each.places} == {"E"}
     batches: dict[int, list[str]] = {}

@@ -11,13 +11,13 @@ from urllib.parse import urlencode
 from django import forms
 from django.conf import settings
 
-from annotators.recruitment.channels import OUTCOMES, Arrival, Channel, Return, exported_file, register
+from annotators.recruitment.channels import OUTCOMES, Arrival, Channel, WayBack, exported_file, register
 
 from . import question
 
-PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
-ID = re.compile(r"[\w.:@-]{1,64}", re.ASCII)
-FROM_THE_PANEL = (
+PREVIEW_ASSIGNMENT_ID = "ASSIGNMENT_ID_NOT_AVAILABLE"
+ID_PATTERN = re.compile(r"[\w.:@-]{1,64}", re.ASCII)
+OPEN_FROM_PANEL_MESSAGE = (
     "This page must be opened from the panel's own page. Please go back there, accept the task and start from it."
 )
 
@@ -41,7 +41,7 @@ class QuestionSettings(forms.Form):
     )
 
 
-class SiteSettings(exported_file.FileColumns, QuestionSettings):
+class ExternalQuestionSettings(exported_file.FileColumnsForm, QuestionSettings):
     site = forms.CharField(
         max_length=200,
         required=False,
@@ -62,7 +62,7 @@ class ExternalQuestion(Channel):
     slug = "external_question"
     label = "External question (Mechanical Turk's interface)"
     help = "For a site that frames a study as Mechanical Turk did, with the same parameters and the same last form."
-    settings_form: type[forms.Form] = SiteSettings
+    settings_form: type[forms.Form] = ExternalQuestionSettings
     preview_words = "Accept the task to begin. Nothing is stored before."
 
     @property
@@ -75,20 +75,24 @@ class ExternalQuestion(Channel):
         wanted = recruitment.settings.get("site", "")
         return wanted if wanted in settings.EXTERNAL_QUESTION_SITES else ""
 
-    def arrive(self, recruitment, parameters):
+    def read_arrival(self, recruitment, parameters):
         assignment = parameters.get("assignmentId", "").strip()
-        if assignment == PREVIEW:
+        if assignment == PREVIEW_ASSIGNMENT_ID:
             return Arrival(is_preview=True)
         worker, hit = (parameters.get(name, "").strip() for name in ("workerId", "hitId"))
-        if not ID.fullmatch(assignment) or not ID.fullmatch(worker) or (hit and not ID.fullmatch(hit)):
-            return Arrival(problem=FROM_THE_PANEL)
+        if (
+            not ID_PATTERN.fullmatch(assignment)
+            or not ID_PATTERN.fullmatch(worker)
+            or (hit and not ID_PATTERN.fullmatch(hit))
+        ):
+            return Arrival(problem=OPEN_FROM_PANEL_MESSAGE)
         return Arrival(person=worker, ids={"person": worker, "session": assignment} | ({"task": hit} if hit else {}))
 
-    def retaken(self, before, now):
-        if before.get("session") == now.get("session"):
+    def is_retaken_task(self, earlier_ids, current_ids):
+        if earlier_ids.get("session") == current_ids.get("session"):
             return None
         # Within one HIT nobody is given a second assignment who has submitted the first.
-        return bool(now.get("task")) and before.get("task") == now.get("task")
+        return bool(current_ids.get("task")) and earlier_ids.get("task") == current_ids.get("task")
 
     def submit_url(self, recruitment) -> str:
         site = self.site(recruitment)
@@ -96,15 +100,15 @@ class ExternalQuestion(Channel):
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
         if outcome != "complete" and (outcome not in recruitment.settings.get("submits", ()) or not receipt):
-            return Return(
+            return WayBack(
                 words="Please return the task at the panel, with its own Return button, so that somebody else can have it."
             )
         if recruitment.settings.get("variant") == "link":
-            return Return(code=receipt)
+            return WayBack(code=receipt)
         url, session = self.submit_url(recruitment), external_ids.get("session")
         if not url or not session:
-            return Return(code=receipt)
-        return Return(
+            return WayBack(code=receipt)
+        return WayBack(
             url=url,
             # At least one field beside the assignment's id, or the panel refuses it. Never the answers: the panel keeps what it is sent.
             fields={"assignmentId": session, "receipt": receipt, "study": str(recruitment.study.code)},
@@ -122,7 +126,7 @@ class ExternalQuestion(Channel):
             found.append(("The question as a whole, where the panel takes XML", words))
         return found
 
-    def opened(self, recruitment, base, number):
+    def rehearsal_entry(self, recruitment, base, number):
         ids = {"assignmentId": f"ASSIGNMENT{number:04d}", "hitId": "TASK0001", "workerId": f"A{number:013d}"}
         ids["turkSubmitTo"] = self.site(recruitment)
         return f"{base}?{urlencode(ids)}", ids["assignmentId"]
@@ -136,10 +140,10 @@ class ExternalQuestion(Channel):
         return found
 
     def takes_file(self, recruitment):
-        return exported_file.takes_file(recruitment.settings)
+        return exported_file.has_file_columns(recruitment.settings)
 
     def read_export(self, recruitment, text, task=""):
-        return exported_file.read(recruitment.settings, text, ID)
+        return exported_file.read_export(recruitment.settings, text, ID_PATTERN)
 
 
 @register
@@ -174,7 +178,7 @@ class MechanicalTurk(ExternalQuestion):
         return True
 
     def read_export(self, recruitment, text, task=""):
-        return exported_file.read(self.file, text, ID)
+        return exported_file.read_export(self.file, text, ID_PATTERN)
 
 
 @register

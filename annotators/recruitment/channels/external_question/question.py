@@ -10,7 +10,7 @@ HTML = f"{SCHEMAS}2011-11-11/HTMLQuestion.xsd"
 MOST_BYTES = 65_535
 # Drawn by the worker's browser on the panel's own host, so a script is the only way to its parameters: without one the code alone
 # is sent, and the person types nothing else.
-PAGE = """<!DOCTYPE html>
+SURVEY_LINK_HTML = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Study</title></head><body>
 <form method="post" action="{submit}">
 <input type="hidden" name="assignmentId" id="assignment" value="">
@@ -33,23 +33,23 @@ def question_xml(url: str) -> str:
 
     Raises ValueError where the address is not https or the question is longer than the service takes.
     """
-    return _written("ExternalQuestion", EXTERNAL, {"ExternalURL": _https(url), "FrameHeight": "0"})
+    return _build_xml("ExternalQuestion", EXTERNAL, {"ExternalURL": _require_https(url), "FrameHeight": "0"})
 
 
 def survey_link_xml(url: str, submit_url: str) -> str:
     """An HTMLQuestion with a link to ``url`` and a field for the code, for a study that opens beside the task."""
-    page = " ".join(PAGE.format(url=escape(_https(url)), submit=escape(submit_url)).split())
-    return _written("HTMLQuestion", HTML, {"HTMLContent": page, "FrameHeight": "0"})
+    page = " ".join(SURVEY_LINK_HTML.format(url=escape(_require_https(url)), submit=escape(submit_url)).split())
+    return _build_xml("HTMLQuestion", HTML, {"HTMLContent": page, "FrameHeight": "0"})
 
 
-def _https(url: str) -> str:
+def _require_https(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme != "https" or not parts.hostname:
         raise ValueError(f"A panel frames https addresses alone, not {url!r}.")
     return url
 
 
-def _written(name: str, namespace: str, elements: dict[str, str]) -> str:
+def _build_xml(name: str, namespace: str, elements: dict[str, str]) -> str:
     root = ElementTree.Element(name, xmlns=namespace)
     for tag, text in elements.items():
         ElementTree.SubElement(root, tag).text = text

@@ -4,24 +4,24 @@ from typing import ClassVar
 
 from django import forms
 
-from annotators.recruitment.channels import Arrival, Channel, Return, register
-from annotators.recruitment.channels.codes import OutcomeCodes
-from annotators.recruitment.panels import Forged
+from annotators.recruitment.channels import Arrival, Channel, WayBack, register
+from annotators.recruitment.channels.codes import OutcomeCodesForm
+from annotators.recruitment.panels import ForgedMessage
 
-from .files import bulk, read_export
-from .policy import REFUSALS
-from .vocabulary import COMPLETE, ID, PARAMETERS
+from .files import bulk_texts, read_export
+from .policy import REJECTION_POLICY
+from .vocabulary import COMPLETE_URL, ID_PATTERN, PARAMETERS
 
-HOME = "https://app.prolific.com/"
+HOME_URL = "https://app.prolific.com/"
 
 
 def clean_id(value: str) -> str:
-    if not ID.fullmatch(value):
+    if not ID_PATTERN.fullmatch(value):
         raise forms.ValidationError("Prolific's ids have 24 characters: digits and the letters a to f.")
     return value
 
 
-class ProlificSettings(OutcomeCodes):
+class ProlificSettings(OutcomeCodesForm):
     review = forms.ChoiceField(
         label="who completed is",
         choices=[("manual", "reviewed by you"), ("automatic", "approved by Prolific at once")],
@@ -73,17 +73,17 @@ class Prolific(Channel):
     person_column = "Participant id"
     publishes = True
     pays_by = frozenset({"approval", "bonus", "screen_out"})
-    sends_messages = shows_work = keeps_out = True
-    refusals = REFUSALS
+    sends_webhooks = shows_active_submissions = has_blocklist = True
+    rejection_policy = REJECTION_POLICY
 
-    def arrive(self, recruitment, parameters):
+    def read_arrival(self, recruitment, parameters):
         sent = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
         # The placeholder itself: nobody came from Prolific, somebody opened the address that was pasted there.
         if any("{{" in value for value in sent.values()):
             return Arrival(is_preview=True)
         if not any(sent.values()):
             return Arrival(problem="Please open this study from Prolific: the link has to carry your Prolific id.")
-        if wrong := [PARAMETERS[name] for name, value in sent.items() if not ID.fullmatch(value)]:
+        if wrong := [PARAMETERS[name] for name, value in sent.items() if not ID_PATTERN.fullmatch(value)]:
             return Arrival(
                 problem=f"The link is not complete: {' and '.join(wrong)} should be an id of 24 characters. Please open the study "
                 "from Prolific again. If this page comes back, return the study there and write to the researcher."
@@ -93,7 +93,7 @@ class Prolific(Channel):
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
         code = recruitment.settings.get(f"code_{outcome}", "")
-        return Return(code=code, url=COMPLETE + code if code else HOME, label="Return to Prolific")
+        return WayBack(code=code, url=COMPLETE_URL + code if code else HOME_URL, label="Return to Prolific")
 
     def links(self, recruitment, base):
         asked = "&".join(f"{parameter}={{{{%{parameter}%}}}}" for parameter in PARAMETERS.values())
@@ -118,7 +118,7 @@ class Prolific(Channel):
     def read_export(self, recruitment, text, task=""):
         return read_export(text, task)
 
-    def person_in_file(self, cell):
+    def normalize_person_id(self, cell):
         return cell.strip().lower()
 
     def read_message(self, secret, headers, raw):
@@ -126,8 +126,8 @@ class Prolific(Channel):
 
         sent = headers.get(webhook.SIGNATURE, "")
         if not webhook.is_genuine(secret, headers.get(webhook.TIMESTAMP, ""), raw, sent):
-            raise Forged("Prolific did not sign this.")
+            raise ForgedMessage("Prolific did not sign this.")
         return webhook.read_message(headers.get(webhook.EVENT_ID, ""), raw)
 
-    def bulk(self, orders):
-        return bulk(orders)
+    def bulk_texts(self, orders):
+        return bulk_texts(orders)

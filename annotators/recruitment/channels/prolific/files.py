@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from annotators.models.constants import SUBMITTED
-from annotators.recruitment.panels import BulkText, Order, Seen
+from annotators.recruitment.panels import BulkText, Order, SubmissionSnapshot
 
-from .vocabulary import ID, decides_at, state_of
+from .vocabulary import ID_PATTERN, auto_approval_time, state_of
 
-NEEDED = ("Submission id", "Participant id", "Status")
+REQUIRED_COLUMNS = ("Submission id", "Participant id", "Status")
 MOST_ROWS = 100_000
 
 
-def read_export(text: str, task: str = "") -> list[Seen]:
+def read_export(text: str, task: str = "") -> list[SubmissionSnapshot]:
     """The submissions of an export, in its order. The file names no study: its name does, and the researcher's choice.
 
     Raises ValueError with the row, as a spreadsheet counts it, and the column.
@@ -31,11 +31,11 @@ def read_export(text: str, task: str = "") -> list[Seen]:
             if not names:
                 names = _columns(row)
                 continue
-            if len(row) <= max(names[name] for name in (n.lower() for n in NEEDED)):
+            if len(row) <= max(names[name] for name in (n.lower() for n in REQUIRED_COLUMNS)):
                 raise ValueError(f"Row {line} has {len(row)} columns and the first row {max(names.values()) + 1}.")
             cells = {name: row[place].strip() for name, place in names.items() if place < len(row)}
             for name in ("submission id", "participant id"):
-                if not ID.fullmatch(cells[name]):
+                if not ID_PATTERN.fullmatch(cells[name]):
                     raise ValueError(
                         f"Row {line}, {name.capitalize()}: “{cells[name][:40]}” is not an id of Prolific's."
                     )
@@ -47,20 +47,20 @@ def read_export(text: str, task: str = "") -> list[Seen]:
             found[submission] = line
             if len(found) > MOST_ROWS:
                 raise ValueError(f"There are more than {MOST_ROWS} rows.")
-            state, submitted = state_of(cells["status"]), _moment(cells, "completed at", line)
-            reviewed = _moment(cells, "reviewed at", line)
+            state, submitted = state_of(cells["status"]), _parse_time(cells, "completed at", line)
+            reviewed = _parse_time(cells, "reviewed at", line)
             submissions.append(
-                Seen(
+                SubmissionSnapshot(
                     task=task,
                     submission=submission,
                     person=cells["participant id"].lower(),
                     state=state,
                     word=cells["status"],
-                    code=_told(cells.get("completion code", "")),
-                    started_at=_moment(cells, "started at", line),
+                    code=_cell_value(cells.get("completion code", "")),
+                    started_at=_parse_time(cells, "started at", line),
                     submitted_at=submitted,
                     decided_at=None if state == SUBMITTED else reviewed,
-                    decides_itself_at=decides_at(state, submitted),
+                    decides_itself_at=auto_approval_time(state, submitted),
                 )
             )
     except csv.Error as error:
@@ -72,19 +72,19 @@ def read_export(text: str, task: str = "") -> list[Seen]:
 
 def _columns(row: Sequence[str]) -> dict[str, int]:
     places = {name.strip().lower(): place for place, name in enumerate(row) if name.strip()}
-    if missing := [name for name in NEEDED if name.lower() not in places]:
+    if missing := [name for name in REQUIRED_COLUMNS if name.lower() not in places]:
         raise ValueError(
             f"Row 1 does not name the column {' and '.join(missing)}. This should be the file that Prolific gives at a study's submissions."
         )
     return places
 
 
-def _told(cell: str) -> str:
+def _cell_value(cell: str) -> str:
     return "" if cell.lower() in ("", "not applicable", "nan") else cell
 
 
-def _moment(cells: dict[str, str], name: str, line: int) -> datetime | None:
-    told = _told(cells.get(name, ""))
+def _parse_time(cells: dict[str, str], name: str, line: int) -> datetime | None:
+    told = _cell_value(cells.get(name, ""))
     try:
         at = datetime.fromisoformat(told) if told else None
     except ValueError:
@@ -98,7 +98,7 @@ def _moment(cells: dict[str, str], name: str, line: int) -> datetime | None:
 
 # Which orders have a form at Prolific, how a line of it is written, and where it is found. The forms know people, not submissions: in a
 # study where each takes part once that is the same.
-FORMS = {
+BULK_FORMS = {
     "approve": ("People to approve", lambda v: v["person"], "The study's submissions at Prolific: approve by ids."),
     "bonus": (
         "Bonuses",
@@ -113,10 +113,10 @@ FORMS = {
 }
 
 
-def bulk(orders: Sequence[Order]) -> list[BulkText]:
+def bulk_texts(orders: Sequence[Order]) -> list[BulkText]:
     """One text for each study and kind of order; a rejection is written by a person, one at a time, and has none."""
     texts = []
-    for operation, (name, line, where) in FORMS.items():
+    for operation, (name, line, where) in BULK_FORMS.items():
         tasks = dict.fromkeys(order.values["task"] for order in orders if order.operation == operation)
         for task in tasks:
             lines = [line(o.values) for o in orders if o.operation == operation and o.values["task"] == task]

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from annotators.recruitment.panels import Charged, Refused
+from annotators.recruitment.panels import ChargedFees, RequestRefused
 
 
-def minor(amount: Any) -> int:
+def minor_units(amount: Any) -> int:
     """1.60 as 160: Prolific writes rewards in pence or cents. Raises Refused for less than a cent and for no number."""
     try:
         hundredths = Decimal(str(amount)) * 100
@@ -15,11 +15,11 @@ def minor(amount: Any) -> int:
     except InvalidOperation:
         is_money = False
     if not is_money:
-        raise Refused(f"{amount} is not an amount of money with two places above zero.")
+        raise RequestRefused(f"{amount} is not an amount of money with two places above zero.")
     return int(hundredths)
 
 
-def charged(answer: Mapping[str, Any]) -> Charged | None:
+def parse_cost(answer: Mapping[str, Any]) -> ChargedFees | None:
     """What a study's cost says of fees, in the fields that Prolific describes: amounts in hundredths, of rewards and of bonuses apart. None
     where one is missing that must be there, or says something else."""
     rewards, bonuses = answer.get("rewards"), answer.get("bonuses") or {}
@@ -35,7 +35,7 @@ def charged(answer: Mapping[str, Any]) -> Charged | None:
         return None
     if len(currencies) != 1:
         return None
-    return Charged(*(Decimal(amount) / 100 for amount in (of_rewards, of_bonuses, tax)), currencies.pop())
+    return ChargedFees(*(Decimal(amount) / 100 for amount in (of_rewards, of_bonuses, tax)), currencies.pop())
 
 
 def _hundredths(part: Mapping[str, Any], name: str, currencies: set[str]) -> int:

@@ -1,8 +1,8 @@
 """What Prolific lets one refuse, and what it takes, as data with their source."""
 
-from annotators.recruitment.panels import CHECKS, NO_ANSWERS, SEEN, TOO_FAST, TOO_SLOW, Refusals
+from annotators.recruitment.panels import FAILED_CHECKS, NO_ANSWERS, OBSERVED, TOO_FAST, TOO_SLOW, RejectionPolicy
 
-REFUSALS = Refusals(
+REJECTION_POLICY = RejectionPolicy(
     categories={
         "TOO_QUICKLY": "The whole study took more than three standard deviations less than the mean.",
         "TOO_SLOWLY": "It took far longer than the study needs, so that the answers cannot be used.",
@@ -17,10 +17,10 @@ REFUSALS = Refusals(
         "UNSUPP_DEVICE": "A device was used that the listing ruled out.",
         "OTHER": "None of these; the message says what it is.",
     },
-    least_characters=100,
-    grounds={
-        "TOO_QUICKLY": (TOO_FAST,), "TOO_SLOWLY": (TOO_SLOW,), "FAILED_CHECK": (CHECKS,), "NO_CODE": (NO_ANSWERS,), "BAD_CODE": (NO_ANSWERS,),
-        "NO_DATA": (NO_ANSWERS,), "LOW_EFFORT": (SEEN,),
+    min_message_length=100,
+    evidence_by_category={
+        "TOO_QUICKLY": (TOO_FAST,), "TOO_SLOWLY": (TOO_SLOW,), "FAILED_CHECK": (FAILED_CHECKS,), "NO_CODE": (NO_ANSWERS,), "BAD_CODE": (NO_ANSWERS,),
+        "NO_DATA": (NO_ANSWERS,), "LOW_EFFORT": (OBSERVED,),
     },
     source=(
         "Prolific's own rules. A stored copy was read on 2026-11-22; they change, and theirs hold.", "https://prolific-researcher.dixa.help/en/article/f75ea9",

@@ -6,32 +6,43 @@ from typing import Any
 from urllib.parse import urlencode
 
 from annotators.models.constants import APPROVED, REJECTED, SCREENED_OUT, UNKNOWN, WORKING
-from annotators.recruitment.panels import Busy, Funds, NotYet, Order, Refused, Seen, Service, Unclear
-from annotators.recruitment.panels.wire import Missing
+from annotators.recruitment.panels import (
+    Funds,
+    Order,
+    OrderNotReady,
+    PanelBusy,
+    PanelService,
+    RequestRefused,
+    ResultUnclear,
+    SubmissionSnapshot,
+)
+from annotators.recruitment.panels.wire import NotFound
 
-from .client import Client, in_path, whole
+from .client import ProlificClient, quote_id, require_object
 from .completion import completion_codes
-from .money import charged, minor
-from .policy import REFUSALS
-from .submissions import seen
-from .webhook import SUBMISSION
+from .money import minor_units, parse_cost
+from .policy import REJECTION_POLICY
+from .submissions import parse_submission
+from .webhook import SUBMISSION_EVENT
 
 PAGE_SIZE = 100
-PASSING = "PROCESSING"
-CONFIRMS = "X-Hook-Secret"  # of the answer to a subscription
+PROCESSING_STATUS = "PROCESSING"
+CONFIRM_HEADER = "X-Hook-Secret"  # of the answer to a subscription
 # Prolific's states of a study in which nobody new can come.
-OVER = {"AWAITING REVIEW", "COMPLETED"}
-SOON = 5
+ENDED_STATUSES = {"AWAITING REVIEW", "COMPLETED"}
+RETRY_SECONDS = 5
 
 
-class ProlificService(Service):
+class ProlificService(PanelService):
     """``settings``: of the recruitment."""
 
-    can = frozenset({"publish", "stop", "extend", "approve", "reject", "bonus", "screen_out", "request_return", "bar"})
+    operations = frozenset(
+        {"publish", "stop", "extend", "approve", "reject", "bonus", "screen_out", "request_return", "bar"}
+    )
 
     def __init__(self, token: str, settings: Mapping[str, Any] | None = None, origin: str = ""):
         self.settings = settings or {}
-        self.client = Client(token, origin)
+        self.client = ProlificClient(token, origin)
 
     # What is asked
 
@@ -52,70 +63,70 @@ class ProlificService(Service):
 
     def submissions(self, task):
         for row in self.client.pages(f"submissions/?{urlencode({'study': task, 'page': 1, 'page_size': PAGE_SIZE})}"):
-            yield seen(row, task)
+            yield parse_submission(row, task)
 
     def submission(self, submission):
         try:
-            return seen(self.client.get(f"submissions/{in_path(submission)}/"))
-        except Missing:
+            return parse_submission(self.client.get(f"submissions/{quote_id(submission)}/"))
+        except NotFound:
             return None
 
     def cost(self, task):
-        return charged(self.client.get(f"studies/{in_path(task)}/cost/"))
+        return parse_cost(self.client.get(f"studies/{quote_id(task)}/cost/"))
 
-    def workspace(self) -> str:
+    def find_workspace_id(self) -> str:
         """Groups and messages belong to a workspace: the project's, or the only one of the account."""
         if project := self.settings.get("project"):
-            found = self.client.get(f"projects/{in_path(project)}/").get("workspace")
+            found = self.client.get(f"projects/{quote_id(project)}/").get("workspace")
             if not found:
-                raise Refused("Prolific names no workspace of this project.")
+                raise RequestRefused("Prolific names no workspace of this project.")
             return str(found)
         every = [str(row.get("id")) for row in self.client.pages("workspaces/")]
         if len(every) != 1:
-            raise Refused(
+            raise RequestRefused(
                 f"This account has {len(every)} workspaces. Name the project in the settings of the link: it says which one."
             )
         return every[0]
 
-    def listen(self, url):
+    def subscribe(self, webhook_url):
         """The workspace's secret is used where it has one: a second one would silence whoever uses the first."""
-        workspace = self.workspace()
+        workspace = self.find_workspace_id()
         asked = urlencode({"workspace_id": workspace})
         kept = next((row for row in self.client.pages(f"hooks/secrets/?{asked}") if row.get("value")), None)
         kept = kept or self.client.order("POST", "hooks/secrets/", {"workspace_id": workspace})
         if not kept.get("value"):
-            raise Refused("Prolific gave no secret.")
+            raise RequestRefused("Prolific gave no secret.")
         there = self.client.pages(f"hooks/subscriptions/?{asked}")
         if not any(
-            row.get("target_url") == url and row.get("event_type") == SUBMISSION and row.get("is_enabled")
+            row.get("target_url") == webhook_url and row.get("event_type") == SUBMISSION_EVENT and row.get("is_enabled")
             for row in there
         ):
-            wanted = {"workspace_id": workspace, "event_type": SUBMISSION, "target_url": url}
-            made, headers = self.client.order_answer("POST", "hooks/subscriptions/", wanted)
-            if not (confirms := headers.get(CONFIRMS, "")) or not whole(made, Unclear).get("id"):
-                raise Unclear("Prolific's answer does not say how the subscription is confirmed.")
-            self.client.order("POST", f"hooks/subscriptions/{in_path(made['id'])}/", {"secret": confirms})
+            wanted = {"workspace_id": workspace, "event_type": SUBMISSION_EVENT, "target_url": webhook_url}
+            made, headers = self.client.send_with_headers("POST", "hooks/subscriptions/", wanted)
+            if not (confirms := headers.get(CONFIRM_HEADER, "")) or not require_object(made, ResultUnclear).get("id"):
+                raise ResultUnclear("Prolific's answer does not say how the subscription is confirmed.")
+            self.client.order("POST", f"hooks/subscriptions/{quote_id(made['id'])}/", {"secret": confirms})
         return str(kept["value"])
 
     # What is ordered
 
     def publish(self, values, token):
         """A draft that an earlier try made is published, never a second one beside it."""
-        made = self._study_named(token) or self.client.order("POST", "studies/", self._draft(values, token))
+        made = self._find_study(token) or self.client.order("POST", "studies/", self._draft(values, token))
         if not made.get("id"):
-            raise Unclear("Prolific gave the new study no id.")
+            raise ResultUnclear("Prolific gave the new study no id.")
         if made.get("status", "UNPUBLISHED") == "UNPUBLISHED":
-            self.client.order("POST", f"studies/{in_path(made['id'])}/transition/", {"action": "PUBLISH"})
+            self.client.order("POST", f"studies/{quote_id(made['id'])}/transition/", {"action": "PUBLISH"})
         return {"task": made["id"]}
 
     def _draft(self, values, token) -> dict[str, Any]:
         currency = self.client.get("users/me/").get("currency_code")
         if currency and currency != values["currency"]:
-            raise Refused(f"This account pays in {currency}, and the recruitment says {values['currency']}.")
+            raise RequestRefused(f"This account pays in {currency}, and the recruitment says {values['currency']}.")
         minutes = max(1, round(float(values["minutes"])))
         draft = {
             "name": values["title"],
-            "internal_name": _named(values["name"], token),
+            "internal_name": _internal_name(values["name"], token),
             "description": values["description"],
             "external_study_url": values["url"],
             "prolific_id_option": "url_parameters",
@@ -123,13 +134,13 @@ class ProlificService(Service):
             "total_available_places": int(values["places"]),
             "estimated_completion_time": minutes,
             "maximum_allowed_time": 3 * minutes + 2,
-            "reward": minor(values["reward"]),
+            "reward": minor_units(values["reward"]),
             "device_compatibility": ["desktop", "tablet", "mobile"],
             "peripheral_requirements": [],
             "submissions_config": {"max_submissions_per_participant": 1, "max_concurrent_submissions": -1},
         }
         groups = [group for group in [self.settings.get("barred_group")] if group] + [
-            self._group(name) for name in values.get("lists") or ()
+            self._get_or_create_group(name) for name in values.get("lists") or ()
         ]
         if groups:
             # Who is added later is kept out too: Prolific looks at the groups' members of the moment.
@@ -140,76 +151,80 @@ class ProlificService(Service):
 
     def stop(self, values, token):
         """Nobody new comes; who is working can send."""
-        self.client.order("POST", f"studies/{in_path(values['task'])}/transition/", {"action": "STOP"})
+        self.client.order("POST", f"studies/{quote_id(values['task'])}/transition/", {"action": "STOP"})
         return {}
 
     def extend(self, values, token):
         self.client.order(
-            "PATCH", f"studies/{in_path(values['task'])}/", {"total_available_places": int(values["places"])}
+            "PATCH", f"studies/{quote_id(values['task'])}/", {"total_available_places": int(values["places"])}
         )
         return {}
 
     def approve(self, values, token):
-        return self._decide(values, APPROVED, {"action": "APPROVE"})
+        return self._transition_submission(values, APPROVED, {"action": "APPROVE"})
 
     def reject(self, values, token):
         category, message = values["category"], str(values["message"]).strip()
-        if category not in REFUSALS.categories:
-            raise Refused(f"Prolific knows no category “{category}”.")
-        if len(message) < REFUSALS.least_characters:
-            raise Refused(
-                f"Prolific wants a reason of at least {REFUSALS.least_characters} characters; this one has {len(message)}."
+        if category not in REJECTION_POLICY.categories:
+            raise RequestRefused(f"Prolific knows no category “{category}”.")
+        if len(message) < REJECTION_POLICY.min_message_length:
+            raise RequestRefused(
+                f"Prolific wants a reason of at least {REJECTION_POLICY.min_message_length} characters; this one has {len(message)}."
             )
-        return self._decide(values, REJECTED, {"action": "REJECT", "message": message, "rejection_category": category})
+        return self._transition_submission(
+            values, REJECTED, {"action": "REJECT", "message": message, "rejection_category": category}
+        )
 
-    def _decide(self, values, wanted: str, body) -> dict[str, Any]:
+    def _transition_submission(self, values, wanted: str, body) -> dict[str, Any]:
         """The id alone could be of another person's work: it is looked at first. A decision that stands already is no error."""
-        shown = self._of_person(values)
+        shown = self._checked_submission(values)
         if shown.state == wanted:
             return {}
         # The person is on the way back to Prolific, whose side has not closed yet.
-        if shown.state == WORKING or shown.word.upper() == PASSING:
-            raise NotYet(f"Prolific shows this submission as {shown.word}.", SOON)
+        if shown.state == WORKING or shown.word.upper() == PROCESSING_STATUS:
+            raise OrderNotReady(f"Prolific shows this submission as {shown.word}.", RETRY_SECONDS)
         if shown.state == UNKNOWN:
-            raise Refused(
+            raise RequestRefused(
                 f"Prolific shows this submission as “{shown.word}”: what that means for pay is for a person to find out."
             )
-        self.client.order("POST", f"submissions/{in_path(shown.submission)}/transition/", body)
+        self.client.order("POST", f"submissions/{quote_id(shown.submission)}/transition/", body)
         return {}
 
     def bonus(self, values, token):
         """Set up, which pays nothing, then paid. Documented: the second step given twice pays twice."""
-        shown = self._of_person(values)
-        hundredths = minor(values["amount"])
+        shown = self._checked_submission(values)
+        hundredths = minor_units(values["amount"])
         lines = f"{shown.submission},{hundredths // 100}.{hundredths % 100:02d}\n"
         try:
             made = self.client.order(
                 "POST", "submissions/bonus-payments/", {"study_id": values["task"], "csv_bonuses": lines}
             )
-        except Unclear as lost:
-            raise Busy(f"Nothing was paid: the bonus was not set up. {lost}") from None
+        except ResultUnclear as lost:
+            raise PanelBusy(f"Nothing was paid: the bonus was not set up. {lost}") from None
         if made.get("amount") not in (None, hundredths):
-            raise Refused(f"Prolific set up {made['amount']} hundredths instead of {hundredths}; it was not paid.")
+            raise RequestRefused(
+                f"Prolific set up {made['amount']} hundredths instead of {hundredths}; it was not paid."
+            )
         if not made.get("id"):
-            raise Refused("Prolific gave the bonus no id; it was not paid.")
-        self.client.order("POST", f"bulk-bonus-payments/{in_path(made['id'])}/pay/", {})
+            raise RequestRefused("Prolific gave the bonus no id; it was not paid.")
+        self.client.order("POST", f"bulk-bonus-payments/{quote_id(made['id'])}/pay/", {})
         return {"bonus": made["id"], "total_in_hundredths": made.get("total_amount")}
 
     def screen_out(self, values, token):
-        shown = self._of_person(values)
+        shown = self._checked_submission(values)
         if shown.state == SCREENED_OUT:
             return {}
         body = {"submission_ids": [shown.submission], "increase_places": True}
         if values.get("amount") not in (None, ""):
-            body["bonus_per_submission"] = minor(values["amount"]) / 100
-        self.client.order("POST", f"studies/{in_path(values['task'])}/screen-out-submissions/", body)
+            body["bonus_per_submission"] = minor_units(values["amount"]) / 100
+        self.client.order("POST", f"studies/{quote_id(values['task'])}/screen-out-submissions/", body)
         return {}
 
     def request_return(self, values, token):
-        shown = self._of_person(values)
+        shown = self._checked_submission(values)
         self.client.order(
             "POST",
-            f"submissions/{in_path(shown.submission)}/request-return/",
+            f"submissions/{quote_id(shown.submission)}/request-return/",
             {"request_return_reasons": [values["message"]]},
         )
         return {}
@@ -217,103 +232,114 @@ class ProlificService(Service):
     def bar(self, values, token):
         """Into the participant group that studies are published without. Who is a member already stays one."""
         if values["people"]:
-            group = self._group(values["list"])
+            group = self._get_or_create_group(values["list"])
             self.client.order(
                 "POST",
-                f"participant-groups/{in_path(group)}/participants/",
+                f"participant-groups/{quote_id(group)}/participants/",
                 {"participant_ids": list(values["people"])},
             )
         return {}
 
-    def _group(self, name: str) -> str:
+    def _get_or_create_group(self, name: str) -> str:
         """The id of the group of exactly this name, made where there is none."""
-        if found := self._group_named(name):
+        if found := self._find_group_id(name):
             return found
         words = "Who has taken part already. It only keeps people from being asked twice."
         made = self.client.order(
-            "POST", "participant-groups/", {"name": name, "workspace_id": self.workspace(), "description": words}
+            "POST",
+            "participant-groups/",
+            {"name": name, "workspace_id": self.find_workspace_id(), "description": words},
         )
         if not made.get("id"):
-            raise Unclear("Prolific gave the new group no id.")
+            raise ResultUnclear("Prolific gave the new group no id.")
         return str(made["id"])
 
-    def _group_named(self, name: str) -> str:
-        every = self.client.pages(f"participant-groups/?{urlencode({'workspace_id': self.workspace()})}")
+    def _find_group_id(self, name: str) -> str:
+        every = self.client.pages(f"participant-groups/?{urlencode({'workspace_id': self.find_workspace_id()})}")
         return next((str(row["id"]) for row in every if row.get("name") == name and not row.get("is_deleted")), "")
 
     # What became of an order whose reply was lost
 
     def look(self, order):
-        return getattr(self, f"_look_{order.operation}", super().look)(order)
+        return getattr(self, f"_find_{order.operation}_result", super().look)(order)
 
-    def _look_publish(self, order: Order) -> dict[str, Any] | None:
-        made = self._study_named(order.token)
+    def _find_publish_result(self, order: Order) -> dict[str, Any] | None:
+        made = self._find_study(order.token)
         return {"task": made["id"]} if made and made.get("status") != "UNPUBLISHED" else None
 
-    def _look_stop(self, order: Order) -> dict[str, Any] | None:
-        return {} if self.client.get(f"studies/{in_path(order.values['task'])}/").get("status") in OVER else None
-
-    def _look_extend(self, order: Order) -> dict[str, Any] | None:
-        places = self.client.get(f"studies/{in_path(order.values['task'])}/").get("total_available_places")
-        return {} if isinstance(places, int) and places >= int(order.values["places"]) else None
-
-    def _look_approve(self, order: Order) -> dict[str, Any] | None:
-        return self._look_decided(order, APPROVED)
-
-    def _look_reject(self, order: Order) -> dict[str, Any] | None:
-        return self._look_decided(order, REJECTED)
-
-    def _look_decided(self, order: Order, wanted: str) -> dict[str, Any] | None:
-        state = self._of_person(order.values).state
-        if state == UNKNOWN:
-            raise Unclear("Prolific is still at it.")
-        return {} if state == wanted else None
-
-    def _look_screen_out(self, order: Order) -> dict[str, Any] | None:
-        done = self._look_decided(order, SCREENED_OUT)
-        # Its pay goes out by itself some minutes later: given again in between, it could be paid twice.
-        if done is None and order.values.get("amount") not in (None, ""):
-            raise Unclear("Prolific does not show it as screened out yet.")
-        return done
-
-    def _look_bonus(self, order: Order) -> None:
-        row = self.client.get(f"submissions/{in_path(order.values['submission'])}/")
-        paid = row.get("bonus_payments")
-        numbers = [one for one in paid if isinstance(one, int | float)] if isinstance(paid, list) else []
-        shown = ", ".join(f"{one / 100:.2f}" for one in numbers) or "none"
-        raise Unclear(
-            f"Bonuses are paid some minutes after they are ordered, and which order was paid is not shown. Paid so far on this submission: {shown}."
-        )
-
-    def _look_request_return(self, order: Order) -> dict[str, Any] | None:
+    def _find_stop_result(self, order: Order) -> dict[str, Any] | None:
         return (
             {}
-            if self.client.get(f"submissions/{in_path(order.values['submission'])}/").get("return_requested")
+            if self.client.get(f"studies/{quote_id(order.values['task'])}/").get("status") in ENDED_STATUSES
             else None
         )
 
-    def _look_bar(self, order: Order) -> dict[str, Any] | None:
-        group = self._group_named(order.values["list"])
-        members = self.client.pages(f"participant-groups/{in_path(group)}/participants/") if group else ()
+    def _find_extend_result(self, order: Order) -> dict[str, Any] | None:
+        places = self.client.get(f"studies/{quote_id(order.values['task'])}/").get("total_available_places")
+        return {} if isinstance(places, int) and places >= int(order.values["places"]) else None
+
+    def _find_approve_result(self, order: Order) -> dict[str, Any] | None:
+        return self._find_decision_result(order, APPROVED)
+
+    def _find_reject_result(self, order: Order) -> dict[str, Any] | None:
+        return self._find_decision_result(order, REJECTED)
+
+    def _find_decision_result(self, order: Order, wanted: str) -> dict[str, Any] | None:
+        state = self._checked_submission(order.values).state
+        if state == UNKNOWN:
+            raise ResultUnclear("Prolific is still at it.")
+        return {} if state == wanted else None
+
+    def _find_screen_out_result(self, order: Order) -> dict[str, Any] | None:
+        done = self._find_decision_result(order, SCREENED_OUT)
+        # Its pay goes out by itself some minutes later: given again in between, it could be paid twice.
+        if done is None and order.values.get("amount") not in (None, ""):
+            raise ResultUnclear("Prolific does not show it as screened out yet.")
+        return done
+
+    def _find_bonus_result(self, order: Order) -> None:
+        row = self.client.get(f"submissions/{quote_id(order.values['submission'])}/")
+        paid = row.get("bonus_payments")
+        numbers = [one for one in paid if isinstance(one, int | float)] if isinstance(paid, list) else []
+        shown = ", ".join(f"{one / 100:.2f}" for one in numbers) or "none"
+        raise ResultUnclear(
+            f"Bonuses are paid some minutes after they are ordered, and which order was paid is not shown. Paid so far on this submission: {shown}."
+        )
+
+    def _find_request_return_result(self, order: Order) -> dict[str, Any] | None:
+        return (
+            {}
+            if self.client.get(f"submissions/{quote_id(order.values['submission'])}/").get("return_requested")
+            else None
+        )
+
+    def _find_bar_result(self, order: Order) -> dict[str, Any] | None:
+        group = self._find_group_id(order.values["list"])
+        members = self.client.pages(f"participant-groups/{quote_id(group)}/participants/") if group else ()
         return {} if {row.get("participant_id") for row in members} >= set(order.values["people"]) else None
 
     # Looking things up
 
-    def _of_person(self, values: Mapping[str, Any]) -> Seen:
+    def _checked_submission(self, values: Mapping[str, Any]) -> SubmissionSnapshot:
         shown = self.submission(values["submission"])
         if shown is None or shown.task != values["task"]:
-            raise Refused("Prolific shows no such submission in this study.")
+            raise RequestRefused("Prolific shows no such submission in this study.")
         if shown.person != values["person"]:
-            raise Refused("At Prolific this submission is somebody else's.")
+            raise RequestRefused("At Prolific this submission is somebody else's.")
         return shown
 
-    def _study_named(self, token: str) -> dict[str, Any] | None:
+    def _find_study(self, token: str) -> dict[str, Any] | None:
         project = self.settings.get("project")
-        path = f"projects/{in_path(project)}/studies/" if project else "studies/"
+        path = f"projects/{quote_id(project)}/studies/" if project else "studies/"
         return next(
-            (row for row in self.client.pages(path) if str(row.get("internal_name")).endswith(_named("", token))), None
+            (
+                row
+                for row in self.client.pages(path)
+                if str(row.get("internal_name")).endswith(_internal_name("", token))
+            ),
+            None,
         )
 
 
-def _named(name: str, token: str) -> str:
+def _internal_name(name: str, token: str) -> str:
     return f"{name} [{token}]"

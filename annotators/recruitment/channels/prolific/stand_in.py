@@ -16,17 +16,17 @@ from decimal import Decimal
 from urllib.parse import parse_qs, urlsplit
 
 from annotators.models.constants import UNKNOWN
-from annotators.recruitment.panels.stand_in import StandIn, Visit
+from annotators.recruitment.panels.stand_in import AcceptedTask, StandIn
 
-from .stand_in_answers import ProlificAnswers, Refusal, now
-from .vocabulary import COMPLETE, PARAMETERS, STATES
+from .stand_in_answers import ApiError, StandInApi, now_iso
+from .vocabulary import COMPLETE_URL, PARAMETERS, STATES
 
 TOKEN = "a-token-of-nobody-0123456789"  # noqa: S105 - of a panel that does not exist
 
 
-class ProlificStandIn(ProlificAnswers, StandIn):
+class ProlificStandIn(StandInApi, StandIn):
     secrets = {"token": TOKEN}
-    shows_who_left = True
+    shows_leavers = True
 
     def __init__(self):
         super().__init__()
@@ -50,7 +50,7 @@ class ProlificStandIn(ProlificAnswers, StandIn):
     def take(self, study: str, person: str, status="ACTIVE") -> str:
         made = {
             "id": self.new_id(), "study_id": study, "participant": person, "status": status, "entered_code": None, "completed_at": None,
-            "started_at": now(), "bonus_payments": [], "return_requested": None,
+            "started_at": now_iso(), "bonus_payments": [], "return_requested": None,
         }  # fmt: skip
         self.submissions[made["id"]] = made
         return made["id"]
@@ -59,36 +59,36 @@ class ProlificStandIn(ProlificAnswers, StandIn):
         self.submissions[submission] |= {
             "status": "AWAITING REVIEW",
             "entered_code": code,
-            "completed_at": now(),
+            "completed_at": now_iso(),
         }
 
     # The person's side, as a rehearsal asks for it
 
-    def opens_account(self, currency):
+    def open_account(self, currency):
         self.currency, self.balance = currency, 10**9
 
     def person(self, number):
         return f"{number + 0x5F1A00:024x}"
 
-    def _published(self) -> dict:
+    def _newest_study(self) -> dict:
         return next(made for made in reversed(self.studies.values()) if made["status"] == "ACTIVE")
 
-    def preview(self):
-        return self._published()["external_study_url"]
+    def preview_url(self):
+        return self._newest_study()["external_study_url"]
 
-    def accepted(self, person):
-        task = self._published()
+    def accept_task(self, person):
+        task = self._newest_study()
         session = self.take(task["id"], person)
         address = task["external_study_url"]
         for name, value in {"person": person, "task": task["id"], "session": session}.items():
             address = address.replace("{{%" + PARAMETERS[name] + "%}}", value)
-        return Visit(person, session, address)
+        return AcceptedTask(person, session, address)
 
-    def sent(self, visit, way):
+    def sent(self, visit, way_back):
         submission = self.submissions[visit.session]
-        if not way.url.startswith(COMPLETE):
+        if not way_back.url.startswith(COMPLETE_URL):
             return "The way back carries no code: at Prolific the person can only return the study, or be paid by hand."
-        entered = way.url.removeprefix(COMPLETE)
+        entered = way_back.url.removeprefix(COMPLETE_URL)
         known = {one["code"]: one for one in self.studies[submission["study_id"]].get("completion_codes", [])}
         if entered not in known:
             return f"Prolific does not know the code {entered}: the study there was published with {', '.join(known) or 'none'}."
@@ -101,10 +101,10 @@ class ProlificStandIn(ProlificAnswers, StandIn):
             submission["bonus_payments"].append(action["fixed_screen_out_reward"])
         return ""
 
-    def given_back(self, visit):
+    def return_task(self, visit):
         self.submissions[visit.session]["status"] = "RETURNED"
 
-    def run_out(self, visit):
+    def expire_task(self, visit):
         self.submissions[visit.session]["status"] = "TIMED-OUT"
 
     def standing(self, visit):
@@ -113,14 +113,14 @@ class ProlificStandIn(ProlificAnswers, StandIn):
     def bonus(self, visit):
         return Decimal(sum(self.submissions[visit.session]["bonus_payments"])) / 100
 
-    def tasks(self):
+    def count_open_tasks(self):
         return sum(made["status"] == "ACTIVE" for made in self.studies.values())
 
-    def loses_reply(self, operation):
-        self.faults.append((ORDERED[operation], "drop after"))
+    def lose_next_reply(self, operation):
+        self.faults.append((REQUEST_PREFIXES[operation], "drop after"))
 
-    def throttles(self, operation):
-        self.faults.append((ORDERED[operation], "429"))
+    def throttle_next(self, operation):
+        self.faults.append((REQUEST_PREFIXES[operation], "429"))
 
     def message(self, submission: str, event: str, secret: str) -> dict:
         """What a message about this submission is sent with: body and headers."""
@@ -149,7 +149,7 @@ class ProlificStandIn(ProlificAnswers, StandIn):
 
     # The wire
 
-    def handled(self, method: str, target: str, raw: bytes, token: str):
+    def respond(self, method: str, target: str, raw: bytes, token: str):
         """(status, headers, body), or None where the connection breaks."""
         parts = urlsplit(target)
         path = parts.path.removeprefix("/api/v1")
@@ -175,7 +175,7 @@ class ProlificStandIn(ProlificAnswers, StandIn):
         try:
             with self._lock:
                 answer = self.answer(method, path, query, body)
-        except Refusal as refusal:
+        except ApiError as refusal:
             words = {
                 "error": {"status": refusal.status, "title": refusal.title, "error_code": 1, "detail": refusal.detail}
             }
@@ -191,7 +191,7 @@ class ProlificStandIn(ProlificAnswers, StandIn):
 
     def handle(self, handler):
         raw = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-        handled = self.handled(handler.command, handler.path, raw, handler.headers.get("Authorization", ""))
+        handled = self.respond(handler.command, handler.path, raw, handler.headers.get("Authorization", ""))
         if handled is None:
             handler.close_connection = True
             return
@@ -206,7 +206,7 @@ class ProlificStandIn(ProlificAnswers, StandIn):
 
 
 # What begins the request of an order, or of a look.
-ORDERED = {
+REQUEST_PREFIXES = {
     "publish": "POST /studies/",
     "look": "GET /submissions/",
     "approve": "POST /submissions/",

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from annotators.recruitment.panels import Busy, Seen
+from annotators.recruitment.panels import PanelBusy, SubmissionSnapshot
 
-from .vocabulary import decides_at, state_of
+from .vocabulary import auto_approval_time, state_of
 
 
-def moment(value: Any) -> datetime | None:
+def parse_time(value: Any) -> datetime | None:
     """Prolific's times are in UTC, also where they do not say so."""
     try:
         at = datetime.fromisoformat(value) if value else None
@@ -18,20 +18,20 @@ def moment(value: Any) -> datetime | None:
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
-def seen(row: Mapping[str, Any], task: str = "") -> Seen:
+def parse_submission(row: Mapping[str, Any], task: str = "") -> SubmissionSnapshot:
     """A submission as the service writes it: a list says ``participant_id``, a single one ``participant``."""
     if not isinstance(row, Mapping) or not row.get("id"):
-        raise Busy("Prolific shows a submission without an id.")
+        raise PanelBusy("Prolific shows a submission without an id.")
     word = str(row.get("status") or "")
-    state, submitted = state_of(word), moment(row.get("completed_at"))
-    return Seen(
+    state, submitted = state_of(word), parse_time(row.get("completed_at"))
+    return SubmissionSnapshot(
         task=str(row.get("study_id") or task),
         submission=str(row["id"]),
         state=state,
         word=word,
         person=str(row.get("participant_id") or row.get("participant") or ""),
         code=str(row.get("entered_code") or row.get("study_code") or ""),
-        started_at=moment(row.get("started_at")),
+        started_at=parse_time(row.get("started_at")),
         submitted_at=submitted,
-        decides_itself_at=decides_at(state, submitted),
+        decides_itself_at=auto_approval_time(state, submitted),
     )

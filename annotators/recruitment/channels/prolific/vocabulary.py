@@ -9,8 +9,8 @@ from .policy import DECIDES_AFTER_DAYS
 
 # Our names of the ids, and the parameters that Prolific fills in. SESSION_ID is the id of the submission.
 PARAMETERS = {"person": "PROLIFIC_PID", "task": "STUDY_ID", "session": "SESSION_ID"}
-COMPLETE = "https://app.prolific.com/submissions/complete?cc="
-ID = re.compile(r"[0-9a-f]{24}", re.ASCII | re.IGNORECASE)
+COMPLETE_URL = "https://app.prolific.com/submissions/complete?cc="
+ID_PATTERN = re.compile(r"[0-9a-f]{24}", re.ASCII | re.IGNORECASE)
 # PROCESSING passes by. PARTIALLY APPROVED is paid in a way that is never ordered here.
 STATES = {
     "RESERVED": WORKING, "ACTIVE": WORKING, "AWAITING REVIEW": SUBMITTED, "APPROVED": APPROVED, "REJECTED": REJECTED,
@@ -22,5 +22,5 @@ def state_of(word: str) -> str:
     return STATES.get(" ".join(word.upper().replace("_", " ").replace("-", " ").split()), UNKNOWN)
 
 
-def decides_at(state: str, submitted: datetime | None) -> datetime | None:
+def auto_approval_time(state: str, submitted: datetime | None) -> datetime | None:
     return submitted + timedelta(days=DECIDES_AFTER_DAYS) if state == SUBMITTED and submitted else None

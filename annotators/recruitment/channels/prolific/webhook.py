@@ -8,26 +8,26 @@ import hashlib
 import hmac
 import json
 
-from annotators.recruitment.panels import Message
+from annotators.recruitment.panels import WebhookMessage
 
 SIGNATURE = "X-Prolific-Request-Signature"
 TIMESTAMP = "X-Prolific-Request-Timestamp"
 EVENT_ID = "X-Event-ID"
-SUBMISSION = "submission.status.change"
-LONGEST = 64
+SUBMISSION_EVENT = "submission.status.change"
+MAX_FIELD_LENGTH = 64
 
 
-def signature(secret: str, timestamp: str, raw: bytes) -> str:
+def compute_signature(secret: str, timestamp: str, raw: bytes) -> str:
     digest = hmac.new(secret.encode(), timestamp.encode() + raw, hashlib.sha256).digest()
     return base64.b64encode(digest).decode()
 
 
 def is_genuine(secret: str, timestamp: str, raw: bytes, sent: str) -> bool:
     """Over the bytes as they came. An old timestamp is no reason: Prolific tries again for days."""
-    return bool(secret) and hmac.compare_digest(signature(secret, timestamp, raw).encode(), sent.encode())
+    return bool(secret) and hmac.compare_digest(compute_signature(secret, timestamp, raw).encode(), sent.encode())
 
 
-def read_message(event: str, raw: bytes) -> Message:
+def read_message(event: str, raw: bytes) -> WebhookMessage:
     """Raises ValueError for what is no message."""
     try:
         body = json.loads(raw)
@@ -38,10 +38,12 @@ def read_message(event: str, raw: bytes) -> Message:
     if not 1 <= len(event) <= 200:
         raise ValueError(f"The message has no {EVENT_ID}.")
     kind = body.get("event_type")
-    is_submission = kind == SUBMISSION
+    is_submission = kind == SUBMISSION_EVENT
     told = [body.get(name) if is_submission else "" for name in ("resource_id", "participant_id", "status")]
-    if not all(isinstance(one, str) and len(one) <= LONGEST and (one.isprintable() or not one) for one in told) or (
-        is_submission and not told[0]
-    ):
+    if not all(
+        isinstance(one, str) and len(one) <= MAX_FIELD_LENGTH and (one.isprintable() or not one) for one in told
+    ) or (is_submission and not told[0]):
         raise ValueError("The message names no submission.")
-    return Message(event, *told, kind if isinstance(kind, str) and len(kind) <= LONGEST and kind.isprintable() else "")
+    return WebhookMessage(
+        event, *told, kind if isinstance(kind, str) and len(kind) <= MAX_FIELD_LENGTH and kind.isprintable() else ""
+    )

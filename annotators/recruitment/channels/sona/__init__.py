@@ -5,16 +5,16 @@ from typing import ClassVar
 
 from django import forms
 
-from annotators.recruitment.channels import Arrival, Channel, Return, filled, register
-from annotators.recruitment.panels import Refused
-from annotators.recruitment.panels.secrets import kept_secret
+from annotators.recruitment.channels import Arrival, Channel, WayBack, fill_template, register
+from annotators.recruitment.panels import RequestRefused
+from annotators.recruitment.panels.secrets import panel_secret
 
 SURVEY_CODE = re.compile(r"[0-9]{2,7}", re.ASCII)
 SITE = re.compile(r"([a-z0-9-]+\.)+sona-systems\.com", re.ASCII)
-CREDIT = "https://{site}/webstudy_credit.aspx?experiment_id={experiment_id}&credit_token={credit_token}&survey_code={survey_code}"
-FROM_SONA = ("site", "experiment_id")
-SEALED = "credit_token"
-SEALED_SHAPE = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
+CREDIT_URL = "https://{site}/webstudy_credit.aspx?experiment_id={experiment_id}&credit_token={credit_token}&survey_code={survey_code}"
+REQUIRED_SETTINGS = ("site", "experiment_id")
+CREDIT_TOKEN = "credit_token"  # noqa: S105 - the name of a setting
+CREDIT_TOKEN_PATTERN = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 
 
 def clean_site(value: str) -> str:
@@ -40,7 +40,7 @@ class SonaSettings(forms.Form):
 
     def clean(self):
         # With it anybody gives anybody credit: settings are shown, copied and exported.
-        if self.data.get(self.add_prefix(SEALED)):
+        if self.data.get(self.add_prefix(CREDIT_TOKEN)):
             raise forms.ValidationError(
                 "The credit token is a secret, not a setting. Keep it on the page of the panel."
             )
@@ -53,11 +53,11 @@ class Sona(Channel):
     label = "SONA"
     help = "People come with a code of their sign-up, and are given credit once they reach the last page."
     settings_form = SonaSettings
-    secrets: ClassVar = {SEALED: "credit token"}
+    secrets: ClassVar = {CREDIT_TOKEN: "credit token"}
     shows_submissions = False
-    credits_who_finish = True
+    credits_on_completion = True
 
-    def arrive(self, recruitment, parameters):
+    def read_arrival(self, recruitment, parameters):
         sent = parameters.get("survey_code", "").strip()
         if "%" in sent:
             return Arrival(is_preview=True)
@@ -71,41 +71,47 @@ class Sona(Channel):
         return Arrival(person=":".join((*of, str(int(sent)))), ids={"person": sent, "session": sent})
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
-        known = {name: recruitment.settings.get(name, "") for name in FROM_SONA}
+        known = {name: recruitment.settings.get(name, "") for name in REQUIRED_SETTINGS}
         code = external_ids.get("session", "")
         # Read for those who completed alone: it is in their address, and nowhere before.
-        if outcome == "complete" and code and all(known.values()) and (token := kept_secret(recruitment, SEALED)):
-            return Return(
-                url=filled(CREDIT, known | {SEALED: token, "survey_code": code}), label="Get your credit at SONA"
+        if (
+            outcome == "complete"
+            and code
+            and all(known.values())
+            and (token := panel_secret(recruitment, CREDIT_TOKEN))
+        ):
+            return WayBack(
+                url=fill_template(CREDIT_URL, known | {CREDIT_TOKEN: token, "survey_code": code}),
+                label="Get your credit at SONA",
             )
-        return self.home(recruitment)
+        return self.plain_way_back(recruitment)
 
-    def home(self, recruitment):
+    def plain_way_back(self, recruitment):
         site = recruitment.settings.get("site", "")
-        return Return(url=f"https://{site}/" if site else "", label="Return to SONA")
+        return WayBack(url=f"https://{site}/" if site else "", label="Return to SONA")
 
     def links(self, recruitment, base):
         return [("Study URL for SONA: paste it as it stands", f"{base}?survey_code=%SURVEY_CODE%")]
 
-    def opened(self, recruitment, base, number):
+    def rehearsal_entry(self, recruitment, base, number):
         code = str(10_000 + number)
         return self.links(recruitment, base)[0][1].replace("%SURVEY_CODE%", code), code
 
     def problems(self, recruitment):
-        missing = [name for name in FROM_SONA if not recruitment.settings.get(name)]
+        missing = [name for name in REQUIRED_SETTINGS if not recruitment.settings.get(name)]
         found = [f"SONA gives no credit without {', '.join(missing)}."] if missing else []
-        if not kept_secret(recruitment, SEALED):
+        if not panel_secret(recruitment, CREDIT_TOKEN):
             found.append("SONA gives no credit without its credit token: keep it on the page of the panel.")
         return found
 
     def service(self, recruitment, secrets):
         from .service import SonaService
 
-        known, token = recruitment.settings, secrets.get(SEALED, "")
-        if not token or not all(known.get(name) for name in FROM_SONA):
+        known, token = recruitment.settings, secrets.get(CREDIT_TOKEN, "")
+        if not token or not all(known.get(name) for name in REQUIRED_SETTINGS):
             return None
-        if not SEALED_SHAPE.fullmatch(token):
-            raise Refused(
+        if not CREDIT_TOKEN_PATTERN.fullmatch(token):
+            raise RequestRefused(
                 "This is no credit token: copy what stands between credit_token= and the next & in SONA's address."
             )
-        return SonaService(*(known[name] for name in FROM_SONA), token)
+        return SonaService(*(known[name] for name in REQUIRED_SETTINGS), token)

@@ -4,33 +4,39 @@ from typing import Any
 from urllib.parse import urlencode
 from xml.parsers import expat
 
-from annotators.recruitment.panels import Refused, Service, Unclear
-from annotators.recruitment.panels.wire import Wire
+from annotators.recruitment.panels import PanelService, RequestRefused, ResultUnclear
+from annotators.recruitment.panels.wire import PanelHttpClient
 
 PATH = "/services/SonaAPI.svc/WebstudyCredit"
-GRANTED = "G"
+GRANTED_STATUS = "G"
 
 
-def grant(site: str, experiment_id: str, credit_token: str, survey_code: str, *, origin: str = "") -> dict[str, Any]:
+def grant_credit(
+    site: str, experiment_id: str, credit_token: str, survey_code: str, *, origin: str = ""
+) -> dict[str, Any]:
     """Give the credit of one sign-up. ``origin``: a stand-in on this machine.
 
     Granted is what says so: a ``Result`` whose ``credit_status`` is G. Errors come with HTTP 200 too. Raises Refused with SONA's words,
     Unclear where the answer does not tell, Busy where nothing was sent.
     """
-    wire = Wire(origin or f"https://{site}", (".sona-systems.com",), secret=credit_token)
+    wire = PanelHttpClient(origin or f"https://{site}", (".sona-systems.com",), secret=credit_token)
     asked = {"experiment_id": experiment_id, "credit_token": credit_token, "survey_code": survey_code}
     # SONA takes no other method for it than GET, though it changes something.
-    said = values_of(wire.order("GET", f"{PATH}?{urlencode(asked)}", accepts="application/xml"))
-    if "Result" in said and said.get("credit_status", "").strip() == GRANTED and not said.get("Errors", "").strip():
-        return {"credit_status": GRANTED}
+    said = parse_xml_texts(wire.order("GET", f"{PATH}?{urlencode(asked)}", accepts="application/xml"))
+    if (
+        "Result" in said
+        and said.get("credit_status", "").strip() == GRANTED_STATUS
+        and not said.get("Errors", "").strip()
+    ):
+        return {"credit_status": GRANTED_STATUS}
     if words := " ".join(said.get("Errors", "").split()):
-        raise Refused(words.replace(credit_token, "…")[:500])
+        raise RequestRefused(words.replace(credit_token, "…")[:500])
     if status := said.get("credit_status", "").strip():
-        raise Refused(f"SONA shows the credit as “{status[:20]}”, not as granted.")
-    raise Unclear("SONA's answer names neither a result nor an error.")
+        raise RequestRefused(f"SONA shows the credit as “{status[:20]}”, not as granted.")
+    raise ResultUnclear("SONA's answer names neither a result nor an error.")
 
 
-def values_of(raw: bytes) -> dict[str, str]:
+def parse_xml_texts(raw: bytes) -> dict[str, str]:
     """The text below each element of an answer, by its name without its namespace; elements that are nil are not there."""
     found: dict[str, str] = {}
     above: list[str] = []
@@ -46,7 +52,7 @@ def values_of(raw: bytes) -> dict[str, str]:
             found[name] += text
 
     def refuse(*declared):
-        raise Unclear("SONA's answer declares a document type, which no answer of its does.")
+        raise ResultUnclear("SONA's answer declares a document type, which no answer of its does.")
 
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartElementHandler, parser.CharacterDataHandler = begin, words
@@ -55,31 +61,31 @@ def values_of(raw: bytes) -> dict[str, str]:
     try:
         parser.Parse(raw, True)
     except expat.ExpatError:
-        raise Unclear("SONA's answer is not XML.") from None
+        raise ResultUnclear("SONA's answer is not XML.") from None
     return found
 
 
-class SonaService(Service):
+class SonaService(PanelService):
     """To approve is to grant credit. SONA shows no list: what is known of a sign-up is what SONA answered."""
 
-    can = frozenset({"approve"})
+    operations = frozenset({"approve"})
 
     def __init__(self, site: str, experiment_id: str, credit_token: str, origin: str = ""):
         self.site, self.experiment_id, self.origin = site, experiment_id, origin
         self._credit_token = credit_token
 
     def check(self):
-        raise Refused("SONA cannot be asked whether the token is right: take part with a sign-up of your own.")
+        raise RequestRefused("SONA cannot be asked whether the token is right: take part with a sign-up of your own.")
 
     def submissions(self, task):
-        raise Refused("SONA shows no list of sign-ups to other programs.")
+        raise RequestRefused("SONA shows no list of sign-ups to other programs.")
 
     def submission(self, submission):
         return None
 
     def approve(self, values, token):
-        return grant(self.site, self.experiment_id, self._credit_token, values["submission"], origin=self.origin)
+        return grant_credit(self.site, self.experiment_id, self._credit_token, values["submission"], origin=self.origin)
 
     def look(self, order):
         """Credit is a state of the sign-up, not a sum: granted again it is granted still."""
-        return None if order.operation in self.can else super().look(order)
+        return None if order.operation in self.operations else super().look(order)

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.protocols.blocks import Block, Wording, apa, concluded, tables
-from analysis.protocols.blocks.cells import found_direction, recovered
-from analysis.protocols.blocks.sentences import conclusions
-from analysis.protocols.blocks.tables import Table, csv_text, joined, table
-from analysis.protocols.spa.layouts import before_after
+from analysis.protocols.blocks import Block, ConclusionPhrases, apa, build_conclusions, tables
+from analysis.protocols.blocks.cells import expectation_outcome, observed_direction
+from analysis.protocols.blocks.sentences import write_conclusions
+from analysis.protocols.blocks.tables import Table, build_table, csv_text, merge_by_name
+from analysis.protocols.spa.layouts import before_after_table
 from analysis.report import latex
-from analysis.report.layouts import warnings
-from analysis.stats.results import Effect, Estimate, HypothesisTest, Interval, Warning
+from analysis.report.layouts import warnings_table
+from analysis.stats.results import Effect, Estimate, HypothesisTest, Interval, ResultWarning
 
 
 @pytest.mark.parametrize("module", [apa, latex, tables])
@@ -65,16 +65,16 @@ ESTIMATE = Estimate(
 
 
 def test_an_estimate_in_one_line():
-    line = apa.result(ESTIMATE, "P")
+    line = apa.result_line(ESTIMATE, "P")
     assert line == "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"
 
 
 def test_what_was_found_follows_from_the_verdict_or_the_stars():
-    assert found_direction(ESTIMATE, 0.5) == ">" and found_direction(ESTIMATE, 0.5, True) == ">"
+    assert observed_direction(ESTIMATE, 0.5) == ">" and observed_direction(ESTIMATE, 0.5, True) == ">"
     unclear = replace(ESTIMATE, detail={"verdict": None}, test=replace(TEST, stars=""))
-    assert found_direction(unclear, 0.5) == "?" and found_direction(unclear, 0.5, True) == "~"
-    assert found_direction(replace(ESTIMATE, test=None, detail={}), 0.5, True) == "?"
-    assert found_direction(None, 0.5) == ""
+    assert observed_direction(unclear, 0.5) == "?" and observed_direction(unclear, 0.5, True) == "~"
+    assert observed_direction(replace(ESTIMATE, test=None, detail={}), 0.5, True) == "?"
+    assert observed_direction(None, 0.5) == ""
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_what_was_found_follows_from_the_verdict_or_the_stars():
     ],
 )
 def test_whether_an_expectation_is_recovered(expected, found, outcome):
-    assert recovered(expected, found) == outcome
+    assert expectation_outcome(expected, found) == outcome
 
 
 def example() -> Table:
-    return table(
+    return build_table(
         "t",
         "A title_with 5 %",
         "name|Name|text; p|p|p; ci|95% CI|interval; never|Never|text",
@@ -119,14 +119,14 @@ def test_latex_is_a_booktabs_table_without_empty_columns():
 
 
 def test_an_interval_beside_an_adjusted_p_is_said_to_be_none():
-    both = table("t", "T", "ci|95% CI|wide_interval; p|adj. p, here|p", [], "first", "A note.")
-    assert both["note"] == f"A note. {apa.BESIDE_INTERVALS}"
+    both = build_table("t", "T", "ci|95% CI|wide_interval; p|adj. p, here|p", [], "first", "A note.")
+    assert both["note"] == f"A note. {apa.ADJUSTED_P_NOTE}"
     for columns in ("ci|95% CI|interval; p|p|p", "n|n|integer; p|adj. p|p"):
-        assert table("t", "T", columns, [], "first")["note"] == ""
+        assert build_table("t", "T", columns, [], "first")["note"] == ""
 
 
 def warned(about, severity="warn"):
-    warning = Warning("few_clusters", severity, {"n_clusters": 8, "effective": 7.5})
+    warning = ResultWarning("few_clusters", severity, {"n_clusters": 8, "effective": 7.5})
     return replace(ESTIMATE, estimand=about, analysis=f"of.{about}", warnings=(warning, warning))
 
 
@@ -137,7 +137,7 @@ def test_a_warning_stands_once_with_all_the_numbers_that_carry_it():
         Block("a", "", "paper", tuple(warned(name, "block") for name in names)),
         Block("a", "", "paper", (warned("nothing", "info"),)),
     ]
-    found = warnings(blocks)["rows"]
+    found = warnings_table(blocks)["rows"]
     assert [(row["code"], row["severity"], row["detail"], row["mode"], row["n"]) for row in found] == [
         ("few clusters", "warn", "effective 7.500, n clusters 8", "recommended", 5),
         ("few clusters", "block", "effective 7.500, n clusters 8", "paper", 5),
@@ -161,9 +161,9 @@ def test_a_warning_stands_once_with_all_the_numbers_that_carry_it():
     ],
 )
 def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, verdict, said):
-    wording = Wording(
-        more="beta is the better one.",
-        less="alpha is the better one.",
+    wording = ConclusionPhrases(
+        above_claim="beta is the better one.",
+        below_claim="alpha is the better one.",
         same="they are alike",
         open="Open.",
         before="The share is",
@@ -176,8 +176,8 @@ def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, v
     }  # fmt: skip
     settings = {"contrast": contrast, "key": "share"}
     estimate = replace(ESTIMATE, estimate=value, settings=settings, detail={"verdict": verdict})
-    block = Block("a.b", "", "recommended", (estimate,), concluded([estimate], lambda one: wording, 0.5))
-    (one,) = conclusions([block])
+    block = Block("a.b", "", "recommended", (estimate,), build_conclusions([estimate], lambda one: wording, 0.5))
+    (one,) = write_conclusions([block])
     assert one["text"].endswith(said) and one["contrast"] == "beta > alpha, share"
 
 
@@ -192,7 +192,7 @@ def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, v
     ],
 )
 def test_a_small_difference_is_not_printed_as_none(value, kind, text):
-    assert tables.printed(value, kind) == text
+    assert tables.format_cell(value, kind) == text
 
 
 def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
@@ -204,9 +204,9 @@ def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
         settings={"rule": "late", "contrast": contrast},
         detail={"before": 0.6478, "after": 0.6436, "n_before": 30, "n_after": 29},
     )
-    made = before_after([change])
+    made = before_after_table([change])
     (row,) = made["rows"]
-    shown = {column["key"]: tables.printed(row[column["key"]], column["kind"]) for column in made["columns"]}
+    shown = {column["key"]: tables.format_cell(row[column["key"]], column["kind"]) for column in made["columns"]}
     assert (shown["before"], shown["after"], shown["change"]) == (".648", ".644", "−.004")
     assert shown["interval"] == "[−.012, .004]"
     head, line = csv_text(made).splitlines()
@@ -214,16 +214,16 @@ def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
 
 
 def test_tables_of_one_name_and_title_are_one_and_others_are_numbered():
-    one, two = (table("t", "Of both", "n|n|integer", [{"n": n}], "sure", "A note.") for n in (1, 2))
+    one, two = (build_table("t", "Of both", "n|n|integer", [{"n": n}], "sure", "A note.") for n in (1, 2))
     other, empty = (
-        table("t", "Of another", "n|n|integer", [{"n": 3}], "sure"),
-        table("e", "E", "n|n|integer", [], "sure"),
+        build_table("t", "Of another", "n|n|integer", [{"n": 3}], "sure"),
+        build_table("e", "E", "n|n|integer", [], "sure"),
     )
-    made = joined([one, other, empty, two])
+    made = merge_by_name([one, other, empty, two])
     assert [(each["name"], each["title"], [row["n"] for row in each["rows"]]) for each in made] == [
         ("t", "Of both", [1, 2]),
         ("t_2", "Of another", [3]),
     ]
     assert len(one["rows"]) == 1, "what is joined stays as it was"
     with pytest.raises(ValueError, match="other columns"):
-        joined([one, table("t", "Of both", "p|p|p", [{"p": 0.5}], "sure")])
+        merge_by_name([one, build_table("t", "Of both", "p|p|p", [{"p": 0.5}], "sure")])

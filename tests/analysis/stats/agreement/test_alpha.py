@@ -64,7 +64,7 @@ def test_resampling_counts_is_resampling_units(level):
     counts, values = four_coders()
     usable = counts[counts.sum(axis=1) > 1]
     chosen = rng(5).integers(0, len(usable), len(usable))
-    patterns, weights = _counts.patterns_of(usable)
+    patterns, weights = _counts.distinct_rows(usable)
     drawn = np.array([[sum(np.array_equal(usable[c], p) for c in chosen) for p in patterns]], float)
     assert weights.sum() == len(usable)
     direct = agreement.krippendorff_alpha(usable[chosen], values, level_of_measurement=level, rng=rng(), resamples=9)
@@ -218,7 +218,7 @@ def test_equal_units_have_no_interval_of_no_width():
 def test_patterns_are_the_distinct_rows_whichever_way_they_are_found(n_units, n_values, most):
     table = np.random.default_rng(4).integers(0, most + 1, (n_units, n_values)).astype(float)
     table[1] = table[0]
-    patterns, weights = _counts.patterns_of(table)
+    patterns, weights = _counts.distinct_rows(table)
     rows, times = np.unique(table, axis=0, return_counts=True)
     order = np.lexsort(patterns.T[::-1])
     assert np.array_equal(patterns[order], rows) and np.array_equal(weights[order], times)

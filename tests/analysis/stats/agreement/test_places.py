@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from analysis.stats import agreement
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 from tests.analysis.stats.draws import rng
 
 
@@ -29,7 +29,7 @@ def choices(name, shared):
 )
 def test_real_choices_have_two_kappas_at_one_agreement(shared, name, kappas, alphas, agreed, share, n_workers):
     rows = choices(name, shared)
-    record = agreement.position_and_system(*rows, rng=rng())
+    record = agreement.position_system_agreement(*rows, rng=rng())
     assert_allclose([record.kappa_position.estimate, record.kappa_system.estimate], kappas, atol=5e-5)
     assert_allclose(record.percent_agreement_position, record.percent_agreement_system, atol=1e-12)
     assert_allclose(record.percent_agreement_position, agreed, atol=5e-4)
@@ -41,8 +41,8 @@ def test_real_choices_have_two_kappas_at_one_agreement(shared, name, kappas, alp
         found = agreement.krippendorff_alpha(counts, [0, 1], level_of_measurement="nominal", rng=rng())
         assert_allclose(found.estimate, alpha, atol=5e-5)
     order = rng(1).permutation(5000)
-    again = agreement.position_and_system(*(column[order] for column in rows), rng=rng())
-    assert plain(again) == plain(record)
+    again = agreement.position_system_agreement(*(column[order] for column in rows), rng=rng())
+    assert json_safe(again) == json_safe(record)
 
 
 def test_position_and_system_are_one_record_of_plain_json():
@@ -52,16 +52,16 @@ def test_position_and_system_are_one_record_of_plain_json():
     side = np.repeat(draw.integers(0, 2, 40), 4)
     places = np.where((systems == "x") == (side == 0), "A", "B").astype(object)
     systems[7] = places[7] = None
-    record = agreement.position_and_system(items, people, places, systems, rng=rng(), resamples=99)
+    record = agreement.position_system_agreement(items, people, places, systems, rng=rng(), resamples=99)
     assert_allclose(record.percent_agreement_position, record.percent_agreement_system, atol=1e-12)
     assert record.kappa_position.estimate > record.kappa_system.estimate + 0.3
     assert record.kappa_position.n_rows == 159
-    assert '"fleiss_kappa.by_system"' in json.dumps(plain(record), allow_nan=False)
+    assert '"fleiss_kappa.by_system"' in json.dumps(json_safe(record), allow_nan=False)
     assert set(record.prevalence_position) == {"A", "B"} and sum(record.prevalence_system.values()) == pytest.approx(1)
 
 
 def test_position_and_system_refuse_what_cannot_be():
-    call = agreement.position_and_system
+    call = agreement.position_system_agreement
     with pytest.raises(ValueError, match="annotators: row 2 judges an item"):
         call([1, 1, 1], ["a", "b", "a"], list("ABA"), list("xyx"), rng=rng())
     with pytest.raises(ValueError, match="systems: row 1 has a place without a system"):

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import optimize
 
 from analysis.stats.best_worst import _model, best_worst_logit, maxdiff_counts
-from analysis.stats.best_worst._answers import Sets
+from analysis.stats.best_worst._answers import BestWorstAnswers
 from tests.analysis.stats.best_worst.studies import estimates, log_likelihood, study
 
 
@@ -135,12 +135,12 @@ def test_what_one_person_alone_connects_has_no_jackknife():
 
 def test_a_step_that_is_too_long_is_halved():
     sets, best, worst, people, _ = study(21)
-    asked = Sets.of(sets, best, worst, 5)
-    top = _model.maximum(asked)
+    asked = BestWorstAnswers.of(sets, best, worst, 5)
+    top = _model.fit_logit(asked)
     step = top.strengths * 50
-    start = _model.stepped(top, np.zeros(5), asked)
-    zero = _model.stepped(start, -top.strengths / 1024, asked)
-    reached = _model.stepped(zero, step, asked)
+    start = _model.take_step(top, np.zeros(5), asked)
+    zero = _model.take_step(start, -top.strengths / 1024, asked)
+    reached = _model.take_step(zero, step, asked)
     assert _model._at(zero.strengths + step, asked).log_likelihood < zero.log_likelihood
     assert zero.log_likelihood < reached.log_likelihood <= top.log_likelihood
     assert_allclose(reached.strengths.sum(), 0, atol=1e-12)

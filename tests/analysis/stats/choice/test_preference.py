@@ -10,7 +10,7 @@ from scipy import stats
 
 from analysis.stats import choice
 from analysis.stats.choice import Strategy
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 from analysis.stats.sequential import hoeffding_boundaries
 from tests.analysis.stats.draws import rng
 
@@ -97,7 +97,7 @@ def test_agreement_is_coded_twice():
     )
     assert_allclose(found.kappa_system.estimate, other.kappa_system.estimate)
     assert_allclose(found.kappa_position.estimate, other.kappa_position.estimate)
-    json.dumps(plain(found.as_dict()), allow_nan=False)
+    json.dumps(json_safe(found.as_dict()), allow_nan=False)
 
 
 def test_bad_arguments_are_named():
@@ -110,10 +110,10 @@ def test_bad_arguments_are_named():
         (lambda: Strategy("one", counting="twice"), "counting"),
         (lambda: choice.item_decisions([0.5], ["p"], Strategy("one")), "values: row 0 is 0.5, neither 0 nor 1"),
         (lambda: choice.item_decisions([2], ["p"], Strategy("one")), "values: row 0 is 2"),
-        (lambda: choice.law_of_labels([3], [2], Strategy("one")), "wins"),
-        (lambda: choice.law_of_labels([1, 1], [2], Strategy("one")), "n_labels"),
-        (lambda: choice.law_of_labels([1], [2], Strategy("majority", 3)), "n_labels: row 0 has 2 labels"),
-        (lambda: choice.law_of_labels([1], [2], Strategy("fixed")), "strategy"),
+        (lambda: choice.probabilities_from_labels([3], [2], Strategy("one")), "wins"),
+        (lambda: choice.probabilities_from_labels([1, 1], [2], Strategy("one")), "n_labels"),
+        (lambda: choice.probabilities_from_labels([1], [2], Strategy("majority", 3)), "n_labels: row 0 has 2 labels"),
+        (lambda: choice.probabilities_from_labels([1], [2], Strategy("fixed")), "strategy"),
         (lambda: choice.resampled_effort([1], [2], Strategy("one"), rule=rule, rng=rng()), "rule"),
         (lambda: choice.resampled_effort([1, 1], [2, 2], Strategy("one"), rule=rule, runs=0, rng=rng()), "runs"),
         (lambda: choice.position_effect([1], [1, 0], ["x"]), "a_was_first"),

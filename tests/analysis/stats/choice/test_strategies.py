@@ -74,7 +74,7 @@ def test_missing_labels_decide_nothing():
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 def test_laws_are_those_of_all_orders_of_the_labels(strategy):
     for wins, n in ((0, 8), (3, 8), (5, 8), (8, 8), (4, 7)):
-        law = choice.law_of_labels([wins], [n], strategy)
+        law = choice.probabilities_from_labels([wins], [n], strategy)
         orders = list(itertools.permutations([1] * wins + [0] * (n - wins), min(n, strategy.most)))
         outcomes = [by_hand(list(order), strategy) for order in orders]
         share = {key: outcomes.count(key) / len(outcomes) for key in set(outcomes)}

@@ -33,8 +33,8 @@ def test_few_labels_of_few_systems_are_fitted_from_afar_as_from_near():
     ties = np.triu(draw.integers(0, 2, (300, 3, 3)), 1)
     ties = (ties + ties.transpose(0, 2, 1)).astype(float)
     counts = _model.PairCounts.of(wins.astype(float), ties)
-    near = _model.maxima(counts, start=np.array([0.3, 0.0, -0.3, 0.0]))
-    assert_allclose(near, _model.maxima(counts), atol=1e-8)
+    near = _model.fit_tables(counts, start=np.array([0.3, 0.0, -0.3, 0.0]))
+    assert_allclose(near, _model.fit_tables(counts), atol=1e-8)
     there = ~np.isnan(near).any(axis=1)
     assert 200 < there.sum() < 290 and not (there & ~counts.has_maximum()).any()
     for number in range(0, 300, 10):
@@ -110,7 +110,7 @@ def test_resamples_without_a_maximum_are_left_out_and_counted():
 @pytest.mark.parametrize("share_tied", [0, 0.3])
 @pytest.mark.parametrize("asked", [[(0, 1), (0, 2), (1, 2)], [(0, 1), (0, 3), (2, 3), (1, 4), (0, 4)]])
 def test_many_tables_have_the_slopes_that_each_has_alone(asked, share_tied):
-    rng, tables = np.random.default_rng(3), np.zeros((_model.MANY, 5, 5))
+    rng, tables = np.random.default_rng(3), np.zeros((_model.MANY_TABLES, 5, 5))
     ties = np.zeros_like(tables)
     for x, y in asked:
         tables[:, x, y], tables[:, y, x] = rng.integers(0, 9, (2, len(tables)))

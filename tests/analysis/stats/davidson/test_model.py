@@ -179,11 +179,11 @@ def test_a_step_within_the_bound_rises_from_wherever_it_is_taken():
         counts = _model.PairCounts.of(wins, np.zeros_like(wins))
         here = np.append(rng.normal(0, 2, k), -np.inf)[None]
         here[:, :k] -= here[:, :k].mean()
-        chances = counts.chances(here)
-        step = _model._solved(counts.information(chances, 0.0), counts.slope_at(here, chances, 0.0))
-        if 2 * np.abs(step).max() <= _model.SURELY_RISES:
+        chances = counts.probabilities(here)
+        step = _model._solved(counts.information(chances, 0.0), counts.gradient_at(here, chances, 0.0))
+        if 2 * np.abs(step).max() <= _model.SAFE_STEP:
             longest = max(longest, np.ptp(step[0, :k]))
-            before, after = (counts.height(at, counts.chances(at), 0.0)[0] for at in (here, here + step))
+            before, after = (counts.height(at, counts.probabilities(at), 0.0)[0] for at in (here, here + step))
             assert after >= before - 1e-9 * abs(before)
     assert longest > 1.5
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.stats import davidson as paired
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 from tests.analysis.stats.davidson.labels import estimates, labels
 
 
@@ -83,5 +83,5 @@ def test_fits_are_json():
         paired.davidson_counts(np.zeros((2, 2)), [[0, 5], [5, 0]]),
         paired.bradley_terry_counts([[0, 3], [2, 0]]),
     ):
-        json.dumps(plain(fit.as_dict()), allow_nan=False)
-        json.dumps(plain(fit.difference(0, 1)), allow_nan=False)
+        json.dumps(json_safe(fit.as_dict()), allow_nan=False)
+        json.dumps(json_safe(fit.difference(0, 1)), allow_nan=False)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import basic, clusters, detection, groups, multiplicity
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 from tests.analysis.stats.detection.answers import says_of, study
 from tests.analysis.stats.draws import rng
 
@@ -45,7 +45,7 @@ def test_the_published_stars_follow_from_130_annotators_a_cell_and_fifteen_tests
     for cell in cells.values():
         assert 0.22 < cell.detail["sd"] < 0.245 and cell.test.df == 129
     planned = (*cells, *(f"other {row}" for row in range(12)))
-    after = multiplicity.adjusted(cells, multiplicity.Family("accuracy", planned, "bonferroni"))
+    after = multiplicity.adjust_family(cells, multiplicity.Family("accuracy", planned, "bonferroni"))
     assert after["62"].test.pvalue_adjusted < 1e-4
     assert after["57"].test.pvalue_adjusted < 0.05 < after["55"].test.pvalue_adjusted
     assert_allclose(after["57"].test.pvalue_adjusted, 15 * cells["57"].pvalue)
@@ -68,7 +68,7 @@ def test_scores_by_annotator_carry_their_condition_into_the_papers_tests():
         detection.annotator_scores(correct, who, mixed)
     empty = detection.annotator_scores([], [], [])
     assert (empty.annotators, empty.groups) == ((), ())
-    json.dumps(plain(scores), allow_nan=False)
+    json.dumps(json_safe(scores), allow_nan=False)
 
 
 def test_recommended_accuracy_clusters_both_ways_and_says_what_it_could_have_found():

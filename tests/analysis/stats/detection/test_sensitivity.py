@@ -12,7 +12,7 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 
 from analysis.stats import detection, groups
 from analysis.stats.detection import _answers
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 from tests.analysis.stats.detection.answers import GOLDEN, says_of, study
 from tests.analysis.stats.draws import rng
 
@@ -100,7 +100,7 @@ def test_a_training_that_only_makes_criteria_alike_raises_the_marginal_sensitivi
 def test_the_random_criterion_likelihood_is_that_of_the_integral():
     ratings, truth, who, _ = study(9, n_annotators=40)
     says = says_of(ratings)
-    found = detection.random_criterion(says, truth, who)
+    found = detection.random_criterion_sensitivity(says, truth, who)
     table = _answers.annotator_counts(says, truth, who)[1]
 
     z = np.linspace(-9, 9, 4001)
@@ -166,11 +166,11 @@ def test_sensitivity_edge_cases_are_statuses():
     assert detection.stratified_sensitivity([1, 1], [1, 0], [1, 1]).status == "not_identified"
     assert detection.stratified_sensitivity([], [], []).status == "no_data"
     assert detection.stratified_sensitivity([1, 0, 1, 0], [1, 0, 1, 1], [1] * 4).status == "separation"
-    assert detection.random_criterion([], [], []).status == "no_data"
-    assert detection.random_criterion([1, 0], [1, 1], [1, 2]).status == "not_identified"
-    assert detection.random_criterion([1, 0, 1, 0], [1, 1, 0, 0], [1] * 4).status == "n_lt_2"
+    assert detection.random_criterion_sensitivity([], [], []).status == "no_data"
+    assert detection.random_criterion_sensitivity([1, 0], [1, 1], [1, 2]).status == "not_identified"
+    assert detection.random_criterion_sensitivity([1, 0, 1, 0], [1, 1, 0, 0], [1] * 4).status == "n_lt_2"
     # Everybody says one thing only: criteria without bounds.
-    stubborn = detection.random_criterion([1] * 12 + [0] * 12, [0, 1] * 12, np.repeat(np.arange(4), 6))
+    stubborn = detection.random_criterion_sensitivity([1] * 12 + [0] * 12, [0, 1] * 12, np.repeat(np.arange(4), 6))
     assert (stubborn.status, stubborn.test) == ("failed", None)
     for result in (only_machine, perfect, one, stubborn):
         json.dumps(result.as_dict(), allow_nan=False)
@@ -187,7 +187,7 @@ def test_annotators_and_rows_may_come_in_any_order():
         one, other = getattr(first, part), getattr(second, part)
         assert_allclose([one.estimate, one.interval.low], [other.estimate, other.interval.low], rtol=1e-8)
     assert first.sensitivity.sensitivity[0].interval == second.sensitivity.sensitivity[0].interval
-    json.dumps(plain(first), allow_nan=False)
+    json.dumps(json_safe(first), allow_nan=False)
 
 
 def test_human_likeness_of_mirrored_answers_is_mirrored():
@@ -225,7 +225,7 @@ def test_conditions_are_compared_by_the_probit_with_interaction():
     assert gain.pvalue < 0.001 and gain.settings["reference"] == "none"
     with pytest.raises(ValueError, match="reference"):
         detection.sensitivity_by_condition(says, truth, who, arms, reference="pairs")
-    json.dumps(plain(found), allow_nan=False)
+    json.dumps(json_safe(found), allow_nan=False)
 
 
 def test_a_training_may_move_the_criterion_and_nothing_else():
@@ -303,7 +303,7 @@ def test_the_random_criterion_and_the_stratified_test_keep_their_promises():
     covered = rejected = runs = 0
     for seed in range(200):
         ratings, truth, who, _ = study(seed, n_annotators=150, per=6, n_items=900, d_prime=1.0, sd=0.8, sd_items=0.0)
-        interval = detection.random_criterion(says_of(ratings), truth, who).interval
+        interval = detection.random_criterion_sensitivity(says_of(ratings), truth, who).interval
         covered += interval.low <= 1 <= interval.high
         ratings, truth, who, _ = study(seed, n_annotators=150, per=6, n_items=900, d_prime=0.0, sd=0.8, sd_items=0.0)
         rejected += detection.stratified_sensitivity(says_of(ratings), truth, who).pvalue < 0.05

@@ -65,7 +65,7 @@ def test_welch_anova_agrees_with_the_references():
 
 @pytest.mark.parametrize("method", ["tukey_hsd", "games_howell"])
 def test_pairwise_comparisons_agree_with_the_references(method):
-    found = groups.pairwise(VALUES, GROUPS, method=method)
+    found = groups.pairwise_comparisons(VALUES, GROUPS, method=method)
     for one, wanted in zip(found, GOLDEN[method], strict=True):
         assert (one.settings["x"], one.settings["y"]) == (wanted["x"], wanted["y"])
         assert_allclose([one.estimate, one.pvalue], [wanted["difference"], wanted["p"]], rtol=1e-6)
@@ -73,7 +73,7 @@ def test_pairwise_comparisons_agree_with_the_references(method):
         if "df" in wanted:
             assert_allclose(one.test.df, wanted["df"], rtol=1e-9)
     ours = [np.array(VALUES)[np.array(GROUPS) == name] for name in "abd"]
-    three = groups.pairwise(np.concatenate(ours), np.repeat(list("abd"), [18, 25, 20]), method=method)
+    three = groups.pairwise_comparisons(np.concatenate(ours), np.repeat(list("abd"), [18, 25, 20]), method=method)
     wanted = stats.tukey_hsd(*ours, equal_var=method == "tukey_hsd")
     assert_allclose([one.pvalue for one in three], wanted.pvalue[np.triu_indices(3, 1)], atol=1e-8)
     if method == "tukey_hsd":
@@ -102,14 +102,14 @@ def test_the_studentised_range_of_two_groups_is_students_t():
 
 def test_what_a_pair_could_have_shown_stands_beside_it():
     for method in ("tukey_hsd", "games_howell"):
-        for pair in groups.pairwise(VALUES, GROUPS, method=method):
+        for pair in groups.pairwise_comparisons(VALUES, GROUPS, method=method):
             df = np.floor(pair.test.df)
             t = stats.t.ppf(1 - 0.05 / 6 / 2, df)
             reached = 1 - stats.nct.cdf(t, df, pair.detail["detectable"] / pair.detail["se"])
             assert_allclose(reached, 0.8, atol=1e-6)
     # Two groups of 130 with one variance: the plan for that many.
     values = np.r_[np.tile([0.0, 1.0], 65), np.tile([0.0, 1.0], 65)]
-    (only,) = groups.pairwise(values, np.repeat(["a", "b"], 130), method="tukey_hsd")
+    (only,) = groups.pairwise_comparisons(values, np.repeat(["a", "b"], 130), method="tukey_hsd")
     planned = power.two_sample_detectable(130, 130, sd_x=float(np.std(values[:130], ddof=1)), variances="equal")
     assert_allclose(only.detail["detectable"], planned, rtol=1e-6)
 
@@ -121,7 +121,7 @@ def test_the_papers_comparison_of_trainings_comes_back_from_its_effect_size():
     base = (base - base.mean()) / base.std(ddof=1)
     values = np.concatenate([base + shift for shift in (0, 0.1, published["cohen_d"], 0.15)])
     names = np.repeat(["0 none", "1 instructions", "2 examples", "3 comparison"], 390)
-    found = groups.pairwise(values, names, method="tukey_hsd", mode="paper")[1]
+    found = groups.pairwise_comparisons(values, names, method="tukey_hsd", mode="paper")[1]
     assert_allclose(abs(found.effect.value), 0.25, atol=1e-9)
     assert_allclose(found.test.statistic, published["q"], atol=0.005)
     assert_allclose(found.pvalue, published["p"], atol=5e-5)
@@ -132,8 +132,12 @@ def test_swapping_groups_mirrors_and_affine_maps_change_no_test():
     values = np.array(VALUES)
     renamed = np.array([{"a": "d", "b": "c", "c": "b", "d": "a"}[name] for name in GROUPS])
     for method in ("tukey_hsd", "games_howell"):
-        first = {(p.settings["x"], p.settings["y"]): p for p in groups.pairwise(values, GROUPS, method=method)}
-        second = {(p.settings["x"], p.settings["y"]): p for p in groups.pairwise(values, renamed, method=method)}
+        first = {
+            (p.settings["x"], p.settings["y"]): p for p in groups.pairwise_comparisons(values, GROUPS, method=method)
+        }
+        second = {
+            (p.settings["x"], p.settings["y"]): p for p in groups.pairwise_comparisons(values, renamed, method=method)
+        }
         assert_allclose(first["a", "b"].estimate, -second["c", "d"].estimate, rtol=1e-9)
         assert_allclose(first["a", "b"].pvalue, second["c", "d"].pvalue, rtol=1e-9)
     for call in (groups.one_way_anova, groups.welch_anova):
@@ -156,15 +160,15 @@ def test_edge_cases_of_group_tests_are_statuses():
     assert groups.welch_anova([1, 1, 2, 3], list("aabb")).status == "zero_variance"
     for method in ("tukey_hsd", "games_howell"):
         # scipy raises for a group of one.
-        assert groups.pairwise([1, 2, 3], ["a", "a", "b"], method=method)[0].status == "n_lt_2"
-        assert groups.pairwise([1, 1, 2, 2], list("aabb"), method=method)[0].status == "zero_variance"
-        assert groups.pairwise([1, 2], ["a", "a"], method=method) == ()
+        assert groups.pairwise_comparisons([1, 2, 3], ["a", "a", "b"], method=method)[0].status == "n_lt_2"
+        assert groups.pairwise_comparisons([1, 1, 2, 2], list("aabb"), method=method)[0].status == "zero_variance"
+        assert groups.pairwise_comparisons([1, 2], ["a", "a"], method=method) == ()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        some = groups.pairwise([1, 1, 2, 2, 3, 4], list("aabbcc"), method="games_howell")
+        some = groups.pairwise_comparisons([1, 1, 2, 2, 3, 4], list("aabbcc"), method="games_howell")
     assert [pair.status for pair in some] == ["zero_variance", "ok", "ok"]
     with pytest.raises(ValueError, match="method"):
-        groups.pairwise([1, 2], ["a", "b"], method="lsd")
+        groups.pairwise_comparisons([1, 2], ["a", "b"], method="lsd")
     with pytest.raises(ValueError, match="groups: expected 2"):
         groups.one_way_anova([1, 2], ["a"])
 
@@ -177,6 +181,8 @@ def test_games_howell_keeps_its_level_where_tukey_does_not():
         values = np.concatenate([draw.normal(0, s, n) for s, n in ((3, 10), (1, 40), (1, 40))])
         names = np.repeat(list("abc"), [10, 40, 40])
         for method in rejected:
-            rejected[method] += min(pair.pvalue for pair in groups.pairwise(values, names, method=method)) < 0.05
+            rejected[method] += (
+                min(pair.pvalue for pair in groups.pairwise_comparisons(values, names, method=method)) < 0.05
+            )
     assert rejected["games_howell"] / runs < 0.075
     assert rejected["tukey_hsd"] / runs > 0.15

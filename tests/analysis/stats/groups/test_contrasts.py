@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import clusters, groups
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.groups.answers import answers
 
@@ -142,7 +142,7 @@ def test_the_condition_model_is_the_saturated_regression():
         assert_allclose(effect.estimate, np.mean(inside))
         assert effect.test is not None and effect.settings["reference"] == "none"
     assert (model.interaction.detail["df_between"], model.interaction.estimate) == (2, None)
-    json.dumps(plain(model), allow_nan=False)
+    json.dumps(json_safe(model), allow_nan=False)
 
 
 def test_the_interaction_is_the_wald_test_of_the_regression():

@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats import proportion
 
 from analysis.stats import groups
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 from tests.analysis.stats.draws import rng
 
 
@@ -31,22 +31,22 @@ def test_the_difference_of_shares_agrees_with_statsmodels_and_scipy():
 
 def test_independence_agrees_with_scipy():
     table = np.array([[30, 10, 12], [20, 22, 9]])
-    found = groups.independence(table)
+    found = groups.independence_test(table)
     wanted = stats.chi2_contingency(table, correction=False)
     assert_allclose([found.test.statistic, found.pvalue], [wanted.statistic, wanted.pvalue], rtol=1e-9)
     assert found.test.df == 2 and found.test.name == "chi_square"
     assert_allclose(found.estimate, stats.contingency.association(table, method="cramer"))
     small = [[3, 1], [1, 5]]
-    exact = groups.independence(small)
+    exact = groups.independence_test(small)
     assert exact.test.name == "fisher_exact"
     assert_allclose(exact.pvalue, stats.fisher_exact(small).pvalue)
-    turned = groups.independence(table.T[::-1])
+    turned = groups.independence_test(table.T[::-1])
     assert_allclose([turned.pvalue, turned.estimate], [found.pvalue, found.estimate], rtol=1e-9)
 
 
 def test_small_tables_are_resampled_and_without_a_generator_warn():
     table = [[4, 1, 0], [1, 3, 4]]
-    found = groups.independence(table, rng=rng())
+    found = groups.independence_test(table, rng=rng())
     assert found.test.name == "chi_square_resampled" and found.test.df is None
     # The exact p-value: every table with these margins.
     rows, columns = [5, 8], [5, 4, 4]
@@ -64,17 +64,17 @@ def test_small_tables_are_resampled_and_without_a_generator_warn():
                 extreme += chance * (np.sum((one - expected) ** 2 / expected) >= seen - 1e-9)
     assert_allclose(total, 1)
     assert_allclose(found.pvalue, extreme, atol=4 * np.sqrt(extreme / 9999))
-    assert groups.independence(table).warned("small_expected")
+    assert groups.independence_test(table).warned("small_expected")
 
 
 def test_margins_without_anybody_are_statuses():
-    assert groups.independence([[0, 0], [0, 0]]).status == "no_data"
-    assert groups.independence([[3, 4]]).status == "not_identified"
-    assert groups.independence([[3, 4], [0, 0]]).reason == "row 1 counts nobody"
-    assert groups.independence([[3, 0, 4], [3, 0, 1]]).reason == "column 1 counts nobody"
-    assert groups.independence([[3, 0], [5, 0]]).status == "zero_variance"
+    assert groups.independence_test([[0, 0], [0, 0]]).status == "no_data"
+    assert groups.independence_test([[3, 4]]).status == "not_identified"
+    assert groups.independence_test([[3, 4], [0, 0]]).reason == "row 1 counts nobody"
+    assert groups.independence_test([[3, 0, 4], [3, 0, 1]]).reason == "column 1 counts nobody"
+    assert groups.independence_test([[3, 0], [5, 0]]).status == "zero_variance"
     with pytest.raises(ValueError, match="table"):
-        groups.independence([[1.5, 2], [1, 1]])
+        groups.independence_test([[1.5, 2], [1, 1]])
 
 
 def test_differential_attrition_says_who_was_lost_where():
@@ -91,7 +91,7 @@ def test_differential_attrition_says_who_was_lost_where():
         [100, 100, 90], [8, 30, 9], ["none", "examples", "pairs"], reference="pairs"
     )
     assert [d.settings["reference"] for d in from_pairs.differences] == ["pairs", "pairs"]
-    json.dumps(plain(found), allow_nan=False)
+    json.dumps(json_safe(found), allow_nan=False)
 
 
 def test_attrition_edge_cases():

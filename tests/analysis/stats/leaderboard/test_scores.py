@@ -126,8 +126,8 @@ def test_order_and_names_do_not_matter():
     values, systems, items, who = two_systems(draw, "heavy")
     order = draw.permutation(len(values))
     named = np.array([f"w{97 * a % 41}" for a in who])
-    plain = leaderboard.difference(values, systems, items, who, x="x", y="y")
-    mixed = leaderboard.difference(values[order], systems[order], items[order], named[order], x="x", y="y")
+    plain = leaderboard.score_difference(values, systems, items, who, x="x", y="y")
+    mixed = leaderboard.score_difference(values[order], systems[order], items[order], named[order], x="x", y="y")
     assert_allclose([plain.estimate, plain.pvalue], [mixed.estimate, mixed.pvalue])
     own = systems == "x"
     first = leaderboard.system_score(values[own], items[own], who[own], rng=rng(), resamples=99)

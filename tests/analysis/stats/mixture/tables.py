@@ -14,7 +14,7 @@ NARROW = mixture.BetaMixture((0.3, 0.7), (9.0, 9700.0), (0.5, 300.0))
 
 def table_of(model, questions, **options):
     criterion, prior = mixture.MODELS[model]
-    return mixture.boundaries(mixture.PRIORS[prior], questions, criterion=criterion, **options)
+    return mixture.flag_boundaries(mixture.PRIORS[prior], questions, criterion=criterion, **options)
 
 
 def by_now(model, positive, negative, asked=20, skip_rate=0.0):

@@ -22,15 +22,15 @@ def check_fit(case, found, tolerance):
     assert_allclose(-found.log_likelihood, case["fitted"]["nll"], atol=max(1e-8, tolerance))
     for criterion in ("rate", "class") if case["k"] > 1 else ("rate",):
         options = {"criterion": criterion, "threshold": case["threshold"]}
-        own = mixture.posterior(found.mixture, case["successes"], case["trials"], **options)
-        grid = mixture.posterior(found.mixture, GRID[:, 0], GRID[:, 1], **options)
+        own = mixture.noise_posterior(found.mixture, case["successes"], case["trials"], **options)
+        grid = mixture.noise_posterior(found.mixture, GRID[:, 0], GRID[:, 1], **options)
         assert_allclose(own, case[f"{criterion}_p_noisy"], atol=tolerance)
         assert_allclose(grid, case[f"grid_{criterion}_p_noisy"], atol=tolerance)
         assert mixture.is_noisy(own, rule="more_than").tolist() == case[f"{criterion}_flag"]
 
 
 def published_fit(case):
-    return mixture.fit(
+    return mixture.fit_beta_mixture(
         case["successes"],
         case["trials"],
         n_components=case["k"],
@@ -63,8 +63,10 @@ def test_the_published_algorithm_step_by_step_where_it_takes_seconds(case):
 )
 def test_the_fast_fit_is_at_least_as_likely_and_flags_the_same_people(case):
     data = {"n_components": case["k"], "pseudo_data": case["pseudo_data"], "rng": rng()}
-    near = mixture.fit(case["successes"], case["trials"], max_concentration=mixture.EM_CONCENTRATION, **data)
-    capped = mixture.fit(case["successes"], case["trials"], **data)
+    near = mixture.fit_beta_mixture(
+        case["successes"], case["trials"], max_concentration=mixture.EM_CONCENTRATION, **data
+    )
+    capped = mixture.fit_beta_mixture(case["successes"], case["trials"], **data)
     # With the concentration free to grow as far, the published stopping rule never beats a real maximum.
     assert -near.log_likelihood <= case["fitted"]["nll"] + 1e-6
     assert -capped.log_likelihood <= case["fitted"]["nll"] + 0.31
@@ -74,7 +76,7 @@ def test_the_fast_fit_is_at_least_as_likely_and_flags_the_same_people(case):
         assert_allclose(found.mixture.means, [part["mean"] for part in components], atol=1e-3)
         assert_allclose(found.mixture.weights, [part["weight"] for part in components], atol=5e-3)
         for criterion in ("rate", "class") if case["k"] > 1 else ("rate",):
-            own = mixture.posterior(
+            own = mixture.noise_posterior(
                 found.mixture, case["successes"], case["trials"], criterion=criterion, threshold=case["threshold"]
             )
             assert_allclose(own, case[f"{criterion}_p_noisy"], atol=tolerance)
@@ -86,21 +88,21 @@ def test_the_fast_fit_is_at_least_as_likely_and_flags_the_same_people(case):
 
 
 def test_the_fast_fit_of_the_pseudo_data_alone():
-    found = mixture.fit([], [], n_components=2, rng=rng())
+    found = mixture.fit_beta_mixture([], [], n_components=2, rng=rng())
     wanted = GOLDEN["pseudo_only"]
     assert_allclose(found.mixture.weights[::-1], wanted["theta"], atol=2e-3)
     assert_allclose(found.mixture.means[::-1], wanted["mean"], atol=2e-3)
     assert_allclose(found.log_likelihood, wanted["loglik"], atol=1e-3)
     assert found.at_cap == (1,) and (found.n_annotators, found.n_pseudo) == (0, 40)
     # A higher cap is more likely and has the same means: that concentration is not in the data.
-    wide = mixture.fit([], [], n_components=2, rng=rng(), max_concentration=30_000)
+    wide = mixture.fit_beta_mixture([], [], n_components=2, rng=rng(), max_concentration=30_000)
     assert found.log_likelihood < wide.log_likelihood < -58.10 + 0.01
     assert_allclose(wide.mixture.means, found.mixture.means, atol=1e-3)
 
 
 def test_the_likelihood_is_that_of_scipy():
     right, asked = np.array([3, 9, 10, 0, 7, 6]), np.array([5, 9, 11, 4, 7, 8])
-    found = mixture.fit(right, asked, n_components=2, rng=rng(), pseudo_data=False)
+    found = mixture.fit_beta_mixture(right, asked, n_components=2, rng=rng(), pseudo_data=False)
     parts = [
         np.log(weight) + stats.betabinom.logpmf(right, asked, a, b)
         for weight, a, b in zip(found.mixture.weights, found.mixture.alphas, found.mixture.betas, strict=True)
@@ -112,7 +114,7 @@ def test_three_hundred_annotators_give_their_two_kinds_back():
     draw = rng(2)
     asked = draw.integers(1, 60, 300)
     right = draw.binomial(asked, np.where(draw.random(300) < 0.1, 0.3, 0.96))
-    found = mixture.fit(right, asked, n_components=2, rng=rng())
+    found = mixture.fit_beta_mixture(right, asked, n_components=2, rng=rng())
     assert_allclose(found.mixture.means, (0.3, 0.96), atol=0.04)
 
 
@@ -122,11 +124,11 @@ def test_the_fit_recovers_known_parameters_and_does_not_depend_on_order_or_seed(
     accuracy = np.where(noisy, draw.beta(4, 8, 800), draw.beta(57, 3, 800))
     asked = draw.integers(5, 40, 800)
     right = draw.binomial(asked, accuracy)
-    found = mixture.fit(right, asked, n_components=2, rng=rng(), starts=4)
+    found = mixture.fit_beta_mixture(right, asked, n_components=2, rng=rng(), starts=4)
     assert_allclose(found.mixture.means, (accuracy[noisy].mean(), accuracy[~noisy].mean()), atol=0.02)
     assert_allclose(found.mixture.weights[0], noisy.mean(), atol=0.02)
     order = draw.permutation(800)
-    again = mixture.fit(right[order], asked[order], n_components=2, rng=rng(9), starts=4)
+    again = mixture.fit_beta_mixture(right[order], asked[order], n_components=2, rng=rng(9), starts=4)
     assert_allclose(again.log_likelihood, found.log_likelihood, atol=1e-4)
     assert_allclose(again.mixture.means, found.mixture.means, atol=1e-4)
 
@@ -134,23 +136,25 @@ def test_the_fit_recovers_known_parameters_and_does_not_depend_on_order_or_seed(
 @pytest.mark.parametrize("method", ["likelihood", "em"])
 def test_degenerate_counts_stay_finite(method):
     # Everybody all right or all wrong: alpha and beta run to 0.
-    found = mixture.fit([5, 0, 7, 0, 9], [5, 6, 7, 8, 9], n_components=1, rng=rng(), method=method, pseudo_data=False)
+    found = mixture.fit_beta_mixture(
+        [5, 0, 7, 0, 9], [5, 6, 7, 8, 9], n_components=1, rng=rng(), method=method, pseudo_data=False
+    )
     assert found.status == "ok" and min(found.mixture.alphas + found.mixture.betas) > 0
     posterior = mixture.rate_posterior(found.mixture, [5, 0], [5, 6])
     assert posterior[0] < 0.2 and posterior[1] > 0.99
     # Nobody makes a mistake.
-    perfect = mixture.fit([5, 6, 7], [5, 6, 7], n_components=1, rng=rng(), pseudo_data=False)
+    perfect = mixture.fit_beta_mixture([5, 6, 7], [5, 6, 7], n_components=1, rng=rng(), pseudo_data=False)
     assert perfect.status == "ok" and perfect.mixture.means[0] > 0.99
     json.dumps(found.as_dict(), allow_nan=False)
 
 
 def test_what_cannot_be_learned_is_a_status():
     options = {"rng": rng(), "pseudo_data": False}
-    assert mixture.fit([], [], n_components=1, **options).status == "no_data"
-    assert mixture.fit([0, 0], [0, 0], n_components=1, **options).status == "no_data"
-    assert mixture.fit([1, 0, 1, 1], [1, 1, 1, 1], n_components=1, **options).status == "not_identified"
-    assert mixture.fit([3, 2, 3], [3, 3, 4], n_components=2, **options).status == "not_identified"
-    found = mixture.fit([], [], n_components=1, **options)
+    assert mixture.fit_beta_mixture([], [], n_components=1, **options).status == "no_data"
+    assert mixture.fit_beta_mixture([0, 0], [0, 0], n_components=1, **options).status == "no_data"
+    assert mixture.fit_beta_mixture([1, 0, 1, 1], [1, 1, 1, 1], n_components=1, **options).status == "not_identified"
+    assert mixture.fit_beta_mixture([3, 2, 3], [3, 3, 4], n_components=2, **options).status == "not_identified"
+    found = mixture.fit_beta_mixture([], [], n_components=1, **options)
     assert found.mixture is None and found.reason
     json.dumps(found.as_dict(), allow_nan=False)
 
@@ -166,22 +170,22 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="trials: shape"):
         mixture.rate_posterior(fixed, [1], [2, 2])
     with pytest.raises(ValueError, match="criterion"):
-        mixture.posterior(fixed, [1], [2], criterion="both")
+        mixture.noise_posterior(fixed, [1], [2], criterion="both")
     with pytest.raises(ValueError, match="rule"):
         mixture.is_noisy([0.5], rule="above")
     with pytest.raises(ValueError, match="model"):
-        mixture.screen([[1, 1]], [[1, 1]], model="class_learned3", rng=rng())
+        mixture.screen_annotators([[1, 1]], [[1, 1]], model="class_learned3", rng=rng())
     with pytest.raises(ValueError, match="mode"):
-        mixture.screen([[1, 1]], [[1, 1]], mode="ours", rng=rng())
+        mixture.screen_annotators([[1, 1]], [[1, 1]], mode="ours", rng=rng())
     with pytest.raises(ValueError, match=r"successes: expected shape \(n, 2\)"):
-        mixture.screen([1, 1], [1, 1], rng=rng())
+        mixture.screen_annotators([1, 1], [1, 1], rng=rng())
     with pytest.raises(ValueError, match="method"):
-        mixture.fit([1], [1], n_components=1, method="bayes", rng=rng())
+        mixture.fit_beta_mixture([1], [1], n_components=1, method="bayes", rng=rng())
     with pytest.raises(ValueError, match="n_components"):
-        mixture.fit([1], [1], n_components=0, rng=rng())
+        mixture.fit_beta_mixture([1], [1], n_components=0, rng=rng())
     with pytest.raises(ValueError, match="weights"):
         mixture.BetaMixture((0.5, 0.4), (1, 1), (1, 1))
     with pytest.raises(ValueError, match="alphas"):
         mixture.BetaMixture((1.0,), (0.0,), (1.0,))
     with pytest.raises(ValueError, match="questions"):
-        mixture.boundaries(fixed, [-1], criterion="rate")
+        mixture.flag_boundaries(fixed, [-1], criterion="rate")

@@ -31,7 +31,7 @@ def test_fixed_priors_agree_with_the_public_package(case):
 def test_posteriors_agree_with_the_reference(model):
     criterion, prior = FIXED[model]
     right, asked = ([case[name] for case in GOLDEN["posterior"]] for name in ("x", "n"))
-    found = mixture.posterior(mixture.PRIORS[prior], right, asked, criterion=criterion)
+    found = mixture.noise_posterior(mixture.PRIORS[prior], right, asked, criterion=criterion)
     assert_allclose(found, [case[model] for case in GOLDEN["posterior"]], atol=1e-6)
 
 
@@ -59,7 +59,7 @@ def test_posteriors_agree_with_numerical_integration(model):
     ]
     total = np.sum(joint)
     wanted = np.sum(np.sum(joint, axis=0)[p < 0.9]) / total if criterion == "rate" else np.sum(joint[0]) / total
-    assert_allclose(mixture.posterior(prior, [right], [asked], criterion=criterion), wanted, rtol=2e-5)
+    assert_allclose(mixture.noise_posterior(prior, [right], [asked], criterion=criterion), wanted, rtol=2e-5)
 
 
 def test_the_operating_points_of_the_fixed_priors():
@@ -72,7 +72,7 @@ def test_the_operating_points_of_the_fixed_priors():
     for model, flagged in points.items():
         criterion, prior = FIXED[model]
         for right, asked in flagged:
-            found = mixture.posterior(mixture.PRIORS[prior], [right, right + 1], [asked] * 2, criterion=criterion)
+            found = mixture.noise_posterior(mixture.PRIORS[prior], [right, right + 1], [asked] * 2, criterion=criterion)
             assert mixture.is_noisy(found, rule="more_than").tolist() == [True, False], (model, right, asked)
 
 
@@ -98,11 +98,11 @@ def test_an_annotator_without_answers_keeps_the_prior():
 
 def test_more_right_answers_never_make_one_noisier():
     for criterion, prior in FIXED.values():
-        found = mixture.posterior(mixture.PRIORS[prior], np.arange(41), np.full(41, 40), criterion=criterion)
+        found = mixture.noise_posterior(mixture.PRIORS[prior], np.arange(41), np.full(41, 40), criterion=criterion)
         assert np.all(np.diff(found) <= 1e-12)
 
 
 def test_a_badly_fitted_class_model_flags_the_perfect_and_the_table_says_so():
-    found = mixture.boundaries(NARROW, [300], criterion="class")
+    found = mixture.flag_boundaries(NARROW, [300], criterion="class")
     assert (300, 300) in found.irregular
     assert found.at_most[0] is not None and 200 < found.at_most[0] < 290

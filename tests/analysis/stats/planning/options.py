@@ -10,7 +10,7 @@ POWERS = golden("power")
 
 
 def options(**more):
-    return planning.Options(**{"runs": 200, **more})
+    return planning.PlanOptions(**{"runs": 200, **more})
 
 
 def within(found, wanted, runs, errors=3.5):

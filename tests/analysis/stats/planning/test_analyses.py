@@ -126,7 +126,7 @@ def test_choices_are_planned_with_the_analysis_of_choices(n_each):
 def test_leaderboards_and_utilities_are_planned_with_their_analyses():
     made = generators.leaderboard_answers(60, [0.8, 0.7], n_annotators=20, runs=2, rng=rng(7))
     captured = captured_outcomes(lambda **more: planning.plan_leaderboard(60, 0.1, n_annotators=20, **more), 7, 2)
-    alone = leaderboard.difference(
+    alone = leaderboard.score_difference(
         made.values[0].ravel(),
         np.repeat(["x", "y"], 60),
         np.tile(np.arange(60), 2),
@@ -144,7 +144,7 @@ def test_leaderboards_and_utilities_are_planned_with_their_analyses():
     for system in (0, 1):
         rows = np.concatenate([rated.ratings[0, :, :, system], *ends], axis=1)
         place = np.tile(np.arange(5), 25)
-        scaled = ratings.between_references(
+        scaled = ratings.rescale_to_references(
             rows.ravel(), np.repeat(np.arange(25), 5), is_minimum=place == 3, is_maximum=place == 4
         )
         means.append(scaled.values.reshape(25, 5)[:, :3].mean(axis=1))
@@ -162,7 +162,7 @@ def captured_outcomes(plan, seed, runs):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_simulation, "BLOCKS", 1)
         patch.setattr(_search, "simulate", watched)
-        plan(rng=rng(seed), options=planning.Options(runs=runs))
+        plan(rng=rng(seed), options=planning.PlanOptions(runs=runs))
     return kept[0]
 
 
@@ -181,7 +181,7 @@ def test_probabilities_are_planned_with_the_analysis_of_probabilities():
         if mode == "paper":
             alone = spa.pair_paper(xy[kept, 0])
         else:
-            values = spa.combined(xy, yx)[kept, 0]
+            values = spa.combine_orders(xy, yx)[kept, 0]
             alone = basic.one_sample(values, null=0.5, bounds=(0.0, 1.0))
             if tau is None:
                 study = spa.pairs_recommended(xy, yx, names=["a", "b"], tau=None, resamples=19, rng=rng())

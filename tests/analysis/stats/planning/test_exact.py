@@ -13,11 +13,11 @@ def test_a_plan_for_a_mean_is_the_table_of_powers():
         sd, difference = (float(part.split("=")[1]) for part in setting.split("|"))
         for n, by_level in list(by_n.items())[::2]:
             for level, wanted in by_level.items():
-                chosen = planning.Options(significance=float(level[2:]))
+                chosen = planning.PlanOptions(significance=float(level[2:]))
                 assert abs(planning.plan_mean(difference, sd, int(n[2:]), options=chosen).power - wanted) < 6e-4
     for setting, wanted in POWERS["detectable_difference"].items():
         sd, n, family = setting.split("|")
-        chosen = planning.Options(tests=5 if "/5" in family else 1)
+        chosen = planning.PlanOptions(tests=5 if "/5" in family else 1)
         assert abs(planning.plan_mean(0.1, float(sd[3:]), int(n[2:]), options=chosen).detectable - wanted) < 6e-5
     plan = planning.plan_mean(0.0, 0.25, 216, margin=0.05)
     assert plan.detail["equivalence_power"] >= 0.8 and abs(plan.power - 0.05) < 1e-9

@@ -42,7 +42,7 @@ def test_progress_is_told_in_order_to_the_end(find_detectable):
 
 def test_a_cancelled_job_stops_at_the_next_block():
     told = []
-    with pytest.raises(planning.Cancelled, match="after 30 of 200 runs"):
+    with pytest.raises(planning.SimulationCancelled, match="after 30 of 200 runs"):
         planning.plan_spa(
             20,
             0.6,
@@ -80,7 +80,7 @@ def test_the_same_seed_gives_the_same_plan_whoever_watches():
         (lambda: planning.plan_mean(math.inf, 0.3, 30), "effect: inf"),
         (lambda: planning.plan_two_groups(math.nan, 30, 30, sd_x=0.3), "difference: nan"),
         (lambda: planning.plan_mean(0.1, 0.0, 30), "sd: 0"),
-        (lambda: planning.Options(tests=0), "tests: 0"),
+        (lambda: planning.PlanOptions(tests=0), "tests: 0"),
     ],
 )
 def test_impossible_designs_are_refused_by_name(call, named):

@@ -96,11 +96,11 @@ def test_what_excluded_annotators_cost():
 
 def test_the_bill_counts_what_is_paid():
     prices = planning.Prices(pay=0.5, fee_rate=0.2, overhead=10, test_share=0.1, seconds=30)
-    plan = planning.plan_mean(0.1, 0.3, 90, options=planning.Options(prices=prices))
+    plan = planning.plan_mean(0.1, 0.3, 90, options=planning.PlanOptions(prices=prices))
     assert (plan.cost.n_labels, plan.cost.n_test) == (100, 10) and plan.cost.total == pytest.approx(70)
     assert plan.hours == pytest.approx(100 * 30 / 3600)
     early = planning.plan_sequential(
-        0.65, sequential.beta_binomial_boundaries(500), options=planning.Options(prices=prices)
+        0.65, sequential.beta_binomial_boundaries(500), options=planning.PlanOptions(prices=prices)
     )
     assert early.cost.n_labels == math.ceil(round(math.ceil(early.labels) / 0.9, 6)) < 500
     assert planning.plan_mean(0.1, 0.3, 90).cost is None
@@ -168,7 +168,7 @@ def test_two_way_intervals_cover_as_in_the_reference(row):
 
 @pytest.mark.slow
 def test_levels_hold_over_two_thousand_runs():
-    chosen = planning.Options(runs=2000)
+    chosen = planning.PlanOptions(runs=2000)
     for plan in (
         planning.plan_spa(60, 0.5, acquiescence_share=0.3, rng=rng(15), options=chosen),
         planning.plan_rating(30, 5, 0.0, annotator_taste_sd=0.7, rng=rng(15), options=chosen),
@@ -176,7 +176,7 @@ def test_levels_hold_over_two_thousand_runs():
         planning.plan_choice(60, 5, 0.0, annotator_sd=0.15, rng=rng(15), options=chosen),
     ):
         assert 0.03 <= plan.power <= 0.07, plan.protocol
-    board = planning.plan_leaderboard(300, 0.0, rng=rng(15), options=planning.Options(runs=1000))
+    board = planning.plan_leaderboard(300, 0.0, rng=rng(15), options=planning.PlanOptions(runs=1000))
     assert 0.02 <= board.power <= 0.07
 
 

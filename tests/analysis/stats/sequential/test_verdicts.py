@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from analysis.stats import sequential
-from analysis.stats.results import plain
+from analysis.stats.results import json_safe
 from tests.analysis.stats.sequential.labels import labels
 
 
@@ -100,7 +100,7 @@ def test_results_are_json():
     for values in ([], [1, 0, 1], np.ones(40), np.repeat([0.0, 1.0], 300)):
         for process in sequential.PROCESSES:
             result = reached(process, values, margin=0.1, stops=("equivalent",))
-            json.dumps(plain(result.as_dict()), allow_nan=False)
+            json.dumps(json_safe(result.as_dict()), allow_nan=False)
 
 
 def test_bad_arguments_are_named():

@@ -8,7 +8,7 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from annotators.models import Assignment, Inquiry, PageVisit
-from annotators.pages.sequence import page_words
+from annotators.pages.sequence import describe_page_key
 from annotators.places import assign, monitor
 from annotators.places.exclude import exclude
 from studies.models import Batch, Study
@@ -25,11 +25,11 @@ def test_places_are_counted_by_where_they_stand(study):
     looking = players.claimed(study, "3")
     gone = players.claimed(study, "4")
     assign.release(gone.pk, "returned")
-    total, arms = monitor.places(study)
+    total, arms = monitor.count_places_by_arm(study)
     assert (total.wanted, total.submitted, total.started, total.reserved, total.free) == (4, 1, 1, 1, 1)
     # As everywhere: started is who was shown the first page.
     assign.begin(looking)
-    assert (monitor.places(study)[0].started, monitor.places(study)[0].reserved) == (2, 0)
+    assert (monitor.count_places_by_arm(study)[0].started, monitor.count_places_by_arm(study)[0].reserved) == (2, 0)
     assert total.released == (("returned", 1),)
     assert [(arm.name, arm.submitted, arm.free) for arm in arms] == [("all", 1, 1)]
 
@@ -40,7 +40,7 @@ def test_minutes_and_pay_are_medians_of_those_who_submitted(client, study):
         Assignment.objects.filter(pk=done.pk).update(started_at=done.submitted_at - timedelta(minutes=minutes))
         visit = PageVisit.objects.filter(assignment=done).first()
         PageVisit.objects.filter(pk=visit.pk).update(active_seconds=60 * minutes)
-    pace = monitor.pace(study)
+    pace = monitor.median_times(study)
     assert (pace.n, pace.minutes, pace.active_minutes) == (3, 10, 10)
     page = " ".join(collecting(client, study).content.decode().split())
     assert "<dt>Pay an hour, median</dt><dd>15.00 USD, by the time at work, bonuses with it</dd>" in page
@@ -50,28 +50,28 @@ def test_days_count_arrivals_and_submissions(study):
     players.submitted(study, "1")
     early = players.submitted(study, "2")
     Assignment.objects.filter(pk=early.pk).update(claimed_at=F("claimed_at") - timedelta(days=1))
-    assert [(day.claimed, day.submitted) for day in monitor.days(study)] == [(1, 0), (1, 2)]
+    assert [(day.claimed, day.submitted) for day in monitor.count_by_day(study)] == [(1, 0), (1, 2)]
 
 
 def test_tries_and_robots_are_not_counted(study):
     players.submitted(study, "1", origin="robot")
-    assert monitor.places(study)[0].submitted == 0 and monitor.pace(study).n == 0
-    assert monitor.progress_of([study.pk]) == {study.pk: monitor.Progress(0, None, 1)}
+    assert monitor.count_places_by_arm(study)[0].submitted == 0 and monitor.median_times(study).n == 0
+    assert monitor.progress_of([study.pk]) == {study.pk: monitor.StudyProgress(0, None, 1)}
 
 
 def test_a_place_that_a_robot_holds_is_not_free_for_anybody(client, study):
     players.submitted(study, "1", origin="robot")
     players.claimed(study, "2", origin="robot")
     players.submitted(study, "3")
-    total, (arm,) = monitor.places(study)
+    total, (arm,) = monitor.count_places_by_arm(study)
     for row in (total, arm):
         assert (row.wanted, row.free, row.submitted, row.held_by_robots) == (4, 1, 1, 2)
     page = collecting(client, study).content.decode()
     assert "1 robot answered too; robots are not counted here, and hold 2 of the places." in page
     players.submitted(study, "4")
     # What the page calls free is what the door gives.
-    assert monitor.places(study)[0].free == 0
-    assert assign.claim_batch(study, assign.annotator_of("panel", "5")).outcome != "claimed"
+    assert monitor.count_places_by_arm(study)[0].free == 0
+    assert assign.claim_batch(study, assign.get_or_create_annotator("panel", "5")).outcome != "claimed"
 
 
 def test_who_came_too_late_is_counted_as_late_and_as_nothing_else(client, study):
@@ -79,10 +79,10 @@ def test_who_came_too_late_is_counted_as_late_and_as_nothing_else(client, study)
     Assignment.objects.filter(pk=late.pk).update(released_at=F("submitted_at"), released_reason="expired", is_late=True)
     Batch.objects.filter(pk=late.batch_id).update(claimed=0)
     players.submitted(study, "2")
-    total, _ = monitor.places(study)
+    total, _ = monitor.count_places_by_arm(study)
     assert (total.submitted, total.late, total.free, total.released) == (1, 1, 3, (("expired", 1),))
-    assert sum(day.submitted for day in monitor.days(study)) == total.submitted
-    assert sum(day.claimed for day in monitor.days(study)) == 2
+    assert sum(day.submitted for day in monitor.count_by_day(study)) == total.submitted
+    assert sum(day.claimed for day in monitor.count_by_day(study)) == 2
     page = collecting(client, study).content.decode()
     assert "<b>1</b> of 4" in page and "1 person<" in page and ">Took a place</th>" in page
 
@@ -119,7 +119,7 @@ def test_no_page_about_annotators_names_a_system(client, study):
 
 
 def test_queries_do_not_grow_with_people(client, study, owner):
-    lifecycle.draw_more(study, 2, by=None)
+    lifecycle.open_more_places(study, 2, by=None)
 
     def queries(url):
         with CaptureQueriesContext(connection) as context:
@@ -171,4 +171,4 @@ def test_an_inquiry_is_handled_and_not_handled_after_all(client, study):
     ],
 )
 def test_a_page_is_named_for_what_it_is(key, words):
-    assert page_words(key) == words
+    assert describe_page_key(key) == words

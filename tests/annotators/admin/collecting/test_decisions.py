@@ -4,11 +4,11 @@ import pytest
 
 from annotators.models import Assignment, Exclusion
 from annotators.places import assign
-from annotators.places.exclude import exclude, release_place, reopen_places, reverse_exclusion, with_exclusion
+from annotators.places.exclude import annotate_is_excluded, exclude, release_place, reopen_places, reverse_exclusion
 from annotators.places.receipts import receipt_of
 from studies.models import AuditEvent, Batch, Placement, Study
 from studies.services import lifecycle
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests import builders, players
 from tests.admin_pages import errors_of, form_of, logged_in
 from tests.annotators.admin.collecting.watched import detail
@@ -19,11 +19,11 @@ pytestmark = pytest.mark.django_db
 def test_an_exclusion_is_a_row_and_is_taken_back_once(study, owner):
     done = players.submitted(study, "1")
     (made,) = exclude([done], "copied_text", owner, "Two answers from the web.")
-    assert with_exclusion(Assignment.objects.filter(pk=done.pk)).get().is_excluded
+    assert annotate_is_excluded(Assignment.objects.filter(pk=done.pk)).get().is_excluded
     assert exclude([done], "too_fast", owner) == []  # once is enough
     reverse_exclusion(made, owner, "It was a quotation.")
-    assert not with_exclusion(Assignment.objects.filter(pk=done.pk)).get().is_excluded
-    with pytest.raises(NotNow, match="already"):
+    assert not annotate_is_excluded(Assignment.objects.filter(pk=done.pk)).get().is_excluded
+    with pytest.raises(ActionRefused, match="already"):
         reverse_exclusion(made, owner)
     exclude([done], "too_fast", owner)
     assert Exclusion.objects.count() == 3
@@ -33,24 +33,24 @@ def test_an_exclusion_is_a_row_and_is_taken_back_once(study, owner):
 
 @pytest.mark.parametrize("reason", ["", "because", "other"])
 def test_an_exclusion_needs_a_reason(study, owner, reason):
-    with pytest.raises(NotNow):
+    with pytest.raises(ActionRefused):
         exclude([players.submitted(study, "1")], reason, owner, " ")
     assert not Exclusion.objects.exists()
 
 
 def test_only_submitted_assignments_of_one_study_are_excluded_all_or_none(study, owner):
     done, live = players.submitted(study, "1"), players.claimed(study, "2")
-    with pytest.raises(NotNow, match="not submitted"):
+    with pytest.raises(ActionRefused, match="not submitted"):
         exclude([done, live], "too_fast", owner)
     other = players.submitted(builders.spa_study(owner, with_rating=False), "9")
-    with pytest.raises(NotNow, match="one study"):
+    with pytest.raises(ActionRefused, match="one study"):
         exclude([done, other], "too_fast", owner)
     assert not Exclusion.objects.exists()
 
 
 def test_a_place_is_opened_again_as_a_copy_that_can_be_claimed(study, owner):
     everybody = [players.submitted(study, str(n)) for n in range(4)]
-    assert assign.claim_batch(study, assign.annotator_of("panel", "late")).outcome == "full"
+    assert assign.claim_batch(study, assign.get_or_create_annotator("panel", "late")).outcome == "full"
     exclude(everybody[:2], "too_fast", owner, reopen=True)
     copies = list(study.batches.filter(origin="replacement").order_by("number"))
     assert [(one.wanted, one.number) for one in copies] == [(1, 4), (1, 5)]
@@ -69,7 +69,7 @@ def test_a_place_is_opened_again_as_a_copy_that_can_be_claimed(study, owner):
 def test_no_place_is_opened_above_the_cap_and_nothing_is_excluded_then(study, owner):
     everybody = [players.submitted(study, str(n)) for n in range(4)]
     exclude(everybody[:2], "too_fast", owner, reopen=True)  # 4 + 2 = the cap of 6
-    with pytest.raises(NotNow, match="capped at 6"):
+    with pytest.raises(ActionRefused, match="capped at 6"):
         exclude(everybody[2:3], "too_fast", owner, reopen=True)
     assert Exclusion.objects.count() == 2 and Batch.objects.count() == 6
 
@@ -86,7 +86,7 @@ def test_a_batch_that_waits_is_opened_before_a_copy_is_made(study, owner):
 def test_places_of_a_closed_study_are_not_opened(study, owner):
     done = players.submitted(study, "1")
     lifecycle.close(study, by=None)
-    with pytest.raises(NotNow, match="launched or paused"):
+    with pytest.raises(ActionRefused, match="launched or paused"):
         reopen_places(study, [done], owner)
     assert exclude([done], "too_fast", owner)  # leaving out is possible for ever
 
@@ -97,7 +97,7 @@ def test_a_place_is_released_and_its_person_may_come_back(study, owner):
     live.refresh_from_db()
     assert (live.released_reason, live.batch.claimed) == ("returned", 1 - 1)
     assert players.claimed(study, "1").pk == live.pk
-    with pytest.raises(NotNow):
+    with pytest.raises(ActionRefused):
         release_place(players.submitted(study, "2"), owner)
 
 

@@ -24,7 +24,7 @@ def test_a_link_can_be_made_before_the_launch(client, owner):
 def test_a_closed_study_without_a_link_does_not_ask_for_one(client, study):
     assert "nobody can come" in collecting(client, study).content.decode()
     lifecycle.close(study, by=None)
-    lifecycle.finish(study, by=None)
+    lifecycle.finish_closing(study, by=None)
     page = collecting(client, study).content.decode()
     assert "nobody can come" not in page and "No link was made" in page
 

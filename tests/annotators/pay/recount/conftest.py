@@ -11,19 +11,19 @@ from annotators.models import (
     PanelSubmission,
     Payment,
 )
-from annotators.participation.withdraw import withdraw
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.pay import ledger
-from annotators.pay.verdicts.appeals import answer, open_appeal
+from annotators.pay.verdicts.appeals import answer_appeal, open_appeal
 from annotators.pay.verdicts.decide import reject, work_of_submission
 from annotators.places import assign, leases
 from annotators.places.exclude import exclude, reverse_exclusion
-from annotators.places.tries import try_out
+from annotators.places.tries import start_test_run
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.prolific.policy import REFUSALS
-from annotators.recruitment.panels import Seen
-from annotators.recruitment.panels.orders import send_due
-from annotators.recruitment.panels.reconcile import take_in
-from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
+from annotators.recruitment.panels import SubmissionSnapshot
+from annotators.recruitment.panels.orders import send_due_orders
+from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import Arm, Study, StudyMember
 from studies.services import lifecycle
 from studies.services.copying import clone
@@ -39,7 +39,7 @@ def service(monkeypatch):
     made = Pretend()
     speaks(monkeypatch, made)
     monkeypatch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval", "bonus", "screen_out"}))
-    monkeypatch.setattr(type(REGISTRY["generic"]), "refusals", REFUSALS)
+    monkeypatch.setattr(type(REGISTRY["generic"]), "rejection_policy", REJECTION_POLICY)
     return made
 
 
@@ -61,12 +61,12 @@ def world(service):
     )
     Arm.objects.create(study=draft, name="paid more", reward=Decimal("3.00"))
     StudyMember.objects.create(study=draft, user=user("colleague"), role="editor")
-    answered(try_out(draft, owner))  # the launch clears it
+    answered(start_test_run(draft, owner))  # the launch clears it
     study = launched(draft, owner)
     panel, by_hand = recruitment_of(study), recruitment(study, currency="EUR", reward=Decimal("2.00"))
     for link in (panel, by_hand):
         promised(link, **EARLY)
-    keep(panel, {"token": "t"}, by=None)
+    store_secrets(panel, {"token": "t"}, by=None)
 
     # Nobody is written down who does not agree.
     assert Client().post(f"/e/{by_hand.key}/", {"start": "1"}).status_code == 422
@@ -81,33 +81,35 @@ def world(service):
     asked = started(study, "ned", by_hand)
     assert leases.extend(asked)
     claimed(study, "oda", by_hand)
-    withdraw(started(study, "pam", panel))
-    withdraw(slow(submitted(study, "quy", recruitment=panel)))
+    withdraw_annotator(started(study, "pam", panel))
+    withdraw_annotator(slow(submitted(study, "quy", recruitment=panel)))
     slow(submitted(study, "ann", recruitment=panel))  # a second batch of the same person
     submitted(study, "ray", recruitment=panel)  # in no time at all: a rule finds them
     exclude([done["bob"]], "too_fast", owner, reopen=True)
     (taken_back,) = exclude([done["cy"]], "copied_text", owner)
     exclude([done["gus"], late], "misunderstood", owner)
     reverse_exclusion(taken_back, owner)
-    assert analysis_tasks.replace_who_left() == 3  # who withdrew after the end, who was too fast, who was left out
+    assert (
+        analysis_tasks.open_replacement_places() == 3
+    )  # who withdrew after the end, who was too fast, who was left out
     submitted(study, "robot 1", origin="robot")
     claimed(study, "robot 2", origin="robot")
     imported(study)
-    assign.turn_away(study, assign.annotator_of("panel", "sue"), panel)
-    assign.turn_away(study, assign.annotator_of("panel", "tim"), by_hand)
+    assign.turn_away(study, assign.get_or_create_annotator("panel", "sue"), panel)
+    assign.turn_away(study, assign.get_or_create_annotator("panel", "tim"), by_hand)
 
     # What the panel shows, somebody unknown with the rest; a rejection that stands, and one that is taken back on appeal.
     show(panel, done, "submitted")
     show(panel, {"late": late, "ida": screened}, "submitted")
-    take_in(panel, [Seen("T", "S-nobody", "a stranger", "submitted")], "service")
+    import_submissions(panel, [SubmissionSnapshot("T", "S-nobody", "a stranger", "submitted")], "service")
     clone(study, owner, "A clone")
     for name in ("dan", "eve"):
         shown = PanelSubmission.objects.get(assignment=done[name])
         checks(shown, 1, 2)
         reject(work_of_submission(panel, shown.pk), "FAILED_CHECK", LONG, owner)
     objection = open_appeal(done["eve"], "I answered as well as I could, and say so.")
-    answer(objection, "So you did.", True, user("colleague"))
-    send_due(panel, service, lambda *_: None)
+    answer_appeal(objection, "So you did.", True, user("colleague"))
+    send_due_orders(panel, service, lambda *_: None)
     show(panel, {"ann": done["ann"], "bob": done["bob"], "eve": done["eve"]}, "approved")
     show(panel, {"dan": done["dan"]}, "rejected")
     show(panel, {"ida": screened}, "screened_out")
@@ -119,18 +121,20 @@ def world(service):
     lifecycle.resume(study, owner)
     study, panel, by_hand = Study.objects.get(pk=study.pk), again(panel), again(by_hand)
     for link in (panel, by_hand):
-        ledger.settle(link, by=None)
+        ledger.settle_payments(link, by=None)
     # A bonus that is carried out, one that the panel refuses, one that waits; one reward is paid by hand.
     for name, amount in (("ann", "1.20"), ("bob", "0.75"), ("flo", "0.40")):
-        ledger.add(panel, [ledger.Extra(done[name], Decimal(amount), "Thank you.")], "bonus", owner)
-    total = ledger.total_of(ledger.to_order(panel, service.can))
-    ledger.order(panel, service.can, total, owner)
+        ledger.add_extra_payments(
+            panel, [ledger.ExtraPayment(done[name], Decimal(amount), "Thank you.")], "bonus", owner
+        )
+    total = ledger.total_of(ledger.orderable_payments(panel, service.operations))
+    ledger.order_payments(panel, service.operations, total, owner)
     refused = Payment.objects.get(assignment=done["bob"], kind="bonus").order
     service.faults = [
         "refused" if one == refused else "" for one in PanelOrder.objects.filter(state="waiting").order_by("pk")
     ]
-    send_due(panel, service, lambda *_: None)
-    ledger.settle(panel, by=None)
+    send_due_orders(panel, service, lambda *_: None)
+    ledger.settle_payments(panel, by=None)
     ledger.mark_paid(by_hand, [Payment.objects.filter(assignment=done["hal"]).get().pk], owner)
     slow(submitted(study, "uli", recruitment=by_hand))  # after the last look
     return study, panel, by_hand

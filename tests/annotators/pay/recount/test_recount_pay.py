@@ -84,12 +84,13 @@ def test_money_is_what_was_promised_and_every_page_says_the_same(world):
         page = client.get(f"/admin/annotators/recruitment/{link.pk}/pay/")
         for money in (page.context["money"], all_links[link.pk]):
             assert (money.paid, money.ordered, money.due) == (sums["paid"], sums["ordered"], sums["due"])
-            assert (money.unwritten, money.people_to_come, money.to_come) == (unwritten[link.pk], n, n * highest)
+            assert (money.unsettled, money.people_to_come, money.to_come) == (unwritten[link.pk], n, n * highest)
             assert money.total == sum(sums[state] for state in STANDING) + unwritten[link.pk] + n * highest
-            assert money.is_least == (link == panel)
+            assert money.is_lower_bound == (link == panel)
         told = report[link.key]
-        names = ("paid", "ordered", "due", "unwritten", "to_come", "total")
-        assert [told[name] for name in names] == [f"{getattr(money, name):.2f}" for name in names]
+        sums_in_report = [told[name] for name in ("paid", "ordered", "due", "unwritten", "to_come", "total")]
+        sums_on_page = (money.paid, money.ordered, money.due, money.unsettled, money.to_come, money.total)
+        assert sums_in_report == [f"{amount:.2f}" for amount in sums_on_page]
         text = " ".join(page.content.decode().split())
         currency = "EUR" if link == by_hand else "USD"
         assert f"<dt>Paid</dt><dd>{sums['paid']:.2f} {currency}</dd>" in text and f"({n} parts still to finish)" in text
@@ -129,11 +130,20 @@ def test_pay_an_hour_is_of_those_whom_its_words_name(world):
             assert got or one.pk in rejections or one.recruitment_id != panel.pk
             if one.recruitment_id == panel.pk:
                 hourly.append(got * 3600 / seconds)
-        assert (figures.n, figures.compared, figures.elsewhere) == (len(people), len(hourly), len(people) - len(hourly))
+        assert (figures.n, figures.in_study_currency, figures.in_another_currency) == (
+            len(people),
+            len(hourly),
+            len(people) - len(hourly),
+        )
         quarters = [
             one.quantize(Decimal("0.01"), "ROUND_HALF_UP") for one in quantiles(hourly, n=4, method="inclusive")
         ]
         assert [figures.hourly.low, figures.hourly.median, figures.hourly.high] == quarters
-        assert figures.under == sum(one < 12 for one in hourly) > 0
-        assert figures.uncounted == sum(not sum(visit.active_seconds for visit in one.visits.all()) for one in people)
-    assert (collecting.context["pace"].n, collecting.context["everybody"].elsewhere) == (len(in_time(live(study))), 3)
+        assert figures.below_wage == sum(one < 12 for one in hourly) > 0
+        assert figures.without_active_time == sum(
+            not sum(visit.active_seconds for visit in one.visits.all()) for one in people
+        )
+    assert (collecting.context["pace"].n, collecting.context["everybody"].in_another_currency) == (
+        len(in_time(live(study))),
+        3,
+    )

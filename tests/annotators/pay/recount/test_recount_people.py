@@ -12,14 +12,14 @@ import pytest
 from django.core.management import call_command
 from django.urls import reverse
 
-from analysis.data.flat.selection import assignment_name
+from analysis.data.flat.selection import assignment_pseudonym
 from annotators.models import (
     Assignment,
     PanelSubmission,
     Response,
 )
 from studies.admin import life
-from studies.design.burden import burdens
+from studies.design.burden import batch_workloads
 from studies.models import Batch, Study
 from studies.services import lifecycle
 from tests.admin_pages import logged_in
@@ -145,10 +145,10 @@ def test_what_batches_ask_is_read_off_their_placements(world):
             )  # one screening question, one pair asked both ways, one comment
             reward = batch.arm.reward if batch.arm.reward is not None else study.reward
             found[str(batch.number)] = (words, 4, pytest.approx(minutes), pytest.approx(float(reward) * 60 / minutes))
-    told = {one.batch: (one.words, one.questions, one.minutes, one.per_hour) for one in burdens(study)}
+    told = {one.batch: (one.words, one.questions, one.minutes, one.per_hour) for one in batch_workloads(study)}
     assert told == found and len(found) > 18
-    loads = life.loads(study)
-    by_minutes = sorted(one.minutes for one in burdens(study))
+    loads = life.batch_burdens(study)
+    by_minutes = sorted(one.minutes for one in batch_workloads(study))
     assert [one.burden.minutes for one in loads] == [
         by_minutes[0],
         by_minutes[(len(by_minutes) - 1) // 2],
@@ -171,8 +171,8 @@ def test_exports_have_a_row_for_everybody_whom_they_name(world, tmp_path):
             answers = [row for row in Response.objects.order_by("assignment_id", "pk") if row.assignment in stay]
             query = f"origin={','.join(origins)}&withdrawn={int(withdrawn)}"
             for table, mine in (
-                ("assignments", [assignment_name(one.code) for one in stay]),
-                ("responses", [assignment_name(row.assignment.code) for row in answers]),
+                ("assignments", [assignment_pseudonym(one.code) for one in stay]),
+                ("responses", [assignment_pseudonym(row.assignment.code) for row in answers]),
             ):
                 sent = api.get(f"studies/{study.code}/exports/{table}.csv?{query}")
                 rows = list(csv.DictReader(io.StringIO(sent.body.decode())))
@@ -202,9 +202,9 @@ def test_exports_have_a_row_for_everybody_whom_they_name(world, tmp_path):
                     assert found == mine
     everybody = api.get(f"studies/{study.code}/assignments/?page_size=1000").json()["results"]
     assert [row["assignment"] for row in everybody] == [
-        assignment_name(one.code) for one in Assignment.objects.filter(study=study).order_by("pk")
+        assignment_pseudonym(one.code) for one in Assignment.objects.filter(study=study).order_by("pk")
     ]
-    by_hand = {assignment_name(one.code) for one in left_out(live(study))}
+    by_hand = {assignment_pseudonym(one.code) for one in left_out(live(study))}
     assert {row["assignment"] for row in everybody if row["exclusion"]} == by_hand
     rest = api.get(f"studies/{study.code}/exclusions/").json()["results"]
     assert {row["assignment"] for row in rest if row["is_standing"]} == by_hand and len(rest) == 5

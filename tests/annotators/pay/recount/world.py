@@ -10,8 +10,8 @@ from annotators.models import (
 )
 from annotators.places import assign
 from annotators.places.receipts import receipt_of
-from annotators.recruitment.panels import Seen
-from annotators.recruitment.panels.reconcile import take_in
+from annotators.recruitment.panels import SubmissionSnapshot
+from annotators.recruitment.panels.reconcile import import_submissions
 from studies.models import Batch
 from tests.players import answered, claimed
 
@@ -31,7 +31,7 @@ def finished_late(study, person, link, taken_by) -> Assignment:
     mine = started(study, person, link)
     assign.release(mine.pk, "expired")
     assert claimed(study, taken_by, link).batch_id == mine.batch_id
-    while answered(mine).following:
+    while answered(mine).next_key:
         pass
     return Assignment.objects.get(pk=mine.pk)
 
@@ -78,7 +78,9 @@ def show(link, people, state) -> None:
     seen = []
     for one in people.values():
         if one.recruitment_id == link.pk:
-            key = assign.pool_key(link.pool, f"person {one.annotator_id}")
+            key = assign.hash_person_id(link.pool, f"person {one.annotator_id}")
             Annotator.objects.filter(pk=one.annotator_id).update(pool=link.pool, external_id=key)
-            seen.append(Seen("T", f"S{one.pk}", f"person {one.annotator_id}", state, code=receipt_of(one.code)))
-    take_in(link, seen, "service")
+            seen.append(
+                SubmissionSnapshot("T", f"S{one.pk}", f"person {one.annotator_id}", state, code=receipt_of(one.code))
+            )
+    import_submissions(link, seen, "service")

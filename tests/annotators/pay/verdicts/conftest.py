@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 
 from annotators.models import Assignment, PanelSubmission, PanelTask, Response
-from annotators.models.identity import keep_identity
+from annotators.models.identity import store_person_id
 from annotators.pay.verdicts.decide import work_of_submission
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.prolific.policy import REFUSALS
-from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
+from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import Expected, Item, Placement, StudyMember
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
 from tests.builders import spa_study, user
@@ -21,7 +21,7 @@ def panel(monkeypatch):
     """A panel of the generic channel, with Prolific's rules of what may be refused."""
     made = Pretend()
     speaks(monkeypatch, made)
-    monkeypatch.setattr(type(REGISTRY["generic"]), "refusals", REFUSALS)
+    monkeypatch.setattr(type(REGISTRY["generic"]), "rejection_policy", REJECTION_POLICY)
     return made
 
 
@@ -30,7 +30,7 @@ def recruitment(panel):
     study = spa_study(user("owner"), target_n=20)
     StudyMember.objects.create(study=study, user=user("colleague"), role=StudyMember.Role.EDITOR)
     made = recruitment_of(study)
-    keep(made, {"token": "t"}, by=None)
+    store_secrets(made, {"token": "t"}, by=None)
     PanelTask.objects.create(recruitment=made, external_id="T")
     return made
 
@@ -38,7 +38,7 @@ def recruitment(panel):
 def sent(recruitment, person="W1", state="submitted", **columns) -> PanelSubmission:
     """Somebody's finished work, as the panel shows it."""
     assignment = submitted(recruitment.study, person, recruitment=recruitment)
-    keep_identity(assignment.annotator, person)
+    store_person_id(assignment.annotator, person)
     return PanelSubmission.objects.create(
         recruitment=recruitment,
         task=PanelTask.objects.get(recruitment=recruitment),

@@ -8,11 +8,11 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.pay.verdicts.appeals import answer, open_appeal, open_appeals
-from annotators.pay.verdicts.decide import approve, reject, reverse
-from annotators.recruitment.panels.orders import send_due
+from annotators.pay.verdicts.appeals import answer_appeal, open_appeal, unanswered_appeals
+from annotators.pay.verdicts.decide import approve, reject, reverse_rejection
+from annotators.recruitment.panels.orders import send_due_orders
 from studies.models import AuditEvent, StudyMember
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests.annotators.pay.verdicts.conftest import LONG, checks, sent, work
 from tests.annotators.pay.verdicts.objections import WHY, last_page, objecting, stages_of, url
 from tests.builders import user
@@ -26,7 +26,7 @@ def rejection(recruitment, panel) -> Verdict:
     one = sent(recruitment, submitted_at=timezone.now())
     checks(one, 1, 2, 90)
     made = reject(work(one), "FAILED_CHECK", LONG, user("owner"))
-    send_due(recruitment, panel, lambda *_: None)
+    send_due_orders(recruitment, panel, lambda *_: None)
     PanelSubmission.objects.filter(pk=one.pk).update(state="rejected", decided_at=timezone.now())
     return made
 
@@ -54,19 +54,19 @@ def test_a_rejected_person_reads_why_objects_once_and_reads_the_answer(rejection
         and "<form" not in page.partition("stages")[2]
     )
     assert objecting(rejection).status_code == 302 and Appeal.objects.count() == 1
-    with pytest.raises(NotNow, match="objected already"):
+    with pytest.raises(ActionRefused, match="objected already"):
         open_appeal(one, "Again.")
-    answer(made, "The questions were whole on your screen.", False, user("colleague"))
+    answer_appeal(made, "The questions were whole on your screen.", False, user("colleague"))
     page = last_page(one)
     assert "the rejection stays" in page and "whole on your screen" in page and stages_of(page)[-1] == "Rejected"
-    with pytest.raises(NotNow, match="answered already"):
-        answer(made, "After all.", True, user("colleague"))
+    with pytest.raises(ActionRefused, match="answered already"):
+        answer_appeal(made, "After all.", True, user("colleague"))
 
 
 def test_who_rejected_cannot_answer_on_the_server_or_in_the_database(rejection):
     made = open_appeal(rejection.assignment, WHY)
-    with pytest.raises(NotNow, match="Somebody else must answer"):
-        answer(made, "No.", False, user("owner"))
+    with pytest.raises(ActionRefused, match="Somebody else must answer"):
+        answer_appeal(made, "No.", False, user("owner"))
     with pytest.raises(IntegrityError), transaction.atomic():
         Appeal.objects.filter(pk=made.pk).update(
             answer="No.", is_upheld=False, answered_by=user("owner"), answered_at=timezone.now()
@@ -76,7 +76,7 @@ def test_who_rejected_cannot_answer_on_the_server_or_in_the_database(rejection):
 
 
 def test_an_appeal_that_is_upheld_takes_the_rejection_back(rejection, recruitment):
-    answer(open_appeal(rejection.assignment, WHY), "You are right.", True, user("colleague"))
+    answer_appeal(open_appeal(rejection.assignment, WHY), "You are right.", True, user("colleague"))
     assert Verdict.objects.get(kind="reverse").reverses == rejection
     page = last_page(rejection.assignment)
     assert stages_of(page)[:2] == ["Received", "Approved"] and "You objected, and you were right" in page
@@ -85,7 +85,7 @@ def test_an_appeal_that_is_upheld_takes_the_rejection_back(rejection, recruitmen
 
 
 def test_an_upheld_appeal_is_compensated(rejection):
-    back = answer(open_appeal(rejection.assignment, WHY), "You are right.", True, user("colleague"))
+    back = answer_appeal(open_appeal(rejection.assignment, WHY), "You are right.", True, user("colleague"))
     assert back.evidence["compensation"] == "2.50"
     assert "2.50" in last_page(rejection.assignment) and "owed to you" in last_page(rejection.assignment)
     Payment.objects.update(state="paid", ended_at=timezone.now())
@@ -104,11 +104,11 @@ def test_appeals_are_listed_the_late_ones_first_and_told_as_late(rejection, recr
         at=timezone.now() - timedelta(days=20),
         due_at=timezone.now() - timedelta(days=6),
     )
-    assert [(row.pk, row.is_late) for row in open_appeals([recruitment])] == [(late.pk, True), (soon.pk, False)]
+    assert [(row.pk, row.is_late) for row in unanswered_appeals([recruitment])] == [(late.pk, True), (soon.pk, False)]
     PanelSubmission.objects.filter(pk=one.pk).update(state="rejected")
     assert "passed without an answer" in last_page(one.assignment)
-    reverse(Verdict.objects.get(pk=late.verdict_id), user("owner"))
-    assert list(open_appeals([recruitment])) == [soon]
+    reverse_rejection(Verdict.objects.get(pk=late.verdict_id), user("owner"))
+    assert list(unanswered_appeals([recruitment])) == [soon]
 
 
 def test_the_page_says_what_is_true_at_each_moment(recruitment, panel):
@@ -261,9 +261,9 @@ def test_a_study_with_one_editor_is_told_that_somebody_must_be_invited(rejection
 
 
 def test_what_is_decided_without_a_panels_service_stands_at_once(recruitment, panel):
-    from annotators.recruitment.panels.secrets import keep
+    from annotators.recruitment.panels.secrets import store_secrets
 
-    keep(recruitment, {"token": ""}, by=None)
+    store_secrets(recruitment, {"token": ""}, by=None)
     one = sent(recruitment)
     approve(work(one), user("owner"))
     assert not PanelOrder.objects.exists()

@@ -6,20 +6,20 @@ import pytest
 from django.utils import timezone
 
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.participation.withdraw import withdraw
-from annotators.pay.ledger import settle
+from annotators.participation.withdraw import withdraw_annotator
+from annotators.pay.ledger import settle_payments
 from annotators.pay.verdicts import measured as measuring
 from annotators.pay.verdicts.approving import approve_matched
-from annotators.pay.verdicts.decide import approve, ask_for_return, reject, reverse, work_of_assignment
-from annotators.pay.verdicts.grounds import TO_BE_SAID, drafted, grounds_for
-from annotators.pay.verdicts.measured import Failed, Measured, measured, told
+from annotators.pay.verdicts.decide import approve, ask_for_return, reject, reverse_rejection, work_of_assignment
+from annotators.pay.verdicts.grounds import MESSAGE_PLACEHOLDER, draft_message, grounds_for
+from annotators.pay.verdicts.measured import FailedCheck, WorkEvidence, evidence_sentences, measure_work
 from annotators.places.exclude import exclude
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels import Refusals
-from annotators.recruitment.panels.orders import send_due
-from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels import RejectionPolicy
+from annotators.recruitment.panels.orders import send_due_orders
+from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import AuditEvent
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests.builders import user
 
 from .conftest import LONG, checks, lasting, sent, work
@@ -27,10 +27,10 @@ from .conftest import LONG, checks, lasting, sent, work
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
-def found(**changes) -> Measured:
-    failed = tuple(Failed(n, "Which?", "80 to 100", "7") for n in range(changes.pop("failed", 0)))
+def found(**changes) -> WorkEvidence:
+    failed = tuple(FailedCheck(n, "Which?", "80 to 100", "7") for n in range(changes.pop("failed", 0)))
     usual = {"minutes": 12, "seconds": 600, "z": 0.1, "people": 40, "answers": 20, "checks": max(3, len(failed))}
-    return Measured(**usual | changes, failed=failed)
+    return WorkEvidence(**usual | changes, failed=failed)
 
 
 def open_to(refusals, evidence, is_finished=True) -> set[str]:
@@ -57,24 +57,26 @@ SEEN_ONLY = {"FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "LOW_EFFORT", "MALING
     ],
 )
 def test_a_category_is_open_where_its_evidence_is_there(panel, evidence, more):
-    from annotators.recruitment.channels.prolific.policy import REFUSALS
+    from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 
-    assert open_to(REFUSALS, found(**evidence)) == SEEN_ONLY | more
+    assert open_to(REJECTION_POLICY, found(**evidence)) == SEEN_ONLY | more
     notes = {
-        one.category for one in grounds_for(REFUSALS, found(**evidence), True) if one.needs_note and not one.missing
+        one.category
+        for one in grounds_for(REJECTION_POLICY, found(**evidence), True)
+        if one.needs_note and not one.missing
     }
     assert notes == SEEN_ONLY
 
 
 def test_who_has_not_finished_is_refused_for_nothing_but_that_nothing_is_there():
-    from annotators.recruitment.channels.prolific.policy import REFUSALS
+    from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 
-    assert open_to(REFUSALS, found(failed=3, z=-5), is_finished=False) == set()
-    assert open_to(REFUSALS, found(answers=0), is_finished=False) == {"NO_CODE", "BAD_CODE", "NO_DATA"}
+    assert open_to(REJECTION_POLICY, found(failed=3, z=-5), is_finished=False) == set()
+    assert open_to(REJECTION_POLICY, found(answers=0), is_finished=False) == {"NO_CODE", "BAD_CODE", "NO_DATA"}
 
 
 def test_a_category_may_rest_on_several_kinds_of_evidence():
-    refusals = Refusals(categories={"work": "w"}, grounds={"work": ("checks", "seen")})
+    refusals = RejectionPolicy(categories={"work": "w"}, evidence_by_category={"work": ("checks", "seen")})
     by_note, by_checks = (grounds_for(refusals, found(failed=n), True)[0] for n in (0, 2))
     assert by_note.needs_note and not by_checks.needs_note and not by_note.missing + by_checks.missing
 
@@ -85,16 +87,16 @@ def test_what_is_measured(recruitment, django_assert_max_num_queries):
     lasting(one, 0.5, others=11)
     one = work(one)
     with django_assert_max_num_queries(16):
-        seen = measured(one.assignment)
+        seen = measure_work(one.assignment)
     assert (seen.checks, [check.answered for check in seen.failed]) == (4, ["7", "79.5"])
     assert {check.expected for check in seen.failed} == {"80 to 100"} and seen.failed[0].question
     assert seen.seconds == 30 and seen.people == 12 and seen.z < -3 and seen.minutes == 12
     # What its person may read tells how many, and neither which nor what was expected.
-    words = " ".join(told(seen.as_json()))
+    words = " ".join(evidence_sentences(seen.as_json()))
     assert "2 of 4 questions with a known answer were not answered as expected" in words and "30 seconds" in words
     assert "far less than the 12 people" in words
     assert not any(mark in words for mark in ("80", "100", "79.5", seen.failed[0].question))
-    assert TO_BE_SAID in drafted(seen) and "2 of the 4 questions" in drafted(seen)
+    assert MESSAGE_PLACEHOLDER in draft_message(seen) and "2 of the 4 questions" in draft_message(seen)
 
 
 def rejected(recruitment):
@@ -108,16 +110,16 @@ def test_a_rejection_is_one_decision_with_its_evidence_and_one_order(recruitment
     assert made.evidence["failed"] == 2 and made.evidence["failed_checks"][0]["answered"] == "1"
     order = PanelOrder.objects.get()
     assert order.values == {"category": "FAILED_CHECK", "message": LONG} and order.by == user("owner")
-    send_due(recruitment, panel, lambda *_: None)
+    send_due_orders(recruitment, panel, lambda *_: None)
     assert panel.given[0].operation == "reject" and panel.given[0].values["person"] == "W1"
     act = AuditEvent.objects.get(verb="reject")
     assert act.data == {"category": "FAILED_CHECK"} and act.assignment_code == made.assignment.code
     # Answers stay, the place stays taken, and nothing is left out of the analysis.
     one = Assignment.objects.get(pk=made.assignment_id)
     assert one.responses.count() > 3 and one.released_at is None and not one.exclusions.exists()
-    with pytest.raises(NotNow, match="rejected already"):
+    with pytest.raises(ActionRefused, match="rejected already"):
         reject(work(made.submission), "FAILED_CHECK", LONG, user("owner"))
-    with pytest.raises(NotNow, match="Take the rejection back"):
+    with pytest.raises(ActionRefused, match="Take the rejection back"):
         approve(work(made.submission), user("owner"))
     # Whoever approves everybody passes over who was rejected, also while the panel does not know it yet.
     assert approve_matched(recruitment, user("owner")) == 0
@@ -128,14 +130,14 @@ def test_a_rejection_without_what_it_needs_is_refused(recruitment):
     checks(one, 1, 2, 90)
     for category, message, words in (
         ("FAILED_CHECK", "Too short.", "at least 100 are needed"),
-        ("FAILED_CHECK", LONG + TO_BE_SAID, "replace that by your own words"),
+        ("FAILED_CHECK", LONG + MESSAGE_PLACEHOLDER, "replace that by your own words"),
         ("FAILED_CHECK", LONG + " Alpha was right.", "names the system “alpha”"),
         ("FAILED_CHECK", LONG * 30, "at most 2000"),
         ("TOO_QUICKLY", LONG, "cannot be chosen: the time cannot be compared"),
         ("LOW_EFFORT", LONG, "say in the note what you saw"),
         ("whim", LONG, "Choose a category"),
     ):
-        with pytest.raises(NotNow, match=words):
+        with pytest.raises(ActionRefused, match=words):
             reject(work(one), category, message, user("owner"))
     assert not Verdict.objects.exists() and not PanelOrder.objects.exists()
 
@@ -146,7 +148,7 @@ def test_whom_nobody_can_reject(recruitment, monkeypatch):
     checks(one, 1, 2)
 
     def refused(words, submission=one):
-        with pytest.raises(NotNow, match=words):
+        with pytest.raises(ActionRefused, match=words):
             reject(work(submission), "FAILED_CHECK", LONG, owner)
 
     stranger = PanelSubmission.objects.create(
@@ -168,7 +170,7 @@ def test_whom_nobody_can_reject(recruitment, monkeypatch):
         Assignment.objects.filter(pk=one.assignment_id).update(**was)
     other = sent(recruitment, "W2")
     PanelSubmission.objects.filter(pk=other.pk).delete()
-    with pytest.raises(NotNow, match="finished here, not sent to the panel"):
+    with pytest.raises(ActionRefused, match="finished here, not sent to the panel"):
         reject(work_of_assignment(recruitment, other.assignment_id), "FAILED_CHECK", LONG, owner)
     assert not Verdict.objects.exists()
 
@@ -179,16 +181,16 @@ def test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same(r
     # Being left out is no evidence: nothing may be refused for it.
     assert all(
         ground.missing or ground.needs_note
-        for ground in grounds_for(work(one).refusals, measured(one.assignment), True)
+        for ground in grounds_for(work(one).rejection_policy, measure_work(one.assignment), True)
     )
     for _ in range(2):
         made = approve(work(one), user("owner"))
     assert Verdict.objects.get() == made and PanelOrder.objects.get().operation == "approve"
-    with pytest.raises(NotNow, match="approved already"):
+    with pytest.raises(ActionRefused, match="approved already"):
         reject(work(one), "OTHER", LONG, user("owner"), note="seen")
     monkeypatch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval"}))
     PanelSubmission.objects.filter(pk=one.pk).update(state="approved", decided_at=timezone.now())
-    settle(recruitment, by=None)
+    settle_payments(recruitment, by=None)
     assert Payment.objects.get(assignment=one.assignment).state == "paid"
 
 
@@ -206,20 +208,20 @@ def test_everybody_whose_work_came_to_both_is_approved_in_one_go(recruitment, dj
 
 def test_a_rejection_that_was_not_sent_is_taken_back_and_approved(recruitment):
     made = rejected(recruitment)
-    back = reverse(made, user("colleague"))
+    back = reverse_rejection(made, user("colleague"))
     assert back.evidence == {"way": "unsent"}
     assert dict(PanelOrder.objects.values_list("operation", "state")) == {"reject": "cancelled", "approve": "waiting"}
-    with pytest.raises(NotNow, match="taken back already"):
-        reverse(made, user("colleague"))
-    with pytest.raises(NotNow, match="no rejection"):
-        reverse(back, user("colleague"))
+    with pytest.raises(ActionRefused, match="taken back already"):
+        reverse_rejection(made, user("colleague"))
+    with pytest.raises(ActionRefused, match="no rejection"):
+        reverse_rejection(back, user("colleague"))
 
 
 def test_a_rejection_that_the_panel_carried_out_is_taken_back_by_a_compensation(recruitment, panel):
     made = rejected(recruitment)
-    send_due(recruitment, panel, lambda *_: None)
+    send_due_orders(recruitment, panel, lambda *_: None)
     PanelSubmission.objects.update(state="rejected")
-    back = reverse(made, user("colleague"))
+    back = reverse_rejection(made, user("colleague"))
     paid = Payment.objects.get(kind="compensation")
     assert (str(paid.amount), paid.way, paid.state) == ("2.50", "hand", "due")
     assert back.evidence == {"way": "hand", "compensation": "2.50", "currency": paid.currency}
@@ -229,10 +231,10 @@ def test_a_return_is_asked_for_once_and_only_where_the_panel_can(recruitment, pa
     one = sent(recruitment)
     ask_for_return(work(one), "Could you give the task back? Two checks failed.", user("owner"))
     assert PanelOrder.objects.get().operation == "request_return"
-    with pytest.raises(NotNow, match="asked already"):
+    with pytest.raises(ActionRefused, match="asked already"):
         ask_for_return(work(one), "Again?", user("owner"))
-    keep(recruitment, {"token": ""}, by=None)
-    with pytest.raises(NotNow, match="cannot ask"):
+    store_secrets(recruitment, {"token": ""}, by=None)
+    with pytest.raises(ActionRefused, match="cannot ask"):
         ask_for_return(work(one), "Again?", user("owner"))
 
 
@@ -241,13 +243,13 @@ def test_who_leaves_a_study_that_deletes_ratings_leaves_its_evidence_too(recruit
     made = rejected(recruitment)
     one = Assignment.objects.select_related("study").get(pk=made.assignment_id)
     one.study.withdrawal_blanks_ratings = True
-    withdraw(one)
+    withdraw_annotator(one)
     made.refresh_from_db()
     assert "failed_checks" not in made.evidence and made.evidence["failed"] == 2 and made.message == LONG
 
 
 def test_times_are_said_in_words():
-    assert [measuring.lasted(n) for n in (0, 1, 60, 125)] == [
+    assert [measuring.format_duration(n) for n in (0, 1, 60, 125)] == [
         "0 seconds",
         "1 second",
         "1 minute",
@@ -256,14 +258,14 @@ def test_times_are_said_in_words():
 
 
 def test_where_no_panel_is_told_who_is_rejected_is_owed_nothing_until_it_is_taken_back(recruitment):
-    keep(recruitment, {"token": ""}, by=None)  # decided here, and told there by hand
+    store_secrets(recruitment, {"token": ""}, by=None)  # decided here, and told there by hand
     one = sent(recruitment, "W1")
-    settle(recruitment, by=None)
+    settle_payments(recruitment, by=None)
     assert Payment.objects.get().state == "due"
     verdict = reject(work(one), "LOW_EFFORT", LONG, user("owner"), "Letters.")
-    settle(recruitment, by=None)
+    settle_payments(recruitment, by=None)
     assert Payment.objects.get().state == "cancelled" and not PanelOrder.objects.exists()
-    reverse(verdict, user("colleague"))
-    settle(recruitment, by=None)
+    reverse_rejection(verdict, user("colleague"))
+    settle_payments(recruitment, by=None)
     standing = Payment.objects.exclude(state="cancelled").get()
     assert (standing.kind, standing.amount, standing.state) == ("compensation", Decimal("2.50"), "due")

@@ -8,14 +8,14 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.pay.ledger import settle
-from annotators.pay.verdicts.appeals import answer, may_answer, open_appeal, open_appeals
+from annotators.pay.ledger import settle_payments
+from annotators.pay.verdicts.appeals import answer_appeal, eligible_answerers, open_appeal, unanswered_appeals
 from annotators.pay.verdicts.approving import approve_matched
-from annotators.pay.verdicts.decide import approve, reject, reverse, standing_rejection
-from annotators.pay.verdicts.status import stands
+from annotators.pay.verdicts.decide import approve, effective_rejection, reject, reverse_rejection
+from annotators.pay.verdicts.status import work_status
 from annotators.recruitment.channels import REGISTRY
 from studies.models import AuditEvent
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests.builders import user
 from tests.races import all_at_once
 
@@ -66,9 +66,9 @@ def test_who_reads_that_the_panel_rejected_their_work_objects_here(shown):
     assert "You objected on" in page and "No reason was written here" in page and "<textarea" not in page
     assert stages_of(page) == ["Received", "Rejected"] and "What the researchers wrote" not in page
     # What the panel measured, if it did, nobody here knows.
-    assert stands(shown.assignment).rejected.evidence == []
+    assert work_status(shown.assignment).rejection.evidence == []
     assert objecting(shown).status_code == 302
-    with pytest.raises(NotNow, match="objected already"):
+    with pytest.raises(ActionRefused, match="objected already"):
         appealed(shown)
     assert Verdict.objects.count() == Appeal.objects.count() == 1
 
@@ -81,7 +81,7 @@ def test_objecting_several_times_at_once_is_objecting_once(shown):
 
 def test_nothing_is_written_down_where_nothing_is_rejected_there(recruitment, shown):
     for state in ("working", "submitted", "approved", "returned", "expired", "screened_out", "unknown"):
-        with pytest.raises(NotNow, match="Nothing of yours is rejected"):
+        with pytest.raises(ActionRefused, match="Nothing of yours is rejected"):
             appealed(shows(shown, state))
     # A later work of the same person that the panel has not decided is what counts.
     shows(shown, "rejected")
@@ -93,7 +93,7 @@ def test_nothing_is_written_down_where_nothing_is_rejected_there(recruitment, sh
         state="submitted",
         source="service",
     )
-    with pytest.raises(NotNow, match="Nothing of yours is rejected"):
+    with pytest.raises(ActionRefused, match="Nothing of yours is rejected"):
         appealed(shown)
     assert not Verdict.objects.exists() and not AuditEvent.objects.filter(verb__contains="rejection").exists()
     PanelSubmission.objects.filter(pk=again.pk).update(state="rejected")
@@ -109,8 +109,8 @@ def test_a_rejection_of_ours_is_the_one_that_is_appealed(recruitment):
     # What was taken back here is not written down anew while the panel has not heard of it.
     other = sent(recruitment, "W2")
     checks(other, 1, 2)
-    reverse(reject(work(other), "FAILED_CHECK", LONG, user("owner")), user("owner"))
-    with pytest.raises(NotNow, match="Nothing of yours is rejected"):
+    reverse_rejection(reject(work(other), "FAILED_CHECK", LONG, user("owner")), user("owner"))
+    with pytest.raises(ActionRefused, match="Nothing of yours is rejected"):
         appealed(shows(other, "rejected"))
     assert not Verdict.objects.filter(category="at_panel").exists()
 
@@ -118,7 +118,7 @@ def test_a_rejection_of_ours_is_the_one_that_is_appealed(recruitment):
 def test_whoever_edits_the_study_answers_and_says_that_it_was_not_they(recruitment, shown, clients):
     checks(shown, 1, 2, 90)
     made, owner = appealed(shown), clients["owner"]
-    assert {one.username for one in may_answer(recruitment.study, None)} == {"owner", "colleague"}
+    assert {one.username for one in eligible_answerers(recruitment.study, None)} == {"owner", "colleague"}
     collecting = f"/admin/annotators/inquiry/study/{recruitment.study_id}/collecting/"
     assert "<td>somebody, at the panel</td>" in owner.get(collecting).content.decode()
     here = url(recruitment, f"appeal/{made.pk}")
@@ -129,30 +129,30 @@ def test_whoever_edits_the_study_answers_and_says_that_it_was_not_they(recruitme
     assert "by None" not in owner.get(url(recruitment, f"submission/{shown.pk}")).content.decode()
     typed = {"is_upheld": "no", "answer": "We looked at all of it."}
     assert owner.post(here, typed).status_code == 422
-    with pytest.raises(NotNow, match="Say that it was not you"):
-        answer(made, "No.", False, user("owner"))
+    with pytest.raises(ActionRefused, match="Say that it was not you"):
+        answer_appeal(made, "No.", False, user("owner"))
     assert Appeal.objects.get().answered_at is None
     assert owner.post(here, typed | {"says_another": "on"}).status_code == 302
     assert Appeal.objects.get().answered_by == user("owner")
     assert AuditEvent.objects.get(verb="answer appeal").data == {"is_upheld": False, "says_another": True}
-    assert "the rejection stays" in last_page(shown.assignment) and standing_rejection(shown.assignment)
+    assert "the rejection stays" in last_page(shown.assignment) and effective_rejection(shown.assignment)
 
 
 def upheld(shown):
-    return answer(appealed(shown), "You are right.", True, user("colleague"), says_another=True)
+    return answer_appeal(appealed(shown), "You are right.", True, user("colleague"), denies_rejecting=True)
 
 
 def test_who_was_right_is_compensated(recruitment, shown):
-    settle(recruitment, by=None)
+    settle_payments(recruitment, by=None)
     assert not Payment.objects.exists()
     back = upheld(shown)
     assert (back.evidence["way"], back.evidence["compensation"]) == ("hand", "2.50") and not PanelOrder.objects.exists()
     assert back.by == user("colleague")
     page = last_page(shown.assignment)
     assert stages_of(page)[:2] == ["Received", "Approved"] and "You objected, and you were right" in page
-    with pytest.raises(NotNow, match="Nothing of yours is rejected"):
+    with pytest.raises(ActionRefused, match="Nothing of yours is rejected"):
         appealed(shown)
-    settle(recruitment, by=None)
+    settle_payments(recruitment, by=None)
     owed = Payment.objects.get()
     assert (owed.kind, str(owed.amount), owed.way, owed.state) == ("compensation", "2.50", "hand", "due")
 
@@ -160,30 +160,30 @@ def test_who_was_right_is_compensated(recruitment, shown):
 def test_the_panel_that_approves_meanwhile_is_believed(recruitment, shown, clients, monkeypatch):
     monkeypatch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval"}))
     made = appealed(shown)
-    settle(recruitment, by=None)
-    assert not Payment.objects.exists() and list(open_appeals([recruitment])) == [made]
+    settle_payments(recruitment, by=None)
+    assert not Payment.objects.exists() and list(unanswered_appeals([recruitment])) == [made]
     shows(shown, "approved")
-    settle(recruitment, by=None)
+    settle_payments(recruitment, by=None)
     assert Payment.objects.get(assignment=shown.assignment).state == "paid"
     assert stages_of(last_page(shown.assignment)) == ["Received", "Approved", "Paid"]
-    assert standing_rejection(shown.assignment) is None and not list(open_appeals([recruitment]))
+    assert effective_rejection(shown.assignment) is None and not list(unanswered_appeals([recruitment]))
     page = clients["owner"].get(url(recruitment, f"appeal/{made.pk}")).content.decode()
     assert "nothing left to answer" in page and "<textarea" not in page
     made.refresh_from_db()
-    with pytest.raises(NotNow, match="nothing left to answer"):
-        answer(Appeal.objects.get(), "No.", False, user("owner"), says_another=True)
+    with pytest.raises(ActionRefused, match="nothing left to answer"):
+        answer_appeal(Appeal.objects.get(), "No.", False, user("owner"), denies_rejecting=True)
 
 
 def test_the_panel_that_opens_it_again_is_believed_too(recruitment, shown):
     made = appealed(shown)
     shows(shown, "submitted")
-    settle(recruitment, by=None)
+    settle_payments(recruitment, by=None)
     assert Payment.objects.get().state == "due"
     assert stages_of(last_page(shown.assignment)) == ["Received", "approved", "paid"]
-    with pytest.raises(NotNow, match="Nothing of yours is rejected"):
+    with pytest.raises(ActionRefused, match="Nothing of yours is rejected"):
         appealed(shown)
     # Upheld, or simply with all the others, it is approved like any work.
-    back = answer(Appeal.objects.get(pk=made.pk), "You are right.", True, user("owner"), says_another=True)
+    back = answer_appeal(Appeal.objects.get(pk=made.pk), "You are right.", True, user("owner"), denies_rejecting=True)
     assert back.evidence == {"way": "unsent"} and PanelOrder.objects.get().operation == "approve"
     other = sent(recruitment, "W2", state="rejected")
     appealed(other)

@@ -12,13 +12,13 @@ IN_PART = "https://connect.cloudresearch.com/participant/project/FF4E356E38/part
 
 
 def test_connects_ids_tell_the_person_the_assignment_and_the_project():
-    arrival = CONNECT.arrive(Recruitment(), SENT)
+    arrival = CONNECT.read_arrival(Recruitment(), SENT)
     assert arrival.person == "A1B2C3D4" and arrival.ids == {
         "person": "A1B2C3D4",
         "session": "as-77",
         "task": "FF4E356E38",
     }
-    assert CONNECT.arrive(Recruitment(), SENT | {"participantId": "{participantId}"}).is_preview
+    assert CONNECT.read_arrival(Recruitment(), SENT | {"participantId": "{participantId}"}).is_preview
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_connects_ids_tell_the_person_the_assignment_and_the_project():
     ],
 )
 def test_what_is_missing_or_no_id_is_named(changes, words):
-    arrival = CONNECT.arrive(Recruitment(), SENT | changes)
+    arrival = CONNECT.read_arrival(Recruitment(), SENT | changes)
     assert words in arrival.problem and not arrival.person
 
 

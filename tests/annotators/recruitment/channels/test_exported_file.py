@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Recruitment, Verdict
 from annotators.pay.verdicts.appeals import open_appeal
-from annotators.pay.verdicts.status import stands
+from annotators.pay.verdicts.status import work_status
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.alerts import alerts
-from annotators.recruitment.panels.reconcile import counts
+from annotators.recruitment.panels.alerts import find_alerts
+from annotators.recruitment.panels.reconcile import match_status_counts
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
 from tests.players import claimed, submitted
@@ -115,9 +115,9 @@ def test_of_people_alone_two_states_are_refused_too():
 
 def test_a_row_too_many_is_refused(monkeypatch):
     from annotators.recruitment.channels import exported_file
-    from studies.stimuli.rows import Limits
+    from studies.stimuli.rows import TableLimits
 
-    monkeypatch.setattr(exported_file, "LIMITS", Limits(rows=1))
+    monkeypatch.setattr(exported_file, "LIMITS", TableLimits(rows=1))
     with pytest.raises(ValueError, match="more than 1 rows"):
         read(HEAD, "w1,s1,Paid,", "w2,s2,Paid,")
 
@@ -246,7 +246,7 @@ def test_the_file_shows_and_takes_and_twice_changes_nothing(client, channel):
     standing = {"matched": 1, "decided": 1, "left": 1, "orphan": 1, "unknown": 1, "unsent": 1, "unreadable": 1}
     for n in range(2):
         assert uploaded(client, recruitment, text).status_code == 302
-        assert counts(recruitment) == standing and PanelSubmission.objects.count() == 6, n
+        assert match_status_counts(recruitment) == standing and PanelSubmission.objects.count() == 6, n
         again = uploaded(client, recruitment, text, "look").content.decode()
         assert "6 submissions in the file: 0 new, 0 changed, 0 found here, 0 places would go back" in again
     trust = dict(Assignment.objects.values_list("pk", "trust"))
@@ -305,10 +305,10 @@ def test_a_file_wakes_the_alerts_and_without_one_nobody_is_missed(client):
     recruitment = link_of()
     for n in range(4):
         came(recruitment, f"w{n}", f"s{n}")
-    assert counts(recruitment) == {} and alerts(recruitment) == []
+    assert match_status_counts(recruitment) == {} and find_alerts(recruitment) == []
     uploaded(client, recruitment, f"{HEAD}\nw0,s0,Completed,\nw1,s1,Completed,\n")
-    assert counts(recruitment) == {"matched": 2, "unsent": 2}
-    assert [(one.kind, one.words) for one in alerts(recruitment)] == [
+    assert match_status_counts(recruitment) == {"matched": 2, "unsent": 2}
+    assert [(one.kind, one.words) for one in find_alerts(recruitment)] == [
         ("unsent", "2 of 4 are finished here and not sent to the panel.")
     ]
 
@@ -333,9 +333,9 @@ def test_approving_writes_the_verdict_and_orders_nothing(client):
 def test_a_last_page_tells_where_work_stands_only_where_a_file_can_tell(channel):
     recruitment = link_of(channel, person_parameter="participant")
     done = came(recruitment, "w1", "s1")
-    assert stands(Assignment.objects.get(pk=done.pk)) is None
+    assert work_status(Assignment.objects.get(pk=done.pk)) is None
     Recruitment.objects.filter(pk=recruitment.pk).update(settings=NAMED)
-    assert [one.name for one in stands(Assignment.objects.get(pk=done.pk)).stages][:2] == ["Received", "Approved"]
+    assert [one.name for one in work_status(Assignment.objects.get(pk=done.pk)).stages][:2] == ["Received", "Approved"]
 
 
 @pytest.mark.django_db
@@ -343,12 +343,13 @@ def test_who_is_rejected_by_the_file_reads_it_and_may_object(client):
     recruitment = link_of()
     done = came(recruitment, "w1", "s1")
     uploaded(client, recruitment, f"{HEAD}\nw1,s1,refused,\n")
-    stand = stands(Assignment.objects.get(pk=done.pk))
-    assert stand.rejected and stand.rejected.may_appeal
+    stand = work_status(Assignment.objects.get(pk=done.pk))
+    assert stand.rejection and stand.rejection.may_appeal
     made = open_appeal(Assignment.objects.get(pk=done.pk), "I did all of it.")
     assert (
-        made.verdict.category == Verdict.AT_PANEL and stands(Assignment.objects.get(pk=done.pk)).rejected.appeal == made
+        made.verdict.category == Verdict.AT_PANEL
+        and work_status(Assignment.objects.get(pk=done.pk)).rejection.appeal == made
     )
     uploaded(client, recruitment, f"{HEAD}\nw1,s1,Paid,\n")
-    stand = stands(Assignment.objects.get(pk=done.pk))
-    assert stand.rejected is None and [one.name for one in stand.stages][:2] == ["Received", "Approved"]
+    stand = work_status(Assignment.objects.get(pk=done.pk))
+    assert stand.rejection is None and [one.name for one in stand.stages][:2] == ["Received", "Approved"]

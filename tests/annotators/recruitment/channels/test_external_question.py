@@ -8,11 +8,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from annotators.models import Annotator, Assignment, PageVisit, PanelSubmission, Recruitment, Response
-from annotators.models.identity import panel_id
+from annotators.models.identity import get_person_id
 from annotators.places import assign
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.channels.external_question import FROM_THE_PANEL, PREVIEW
+from annotators.recruitment.channels.external_question import OPEN_FROM_PANEL_MESSAGE, PREVIEW_ASSIGNMENT_ID
 from annotators.recruitment.channels.external_question.question import HTML, question_xml, survey_link_xml
 from heval_site.runtime import environment
 from studies.models import Output, Study
@@ -59,7 +59,7 @@ def arrive(door, client=None, **ids):
 
 def finished(door, **ids) -> Assignment:
     assignment = arrive(door, **ids)
-    while answered(assignment).following is not None:
+    while answered(assignment).next_key is not None:
         pass
     return Assignment.objects.get(pk=assignment.pk)
 
@@ -79,8 +79,8 @@ def form_of(page: str) -> tuple[str, dict[str, str]]:
 def test_a_preview_shows_title_pay_and_consent_and_writes_nothing(door):
     texts = list(Output.objects.filter(system__study=door.study).values_list("text", flat=True))
     for address in (
-        f"assignmentId={PREVIEW}&hitId=3HIT1",
-        f"assignmentId={PREVIEW}&hitId=3HIT1&workerId=&turkSubmitTo=x",
+        f"assignmentId={PREVIEW_ASSIGNMENT_ID}&hitId=3HIT1",
+        f"assignmentId={PREVIEW_ASSIGNMENT_ID}&hitId=3HIT1&workerId=&turkSubmitTo=x",
     ):
         page = Client().get(f"/e/{door.key}/?{address}").content.decode()
         assert "Accept the task to begin." in page and door.study.public_title in page and "What you agree to" in page
@@ -103,13 +103,13 @@ def test_a_preview_shows_title_pay_and_consent_and_writes_nothing(door):
     ids=str,
 )
 def test_who_opens_it_outside_or_with_ids_of_another_shape_is_sent_back(changes):
-    arrival = REGISTRY["external_question"].arrive(unsaved(), IDS | changes)
-    assert arrival.problem == FROM_THE_PANEL and not arrival.person and not arrival.ids
+    arrival = REGISTRY["external_question"].read_arrival(unsaved(), IDS | changes)
+    assert arrival.problem == OPEN_FROM_PANEL_MESSAGE and not arrival.person and not arrival.ids
 
 
 def test_without_a_hit_or_a_place_to_submit_to_one_may_come_in():
     ids = {name: IDS[name] for name in ("assignmentId", "workerId")}
-    arrival = REGISTRY["external_question"].arrive(unsaved(), ids)
+    arrival = REGISTRY["external_question"].read_arrival(unsaved(), ids)
     assert (arrival.person, arrival.ids) == ("A1ANNA", {"person": "A1ANNA", "session": "3ASG1"})
 
 
@@ -124,12 +124,12 @@ def test_an_assignment_that_is_given_to_a_second_worker_is_two_works(door):
 def test_a_return_and_another_acceptance_rebinds_the_work_and_keeps_the_answers():
     door = link(small_study(m=2))
     first = arrive(door)
-    assert answered(first).following
+    assert answered(first).next_key
     answers = set(Response.objects.values_list("slot", "value"))
     again = arrive(door, assignmentId="3ASG9", hitId="3HIT2")
     assert again.pk == first.pk and again.seed == first.seed
     assert answers and answers == set(Response.objects.filter(assignment=again).values_list("slot", "value"))
-    assert panel_id(again.annotator) == "A1ANNA"
+    assert get_person_id(again.annotator) == "A1ANNA"
     assert again.external_ids == {"session": "3ASG9", "task": "3HIT2"}
 
 
@@ -142,7 +142,7 @@ def test_who_finished_here_but_never_reached_the_panel_submits_with_the_new_assi
 
 def test_without_the_hits_names_a_second_assignment_is_another_task():
     """Taken for the same one, what was never done for it would be submitted."""
-    retaken = REGISTRY["external_question"].retaken
+    retaken = REGISTRY["external_question"].is_retaken_task
     assert retaken({"session": "A", "task": "H1"}, {"session": "B", "task": "H1"})
     for before, now in (({}, {}), ({"task": "H1"}, {}), ({}, {"task": "H1"})):
         assert retaken({"session": "A"} | before, {"session": "B"} | now) is False
@@ -176,7 +176,7 @@ def test_who_finished_and_takes_another_hit_is_told_to_return_it(door):
     ],
 )
 def test_the_last_form_goes_to_the_panel_whatever_the_address_says(door, told):
-    ids = REGISTRY["external_question"].arrive(door, IDS | {"turkSubmitTo": told}).ids
+    ids = REGISTRY["external_question"].read_arrival(door, IDS | {"turkSubmitTo": told}).ids
     assert ids == {"person": "A1ANNA", "session": "3ASG1", "task": "3HIT1"}
     way_back = REGISTRY["external_question"].way_back(door, "complete", ids | {"submit_to": told}, "R")
     assert way_back.url == f"{SITE}/mturk/externalSubmit" and way_back.host == SITE
@@ -291,7 +291,7 @@ def test_only_the_last_page_may_send_a_form_to_the_panel(door):
     assignment = arrive(door)
     page = Client().get(Client().get(f"/p/{assignment.code}/")["Location"])
     assert "form-action 'self';" in page["Content-Security-Policy"]
-    while answered(assignment).following is not None:
+    while answered(assignment).next_key is not None:
         pass
     last = Client().get(f"/p/{assignment.code}/done/")["Content-Security-Policy"]
     assert f"form-action 'self' {SITE}" in last and "unsafe" not in last
@@ -376,4 +376,4 @@ def test_the_admin_shows_the_question_to_paste(admin_client, settings, door):
 def test_words_of_the_claim_know_the_pool(door):
     arrive(door)
     assert Annotator.objects.get().pool == "external_question"
-    assert assign.annotator_of("external_question", "A1ANNA") == Annotator.objects.get()
+    assert assign.get_or_create_annotator("external_question", "A1ANNA") == Annotator.objects.get()

@@ -18,27 +18,27 @@ def link(**settings) -> Recruitment:
 
 
 def test_the_parameters_that_were_named_are_read_and_no_others():
-    arrival = GENERIC.arrive(
+    arrival = GENERIC.read_arrival(
         link(**KEYED | {"key_parameter": ""}), {"who": " W1 ", "s": "S1", "task": "T", "participant": "X"}
     )
     assert (arrival.person, arrival.ids, arrival.trust) == ("W1", {"person": "W1", "session": "S1"}, "claimed")
-    assert GENERIC.arrive(link(), {"participant": "W1"}).person == "W1"
+    assert GENERIC.read_arrival(link(), {"participant": "W1"}).person == "W1"
     for missing in ({}, {"who": "W1"}, {"participant": " "}):
-        assert "not complete" in GENERIC.arrive(link(), missing).problem
+        assert "not complete" in GENERIC.read_arrival(link(), missing).problem
     # No preview: who reads this came for work, and must learn that the panel's link is wrong.
     for person, cause in (
         ("{{id}}", "did not fill in your id"),
         ("<id>", "did not fill in"),
         ("x" * 201, "longer than 200"),
     ):
-        arrival = GENERIC.arrive(link(), {"participant": person})
+        arrival = GENERIC.read_arrival(link(), {"participant": person})
         assert cause in arrival.problem and not arrival.is_preview and not arrival.person
 
 
 def test_only_the_panels_own_link_is_keyed_and_another_lets_nobody_in():
-    assert GENERIC.arrive(link(**KEYED), {"who": "W1", "k": KEYED["key_value"]}).trust == "keyed"
+    assert GENERIC.read_arrival(link(**KEYED), {"who": "W1", "k": KEYED["key_value"]}).trust == "keyed"
     for wrong in ({}, {"k": ""}, {"k": "S3CRET-of-the-link"}, {"k": KEYED["key_value"] + "x"}, {"k": "schlüssel"}):
-        arrival = GENERIC.arrive(link(**KEYED), {"who": "W1"} | wrong)
+        arrival = GENERIC.read_arrival(link(**KEYED), {"who": "W1"} | wrong)
         assert "not the panel's own" in arrival.problem and not arrival.person, wrong
 
 

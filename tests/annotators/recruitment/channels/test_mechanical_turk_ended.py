@@ -23,9 +23,9 @@ from annotators.models import (
 from annotators.pay import ledger
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.reconcile import counts, take_in
-from annotators.recruitment.panels.secrets import keep
-from annotators.recruitment.panels.sync import watched
+from annotators.recruitment.panels.reconcile import import_submissions, match_status_counts
+from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.sync import recruitments_to_sync
 from studies.models import AuditEvent
 from tests.admin_pages import logged_in
 from tests.builders import promised, recruitment, spa_study, user
@@ -47,7 +47,7 @@ def door():
     """One person approved and paid, one rejected there, one whose bonus was ordered, one whose approval was never sent."""
     study = spa_study(user("owner"), target_n=6)
     door = promised(recruitment(study, "mturk", settings=SETTINGS, currency="USD"))
-    keep(door, {"key_id": "AKIA", "key": "secret"}, by=None)
+    store_secrets(door, {"key_id": "AKIA", "key": "secret"}, by=None)
     task = PanelTask.objects.create(recruitment=door, external_id="heval-0123456789abcdef01234567", places=9)
     now = timezone.now()
     sent = {"state": "done", "sent_at": now, "ended_at": now}
@@ -65,7 +65,7 @@ def door():
     ):
         ids = {"session": f"3ASG{n}", "task": "3HIT1", "submit_to": "https://www.mturk.com"}
         one = submitted(study, f"A{n}WORKER", recruitment=door, external_ids=ids)
-        key = assign.pool_key("mturk", f"A{n}WORKER")
+        key = assign.hash_person_id("mturk", f"A{n}WORKER")
         Annotator.objects.filter(pk=one.annotator_id).update(pool="mturk", external_id=key)
         rows[name] = PanelSubmission.objects.create(
             recruitment=door,
@@ -88,7 +88,7 @@ def door():
     PanelOrder.objects.create(
         recruitment=door, operation="reject", token=f"reject-{rejection.pk}", submission=rows["no"], **sent
     )
-    ledger.settle(door, by=None)
+    ledger.settle_payments(door, by=None)
     bonus = {"recruitment": door, "operation": "bonus", "values": {"amount": "1.00"}, "submission": rows["extra"]}
     order = PanelOrder.objects.create(**bonus, token="payment-1", state="sent", sent_at=now)
     Payment.objects.create(
@@ -121,7 +121,7 @@ def test_what_it_holds_is_read_on_every_page(door):
         ("base", Decimal("2.50"), "approval", "due"),
         ("bonus", Decimal("1.00"), "bonus", "ordered"),
     ]
-    ledger.settle(door, by=None)
+    ledger.settle_payments(door, by=None)
     assert len(payments()) == 4, "nothing is owed a second time"
     client, link = logged_in(user("owner")), f"/admin/annotators/recruitment/{door.pk}"
     no = PanelSubmission.objects.get(state="rejected")
@@ -145,7 +145,7 @@ def test_what_it_holds_is_read_on_every_page(door):
         text = answer.getvalue().decode()
         assert not [one for one in words if one not in text], address
     assert build_report(door.study, {"resamples": 99})["n"]["kept"] == 4
-    (money,) = pay_report.report_of(door.study)["links"]
+    (money,) = pay_report.build_pay_report(door.study)["links"]
     assert (money["paid"], money["ordered"], money["due"]) == ("5.00", "1.00", "2.50")
 
 
@@ -172,10 +172,10 @@ def test_the_file_of_its_site_is_read(door):
     row = "3HIT1,$2.50,3ASG3,A3WORKER,Approved,Tue May 05 11:52:41 PDT 2026,R1\n"
     channel = REGISTRY["mturk"]
     assert channel.takes_file(door)
-    before = counts(door)
-    summary = take_in(door, channel.read_export(door, head + row), "file")
+    before = match_status_counts(door)
+    summary = import_submissions(door, channel.read_export(door, head + row), "file")
     assert (summary.seen, summary.new, summary.changed) == (1, 0, 1)
-    assert counts(door)["decided"] == before["decided"] + 1
+    assert match_status_counts(door)["decided"] == before["decided"] + 1
     assert payments()[2] == ("base", Decimal("2.50"), "approval", "paid")
     # The task under which it was published stays.
     assert set(PanelSubmission.objects.values_list("task__external_id", flat=True)) == {
@@ -185,18 +185,18 @@ def test_the_file_of_its_site_is_read(door):
 
 def test_keys_are_deleted_and_what_was_on_its_way_is_for_a_person_to_say(door):
     other = recruitment(door.study, "prolific")
-    keep(other, {"token": "t"}, by=None)
+    store_secrets(other, {"token": "t"}, by=None)
     PanelOrder.objects.create(recruitment=other, operation="stop", token="stop-1", values={"task": "T"})
     events = AuditEvent.objects.count()
     ended()
     assert list(PanelSecret.objects.values_list("recruitment", "name")) == [(other.pk, "token")]
     states = dict(PanelOrder.objects.values_list("token", "state"))
     assert (states["payment-1"], states["approve-1"], states["stop-1"]) == ("unclear", "cancelled", "waiting")
-    assert AuditEvent.objects.count() == events and list(watched()) == [other]
+    assert AuditEvent.objects.count() == events and list(recruitments_to_sync()) == [other]
     door.refresh_from_db()
     assert door.settings == SETTINGS, "what was asked of workers stays known"
     order = PanelOrder.objects.get(token="payment-1")
     address = f"/admin/annotators/recruitment/{door.pk}/panel/order/{order.pk}/"
     assert logged_in(user("owner")).post(address, {"carried_out": "yes"}).status_code == 302
-    ledger.settle(door, by=None)
+    ledger.settle_payments(door, by=None)
     assert payments()[3] == ("bonus", Decimal("1.00"), "bonus", "paid")

@@ -6,9 +6,9 @@ import pytest
 from django.conf import settings as site
 
 from annotators.models import Annotator, Assignment, Recruitment
-from annotators.models.identity import ids_of
+from annotators.models.identity import full_external_ids
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
-from annotators.recruitment.channels.codes import ALPHABET, is_near, new_code
+from annotators.recruitment.channels.codes import ALPHABET, is_similar_code, new_code
 from tests.admin_pages import changed, errors_of, form_of
 from tests.blockers import AD_WORDS
 from tests.builders import recruitment, spa_study, user
@@ -31,7 +31,7 @@ def channel():
 
 
 def arrive(channel, query: dict[str, str]):
-    return channel.arrive(Recruitment(settings=CODES), query)
+    return channel.read_arrival(Recruitment(settings=CODES), query)
 
 
 # Arrival
@@ -129,8 +129,8 @@ def test_codes_are_made_and_no_two_are_near():
     ],
 )
 def test_codes_of_a_series_are_near(one, other):
-    assert is_near(one, other)
-    assert not is_near("K7PQ2MXA", "T4RW9ZBH")
+    assert is_similar_code(one, other)
+    assert not is_similar_code("K7PQ2MXA", "T4RW9ZBH")
 
 
 def cleaned(**changes):
@@ -198,7 +198,7 @@ def test_a_visit_shows_the_code_at_its_end_alone_and_no_id_on_its_pages(client):
     assert robot.play() == "Thank you"
     assignment = Assignment.objects.get()
     assert assignment.external_ids == {"task": STUDY, "session": SESSION}
-    assert ids_of(assignment) == {"person": PID, "task": STUDY, "session": SESSION}
+    assert full_external_ids(assignment) == {"person": PID, "task": STUDY, "session": SESSION}
     end = f"/p/{assignment.code}/done/"
     for _ in range(2):  # reloaded, in another browser, at any time
         page = client.get(end).content.decode()

@@ -7,7 +7,7 @@ import pytest
 from annotators.models import Recruitment
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific import webhook
-from annotators.recruitment.panels import Order, Seen
+from annotators.recruitment.panels import Order, SubmissionSnapshot
 
 TASK = "60ab" * 6
 HEAD = "Submission id,Participant id,Status,Started at,Completed at,Reviewed at,Archived at,Time taken,Completion code,Total approvals,Age"
@@ -22,7 +22,7 @@ def read(*lines, ends="\r\n"):
 
 def test_an_export_is_read_as_the_service_would_show_it():
     first, second, third = read(HEAD, FIRST, SECOND, "", THIRD)
-    assert first == Seen(
+    assert first == SubmissionSnapshot(
         task=TASK, submission="66f0" * 6, person="5f1a" * 6, state="submitted", word="AWAITING REVIEW", code="A2K7PQ",
         started_at=datetime(2026, 11, 20, 10, 0, 0, 179000, UTC), submitted_at=datetime(2026, 11, 20, 10, 20, tzinfo=UTC),
         decides_itself_at=datetime(2026, 12, 11, 10, 20, tzinfo=UTC),
@@ -78,7 +78,7 @@ def test_orders_become_lines_for_prolifics_forms():
         order("approve", "a2"),
         order("bonus", "a1", amount="0.50"),
     ]
-    texts = REGISTRY["prolific"].bulk(
+    texts = REGISTRY["prolific"].bulk_texts(
         [*orders, order("screen_out", "a3", amount=""), order("reject", "a4"), order("stop", "")]
     )
     assert {text.name: text.text for text in texts} == {
@@ -90,14 +90,14 @@ def test_orders_become_lines_for_prolifics_forms():
 
 
 def test_each_study_has_a_text_of_its_own_and_nobody_is_approved_twice():
-    texts = REGISTRY["prolific"].bulk([order("approve", "a1"), order("approve", "a2", task="other")])
+    texts = REGISTRY["prolific"].bulk_texts([order("approve", "a1"), order("approve", "a2", task="other")])
     assert [(text.text, text.where.partition(".")[0]) for text in texts] == [
         ("a1\n", f"Study {TASK}"),
         ("a2\n", "Study other"),
     ]
     with pytest.raises(ValueError, match="a1 is ordered twice"):
-        REGISTRY["prolific"].bulk([order("approve", "a1"), order("approve", "a1")])
-    assert REGISTRY["prolific"].bulk([]) == [] and REGISTRY["generic"].bulk([order("approve", "a1")]) == []
+        REGISTRY["prolific"].bulk_texts([order("approve", "a1"), order("approve", "a1")])
+    assert REGISTRY["prolific"].bulk_texts([]) == [] and REGISTRY["generic"].bulk_texts([order("approve", "a1")]) == []
 
 
 def test_a_panel_without_files_says_so():
@@ -113,7 +113,7 @@ SENT = ("whsec_test", "1795229881", RAW, "hk6U8Vh9RBAPZ89+N48Ou1LWglirxZ6j+1+kOs
 
 def test_a_message_that_prolific_signed_is_genuine():
     assert webhook.is_genuine(*SENT)
-    assert webhook.read_message("ev1", RAW) == webhook.Message(
+    assert webhook.read_message("ev1", RAW) == webhook.WebhookMessage(
         "ev1", "66f0", "5f1a", "RETURNED", "submission.status.change"
     )
 
@@ -139,14 +139,14 @@ def test_a_message_of_which_anything_differs_is_not(place, other):
 
 
 def test_nobody_signs_with_no_secret():
-    assert not webhook.is_genuine("", "1", RAW, webhook.signature("", "1", RAW))
+    assert not webhook.is_genuine("", "1", RAW, webhook.compute_signature("", "1", RAW))
 
 
 def test_messages_about_something_else_name_no_submission():
     other = webhook.read_message(
         "ev2", b'{"event_type":"study.has_high_return_rate","resource_id":"60ab","status":[1]}'
     )
-    assert other == webhook.Message("ev2", "", "", "", "study.has_high_return_rate")
+    assert other == webhook.WebhookMessage("ev2", "", "", "", "study.has_high_return_rate")
 
 
 @pytest.mark.parametrize(

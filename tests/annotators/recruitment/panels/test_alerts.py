@@ -10,11 +10,11 @@ from django.utils import timezone
 from annotators.models import Assignment, PanelOrder, PanelSecret, PanelSubmission, PanelTask, Recruitment
 from annotators.models.constants import APPROVED, RETURNED, SUBMITTED, WORKING
 from annotators.places import assign
-from annotators.recruitment.panels import Busy, Funds, Seen
-from annotators.recruitment.panels.alerts import alerts, funds_of, liability, note_funds
-from annotators.recruitment.panels.orders import give
-from annotators.recruitment.panels.reconcile import take_in
-from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels import Funds, PanelBusy, SubmissionSnapshot
+from annotators.recruitment.panels.alerts import cache_funds, cached_funds, find_alerts, unsent_payments_total
+from annotators.recruitment.panels.orders import create_order
+from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.secrets import store_secrets
 from heval_site.runtime import doctor
 from studies.services import lifecycle
 from tests.admin_pages import logged_in
@@ -33,12 +33,12 @@ def recruitment():
     made = Recruitment.objects.create(
         study=study, channel="prolific", pool="panel", settings={"code_complete": "A2K7PQ"}
     )
-    keep(made, {"token": "a-token"}, by=None)
+    store_secrets(made, {"token": "a-token"}, by=None)
     return made
 
 
 def kinds(recruitment) -> list[str]:
-    return [alert.kind for alert in alerts(Recruitment.objects.select_related("study").get(pk=recruitment.pk))]
+    return [alert.kind for alert in find_alerts(Recruitment.objects.select_related("study").get(pk=recruitment.pk))]
 
 
 def came(recruitment, *people, finish=True, hours=1) -> list[Assignment]:
@@ -53,7 +53,9 @@ def came(recruitment, *people, finish=True, hours=1) -> list[Assignment]:
 
 
 def shows(recruitment, people, state=SUBMITTED, **more):
-    take_in(recruitment, [Seen("T", f"S{one}", one, state, **more) for one in people], "service")
+    import_submissions(
+        recruitment, [SubmissionSnapshot("T", f"S{one}", one, state, **more) for one in people], "service"
+    )
 
 
 def test_all_is_well(recruitment):
@@ -84,10 +86,10 @@ def test_nobody_is_said_not_to_have_reached_a_panel_that_was_never_looked_at(rec
     page = logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
     assert "not sent to the panel" not in page
     # A file says something of those who finished before it, and nothing of those who finished since.
-    take_in(recruitment, [Seen("T", f"S{one}", one, SUBMITTED) for one in PEOPLE[:7]], "file")
+    import_submissions(recruitment, [SubmissionSnapshot("T", f"S{one}", one, SUBMITTED) for one in PEOPLE[:7]], "file")
     came(recruitment, *PEOPLE[10:15], hours=0)
     PanelSubmission.objects.update(seen_at=timezone.now() - timedelta(minutes=20))
-    assert [alert.words for alert in alerts(Recruitment.objects.select_related("study").get())] == [
+    assert [alert.words for alert in find_alerts(Recruitment.objects.select_related("study").get())] == [
         "3 of 10 are finished here and not sent to the panel."
     ]
 
@@ -137,14 +139,14 @@ def test_what_the_panel_decides_by_itself_soon_is_said_while_nobody_has_looked(r
     assert kinds(recruitment) == []
     shows(recruitment, PEOPLE[1:2], decides_itself_at=now + timedelta(hours=11))
     shows(recruitment, PEOPLE[2:3], APPROVED, decides_itself_at=now)
-    (alert,) = alerts(recruitment)
+    (alert,) = find_alerts(recruitment)
     assert alert.kind == "undecided" and alert.words.startswith("The panel approves 1 by itself")
     row = PanelSubmission.objects.get(external_id=f"S{PEOPLE[1]}")
-    order = give(recruitment, "approve", "a1", submission=row, by=None, message="")
+    order = create_order(recruitment, "approve", "a1", submission=row, by=None, message="")
     assert kinds(recruitment) == []
     PanelOrder.objects.filter(pk=order.pk).update(state="refused", sent_at=now, ended_at=now)
     assert kinds(recruitment) == ["undecided"], "what the panel refused has told it nothing"
-    give(recruitment, "reject", "r1", submission=row, by=None, category="OTHER", message="m")
+    create_order(recruitment, "reject", "r1", submission=row, by=None, category="OTHER", message="m")
     assert kinds(recruitment) == []
 
 
@@ -162,18 +164,18 @@ class Account(Pretend):
 def test_money_is_held_against_what_is_to_be_paid(recruitment):
     came(recruitment, *PEOPLE[:3])
     shows(recruitment, PEOPLE[:3])
-    assert liability(recruitment) == 0, "Prolific put the rewards aside when it published"
+    assert unsent_payments_total(recruitment) == 0, "Prolific put the rewards aside when it published"
     row = PanelSubmission.objects.first()
-    give(recruitment, "bonus", "b1", submission=row, by=None, amount="1.50", currency="USD", reason="x")
-    assert liability(recruitment) == Decimal("1.50") and kinds(recruitment) == []
-    for told in (Busy("Later."), None):
-        note_funds(recruitment, Account(told))
-        assert funds_of(recruitment) is None
-    note_funds(recruitment, Account(Funds(Decimal("1.50"), "USD")))
+    create_order(recruitment, "bonus", "b1", submission=row, by=None, amount="1.50", currency="USD", reason="x")
+    assert unsent_payments_total(recruitment) == Decimal("1.50") and kinds(recruitment) == []
+    for told in (PanelBusy("Later."), None):
+        cache_funds(recruitment, Account(told))
+        assert cached_funds(recruitment) is None
+    cache_funds(recruitment, Account(Funds(Decimal("1.50"), "USD")))
     assert kinds(recruitment) == []
-    note_funds(recruitment, Account(Funds(Decimal("1.49"), "USD")))
+    cache_funds(recruitment, Account(Funds(Decimal("1.49"), "USD")))
     assert kinds(recruitment) == ["money"]
-    note_funds(recruitment, Account(Funds(Decimal("1.49"), "GBP")))
+    cache_funds(recruitment, Account(Funds(Decimal("1.49"), "GBP")))
     assert kinds(recruitment) == []  # another currency cannot be compared
 
 

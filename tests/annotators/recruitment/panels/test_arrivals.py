@@ -7,11 +7,11 @@ from django.test import Client
 from annotators import tasks
 from annotators.models import Annotator, Assignment, PanelEvent, PanelTask, Recruitment
 from annotators.models.constants import APPROVED, EXPIRED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
-from annotators.places.assign import pool_key
+from annotators.places.assign import hash_person_id
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import Seen, arrivals, news
-from annotators.recruitment.panels.arrivals import ANOTHER, LEFT, NOBODY, VERIFIED, judged
-from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels import SubmissionSnapshot, arrivals, news
+from annotators.recruitment.panels.arrivals import HAS_LEFT, OTHER_PERSON, UNKNOWN_TO_PANEL, VERIFIED, judge_arrival
+from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import Job
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -33,7 +33,7 @@ def recruitment(fake):
     made = Recruitment.objects.create(
         study=spa_study(user("owner"), target_n=12), channel="prolific", settings={"code_complete": "A2K7PQ"}
     )
-    keep(made, {"token": TOKEN}, by=None)
+    store_secrets(made, {"token": TOKEN}, by=None)
     PanelTask.objects.create(recruitment=made, external_id=fake.study())
     return made
 
@@ -48,7 +48,7 @@ def came(recruitment, session, person=PERSON) -> Assignment:
 
 def looked(times=1) -> None:
     for _ in range(times):
-        tasks.look_at_news()
+        tasks.schedule_event_syncs()
         for job in Job.objects.filter(state="waiting"):
             jobs.run(job.pk)
             job.refresh_from_db()
@@ -63,23 +63,23 @@ def trusts() -> list[str]:
 @pytest.mark.parametrize(
     ("shown", "said"),
     [
-        (Seen("T", "S", "W", WORKING), VERIFIED),
-        (Seen("T", "S", "W", SUBMITTED), VERIFIED),
-        (Seen("T", "S", "W", APPROVED), VERIFIED),
-        (Seen("T", "S", "V", WORKING), ANOTHER),
-        (Seen("U", "S", "W", WORKING), ANOTHER),
-        (None, NOBODY),
-        (Seen("T", "S", "W", UNKNOWN), ""),
-        (Seen("T", "S", "W", RETURNED), LEFT),
-        (Seen("T", "S", "W", EXPIRED), LEFT),
-        (Seen("T", "S", "W", SCREENED_OUT), LEFT),
+        (SubmissionSnapshot("T", "S", "W", WORKING), VERIFIED),
+        (SubmissionSnapshot("T", "S", "W", SUBMITTED), VERIFIED),
+        (SubmissionSnapshot("T", "S", "W", APPROVED), VERIFIED),
+        (SubmissionSnapshot("T", "S", "V", WORKING), OTHER_PERSON),
+        (SubmissionSnapshot("U", "S", "W", WORKING), OTHER_PERSON),
+        (None, UNKNOWN_TO_PANEL),
+        (SubmissionSnapshot("T", "S", "W", UNKNOWN), ""),
+        (SubmissionSnapshot("T", "S", "W", RETURNED), HAS_LEFT),
+        (SubmissionSnapshot("T", "S", "W", EXPIRED), HAS_LEFT),
+        (SubmissionSnapshot("T", "S", "W", SCREENED_OUT), HAS_LEFT),
     ],
 )
 def test_an_arrival_is_verified_by_person_task_and_state(shown, said):
-    whose = Annotator(pool="prolific", external_id=pool_key("prolific", "W"))
-    assert judged(Assignment(annotator=whose, external_ids={"task": "T", "session": "S"}), shown) == said
+    whose = Annotator(pool="prolific", external_id=hash_person_id("prolific", "W"))
+    assert judge_arrival(Assignment(annotator=whose, external_ids={"task": "T", "session": "S"}), shown) == said
     if shown and shown.task == "T":
-        assert judged(Assignment(annotator=whose, external_ids={"session": "S"}), shown) == said
+        assert judge_arrival(Assignment(annotator=whose, external_ids={"session": "S"}), shown) == said
 
 
 def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment):
@@ -87,7 +87,7 @@ def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment
     came(recruitment, session)
     assert not fake.calls and trusts() == ["claimed"] and not Job.objects.exists()
     looked()
-    assert trusts() == ["verified"] and not arrivals.doubted(recruitment)
+    assert trusts() == ["verified"] and not arrivals.doubtful_arrivals(recruitment)
     asked = len(fake.calls)
     looked(2)
     assert len(fake.calls) == asked, "nobody is asked about twice"
@@ -97,8 +97,8 @@ def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment
     assert trusts() == ["confirmed"], "trust never falls"
     # Also where it rose while the panel was asked.
     mine = Assignment.objects.get()
-    shown = Seen(mine.external_ids["task"], session, PERSON, WORKING)
-    assert arrivals.settle([mine], {session: shown}) == 0 and trusts() == ["confirmed"]
+    shown = SubmissionSnapshot(mine.external_ids["task"], session, PERSON, WORKING)
+    assert arrivals.record_arrival_checks([mine], {session: shown}) == 0 and trusts() == ["confirmed"]
 
 
 def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
@@ -107,9 +107,9 @@ def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
     liar, nobody = came(recruitment, theirs), came(recruitment, "77aa" * 6, "7f1a" * 6)
     looked()
     assert trusts() == ["claimed", "claimed"]
-    assert {one.pk: words for one, words in arrivals.doubted(recruitment)} == {
-        liar.pk: arrivals.FLAGS[ANOTHER],
-        nobody.pk: arrivals.FLAGS[NOBODY],
+    assert {one.pk: words for one, words in arrivals.doubtful_arrivals(recruitment)} == {
+        liar.pk: arrivals.FLAG_MESSAGES[OTHER_PERSON],
+        nobody.pk: arrivals.FLAG_MESSAGES[UNKNOWN_TO_PANEL],
     }
     client = logged_in(user("owner"))
     page = client.get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
@@ -118,7 +118,9 @@ def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
     # They come again from their own submission: what they did stays, the doubt goes.
     came(recruitment, fake.take(task, PERSON))
     looked()
-    assert trusts() == ["verified", "claimed"] and [one.pk for one, _ in arrivals.doubted(recruitment)] == [nobody.pk]
+    assert trusts() == ["verified", "claimed"] and [one.pk for one, _ in arrivals.doubtful_arrivals(recruitment)] == [
+        nobody.pk
+    ]
 
 
 def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitment):
@@ -129,7 +131,7 @@ def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitme
     fake.submissions[session]["status"] = "ACTIVE"
     fake.faults.append((f"GET /submissions/{session}/", "429"))
     looked()
-    assert trusts() == ["claimed"] and news.is_paused(recruitment)
+    assert trusts() == ["claimed"] and news.is_backing_off(recruitment)
     asked = len(fake.calls)
     looked()
     assert len(fake.calls) == asked, "a panel that asked for quiet has it"
@@ -140,7 +142,7 @@ def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitme
 
 def test_a_token_that_is_wrong_throws_doubt_on_nobody(fake, recruitment):
     came(recruitment, fake.take(PanelTask.objects.get().external_id, PERSON))
-    keep(recruitment, {"token": "another-token-0123"}, by=None)
+    store_secrets(recruitment, {"token": "another-token-0123"}, by=None)
     looked()
     assert trusts() == ["claimed"] and not PanelEvent.objects.exists()
 

@@ -7,8 +7,8 @@ from django.test import Client
 from annotators import tasks
 from annotators.models import Assignment, PanelEvent, PanelSecret, PanelSubmission, PanelTask, Recruitment
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import Refused, Seen, hooks, news
-from annotators.recruitment.panels.secrets import HOOK, has_token, keep, kept_secret
+from annotators.recruitment.panels import RequestRefused, SubmissionSnapshot, hooks, news
+from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, has_token, panel_secret, store_secrets
 from studies.models import Job
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -43,7 +43,7 @@ def recruitment(fake):
         pool="panel",
         settings={"code_complete": "A2K7PQ"},
     )
-    keep(made, {"token": TOKEN, HOOK: SECRET}, by=None)
+    store_secrets(made, {"token": TOKEN, WEBHOOK_SECRET: SECRET}, by=None)
     PanelTask.objects.create(recruitment=made, external_id=fake.study())
     return made
 
@@ -89,7 +89,7 @@ def test_a_signed_message_is_written_down_once_and_holds_nobodys_id(recruitment)
         (RAW, {"X-Prolific-Request-Signature": ""}, 401),
         (RAW, {"X-Prolific-Request-Signature": "hk6U"}, 401),
         (RAW, {"X-Event-ID": ""}, 400),
-        (b"x" * (hooks.LARGEST + 1), {}, 413),
+        (b"x" * (hooks.MAX_BODY_BYTES + 1), {}, 413),
     ],
 )
 def test_what_prolific_did_not_sign_or_is_no_message_leaves_nothing(recruitment, raw, headers, status):
@@ -100,10 +100,10 @@ def test_what_prolific_did_not_sign_or_is_no_message_leaves_nothing(recruitment,
 def test_only_posts_are_heard_and_only_where_somebody_listens(recruitment):
     assert Client().get(f"/e/{recruitment.key}/hook/").status_code == 405
     assert Client().post("/e/nobody/hook/").status_code == 404
-    PanelSecret.objects.filter(name=HOOK).delete()
+    PanelSecret.objects.filter(name=WEBHOOK_SECRET).delete()
     assert sent(recruitment).status_code == 404
     other = Recruitment.objects.create(study=recruitment.study, channel="open_link")
-    keep(other, {HOOK: SECRET}, by=None)
+    store_secrets(other, {WEBHOOK_SECRET: SECRET}, by=None)
     assert sent(other).status_code == 404 and not PanelEvent.objects.exists()
 
 
@@ -111,10 +111,10 @@ def test_an_event_of_another_kind_is_taken_and_asks_for_nothing(recruitment, mon
     from annotators.recruitment.channels.prolific import webhook
 
     raw = b'{"resource_id":"60ab","event_type":"study.has_high_return_rate"}'
-    signature = webhook.signature(SECRET, "1795229881", raw)
+    signature = webhook.compute_signature(SECRET, "1795229881", raw)
     assert sent(recruitment, raw, **{"X-Prolific-Request-Signature": signature}).status_code == 200
     assert PanelEvent.objects.get().handled_at is not None and not Job.objects.exists()
-    monkeypatch.setattr(hooks, "A_MINUTE", 2)
+    monkeypatch.setattr(hooks, "MAX_PER_MINUTE", 2)
     assert [sent(recruitment, raw, **{"X-Prolific-Request-Signature": signature}).status_code for _ in range(2)] == [
         200,
         429,
@@ -136,7 +136,7 @@ def test_what_holds_at_the_panel_is_applied_whatever_was_told_and_in_whatever_or
     # Told again it is once, and looked at no more.
     asked = len(fake.calls)
     Client().post(f"/e/{recruitment.key}/hook/", **early)
-    tasks.look_at_news()
+    tasks.schedule_event_syncs()
     run_jobs()
     assert len(fake.calls) == asked
 
@@ -155,13 +155,13 @@ def test_a_panel_that_is_busy_is_left_alone_and_asked_again(fake, recruitment):
     Client().post(f"/e/{recruitment.key}/hook/", **fake.message(session, "ev5", SECRET))
     fake.faults.append((f"GET /submissions/{session}/", "429"))
     run_jobs()
-    assert news.is_paused(recruitment) and news.untold(recruitment).count() == 1
-    assert tasks.look_at_news() == 0
+    assert news.is_backing_off(recruitment) and news.unhandled_events(recruitment).count() == 1
+    assert tasks.schedule_event_syncs() == 0
     cache.clear()
     Job.objects.update(request_token=None)
-    assert tasks.look_at_news() == 1
+    assert tasks.schedule_event_syncs() == 1
     run_jobs()
-    assert not news.untold(recruitment).exists() and PanelSubmission.objects.get().external_id == session
+    assert not news.unhandled_events(recruitment).exists() and PanelSubmission.objects.get().external_id == session
 
 
 def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, monkeypatch):
@@ -169,12 +169,12 @@ def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, mon
         PanelEvent.objects.create(
             source="s", external_id=str(n), recruitment=recruitment, body={"submission": f"{n:024x}"}
         )
-    keep(recruitment, {"token": "another-token-0123"}, by=None)
-    look = news.look_soon(recruitment)
+    store_secrets(recruitment, {"token": "another-token-0123"}, by=None)
+    look = news.schedule_incremental_sync(recruitment)
     jobs.run(look.pk)
     look.refresh_from_db()
-    assert look.state == "done" and look.result["asked"] == news.REFUSALS and "401" in look.result["words"]
-    assert news.untold(recruitment).count() == 5 and news.is_paused(recruitment)
+    assert look.state == "done" and look.result["asked"] == news.MAX_REFUSALS and "401" in look.result["words"]
+    assert news.unhandled_events(recruitment).count() == 5 and news.is_backing_off(recruitment)
 
 
 def test_refusals_that_are_not_in_a_row_are_about_single_submissions(fake, recruitment):
@@ -187,26 +187,26 @@ def test_refusals_that_are_not_in_a_row_are_about_single_submissions(fake, recru
     class Partial:
         def submission(self, name):
             if name != session:
-                raise Refused("You may not see this.")
-            return Seen(PanelTask.objects.get().external_id, session, PERSON, "working")
+                raise RequestRefused("You may not see this.")
+            return SubmissionSnapshot(PanelTask.objects.get().external_id, session, PERSON, "working")
 
     looked, shown = news._asked(recruitment, Partial(), names, lambda *_: None)
     assert (looked.asked, list(shown)) == (5, [session])
-    assert looked.words == "You may not see this." and not news.is_paused(recruitment)
+    assert looked.words == "You may not see this." and not news.is_backing_off(recruitment)
 
 
 def test_old_messages_are_forgotten(recruitment):
     sent(recruitment)
-    assert tasks.forget_messages() == 0
+    assert tasks.delete_old_panel_events() == 0
     PanelEvent.objects.update(received_at="2026-01-01T00:00:00Z")
-    assert tasks.forget_messages() == 1
+    assert tasks.delete_old_panel_events() == 1
 
 
 # Subscribing
 
 
 def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment):
-    PanelSecret.objects.filter(name=HOOK).delete()
+    PanelSecret.objects.filter(name=WEBHOOK_SECRET).delete()
     client = logged_in(user("owner"))
     address = f"/admin/annotators/recruitment/{recruitment.pk}/panel/"
     assert "Let the panel tell" in client.get(address).content.decode()
@@ -220,7 +220,7 @@ def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment
         and subscription["target_url"] == f"https://eval.example.org/e/{recruitment.key}/hook/"
     )
     (secret,) = fake.hook_secrets.values()
-    assert kept_secret(recruitment, HOOK) == secret["value"] and secret["value"] not in str(
+    assert panel_secret(recruitment, WEBHOOK_SECRET) == secret["value"] and secret["value"] not in str(
         Job.objects.values_list("result")
     )
     page = client.get(address).content.decode()
@@ -245,7 +245,7 @@ def test_which_workspace_is_meant_is_never_guessed(fake, recruitment):
 
 def test_a_secret_for_messages_is_no_token(recruitment):
     assert has_token(recruitment)
-    PanelSecret.objects.exclude(name=HOOK).delete()
-    assert not has_token(recruitment) and kept_secret(recruitment, HOOK) == SECRET
+    PanelSecret.objects.exclude(name=WEBHOOK_SECRET).delete()
+    assert not has_token(recruitment) and panel_secret(recruitment, WEBHOOK_SECRET) == SECRET
     page = logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
     assert "once its token is kept" in page

@@ -7,9 +7,17 @@ from django.utils import timezone
 
 from annotators.models import PanelOrder, PanelSubmission, PanelTask
 from annotators.models.constants import OPERATIONS
-from annotators.models.identity import keep_identity
-from annotators.recruitment.panels import Unclear
-from annotators.recruitment.panels.orders import LOST_AFTER, TRIES, cancel, decide, due, give, send_due
+from annotators.models.identity import store_person_id
+from annotators.recruitment.panels import ResultUnclear
+from annotators.recruitment.panels.orders import (
+    LOST_AFTER,
+    MAX_ATTEMPTS,
+    cancel_order,
+    create_order,
+    due_orders,
+    resolve_order,
+    send_due_orders,
+)
 from studies.models import AuditEvent
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of
 from tests.builders import spa_study, user
@@ -27,7 +35,7 @@ def recruitment():
 def paid(recruitment):
     """A submission of a person whose raw id is known."""
     assignment = submitted(recruitment.study, "W1", recruitment=recruitment)
-    keep_identity(assignment.annotator, "W1")
+    store_person_id(assignment.annotator, "W1")
     task = PanelTask.objects.create(recruitment=recruitment, external_id="T9")
     return PanelSubmission.objects.create(
         recruitment=recruitment,
@@ -42,11 +50,11 @@ def paid(recruitment):
 
 def bonus(recruitment, paid, **changed):
     values = {"amount": "1.50", "currency": "USD", "reason": "A difference."} | changed
-    return give(recruitment, "bonus", "bonus-1", submission=paid, by=user("owner"), **values)
+    return create_order(recruitment, "bonus", "bonus-1", submission=paid, by=user("owner"), **values)
 
 
 def sent(recruitment, panel):
-    return send_due(recruitment, panel, lambda *_: None)
+    return send_due_orders(recruitment, panel, lambda *_: None)
 
 
 def later(order, **columns):
@@ -83,7 +91,7 @@ def test_a_token_names_one_order(recruitment, paid):
     with pytest.raises(ValueError, match="another order"):
         bonus(recruitment, paid, amount="15.00")
     with pytest.raises(ValueError, match="takes no person"):
-        give(recruitment, "stop", "stop-1", by=None, task="T9", person="W1")
+        create_order(recruitment, "stop", "stop-1", by=None, task="T9", person="W1")
     assert PanelOrder.objects.get().values["amount"] == "1.50"
 
 
@@ -94,7 +102,7 @@ def test_each_order_is_carried_out_once_whatever_becomes_of_the_reply(recruitmen
         panel = Pretend()
         panel.faults = [fault]
         values = {name: "x" for name in names if name not in ("person", "people", "submission", "places")}
-        order = give(recruitment, operation, f"once-{operation}", submission=paid, by=None, **values)
+        order = create_order(recruitment, operation, f"once-{operation}", submission=paid, by=None, **values)
         assert sent(recruitment, panel) == {first: 1}, operation
         later(order, not_before=timezone.now() - timedelta(seconds=1))
         sent(recruitment, panel)
@@ -110,18 +118,18 @@ def test_each_order_is_carried_out_once_whatever_becomes_of_the_reply(recruitmen
 def test_a_panel_that_asks_for_patience_is_left_alone(recruitment, paid):
     panel = Pretend()
     panel.faults = ["busy"]
-    first, second = bonus(recruitment, paid), give(recruitment, "stop", "stop-1", by=None, task="T9")
+    first, second = bonus(recruitment, paid), create_order(recruitment, "stop", "stop-1", by=None, task="T9")
     assert sent(recruitment, panel) == {"waiting": 1} and len(panel.given) == 1
     first.refresh_from_db()
     assert 20 < (first.not_before - timezone.now()).total_seconds() <= 30
-    assert list(due(recruitment)) == [second] and first.sent_at is None and first.words == "Too many requests."
+    assert list(due_orders(recruitment)) == [second] and first.sent_at is None and first.words == "Too many requests."
 
 
 def test_one_who_is_on_the_way_keeps_nobody_waiting(recruitment, paid):
     """At Prolific a submission may stand as active for long after it was sent here: it was the first of all orders, each time."""
     panel = Pretend()
     panel.faults = ["not yet"]
-    first, second = bonus(recruitment, paid), give(recruitment, "stop", "stop-1", by=None, task="T9")
+    first, second = bonus(recruitment, paid), create_order(recruitment, "stop", "stop-1", by=None, task="T9")
     assert sent(recruitment, panel) == {"waiting": 1, "done": 1} and list(panel.done) == [second.token]
     later(first, not_before=timezone.now() - timedelta(seconds=1))
     assert sent(recruitment, panel) == {"done": 1} and list(panel.done) == [second.token, first.token]
@@ -133,7 +141,7 @@ def test_a_lost_answer_is_looked_up_at_once(recruitment, paid):
     panel.faults = ["lost before"]
     sent(recruitment, panel)
     order.refresh_from_db()
-    assert order.state == "sent" and order.not_before is None and list(due(recruitment)) == [order]
+    assert order.state == "sent" and order.not_before is None and list(due_orders(recruitment)) == [order]
 
 
 def test_a_process_that_died_after_sending_is_no_second_payment(recruitment, paid):
@@ -150,15 +158,17 @@ def test_a_process_that_died_after_sending_is_no_second_payment(recruitment, pai
     with pytest.raises(Killed):
         sent(recruitment, Dying())
     order.refresh_from_db()
-    assert order.state == "sent" and not due(recruitment).exists()
+    assert order.state == "sent" and not due_orders(recruitment).exists()
     later(order, sent_at=timezone.now() - timedelta(seconds=LOST_AFTER + 5))
     assert sent(recruitment, panel) == {"done": 1} and len(panel.given) == 1
 
 
 def test_a_bonus_that_the_panel_refused_is_not_said_to_be_paid(recruitment, paid):
-    order = give(recruitment, "bonus", "bonus-1", submission=paid, by=None, amount="1.00", currency="USD", reason="r")
+    order = create_order(
+        recruitment, "bonus", "bonus-1", submission=paid, by=None, amount="1.00", currency="USD", reason="r"
+    )
     PanelOrder.objects.filter(pk=order.pk).update(state="refused", sent_at=order.made_at, ended_at=order.made_at)
-    assert not decide(order, True, user("owner")) and PanelOrder.objects.get().state == "refused"
+    assert not resolve_order(order, True, user("owner")) and PanelOrder.objects.get().state == "refused"
 
 
 def test_what_the_panel_cannot_tell_a_person_decides(recruitment, paid):
@@ -168,16 +178,18 @@ def test_what_the_panel_cannot_tell_a_person_decides(recruitment, paid):
     assert sent(recruitment, panel) == {"unclear": 1} and sent(recruitment, panel) == {}
     order.refresh_from_db()
     assert order.state == "unclear" and order.ended_at is None
-    assert decide(order, True, owner) and not decide(order, False, owner)
+    assert resolve_order(order, True, owner) and not resolve_order(order, False, owner)
     order.refresh_from_db()
     assert order.state == "done" and AuditEvent.objects.filter(verb="decide order").count() == 1
     # The other way: sent again.
     panel.faults = ["lost before"]
-    other = give(recruitment, "bonus", "bonus-2", submission=paid, by=None, amount="1.00", currency="USD", reason="r")
+    other = create_order(
+        recruitment, "bonus", "bonus-2", submission=paid, by=None, amount="1.00", currency="USD", reason="r"
+    )
     sent(recruitment, panel)
     sent(recruitment, panel)
     # A panel that cannot tell is not asked again what somebody has looked up.
-    assert decide(other, False, owner) and sent(recruitment, panel) == {"done": 1}
+    assert resolve_order(other, False, owner) and sent(recruitment, panel) == {"done": 1}
     assert list(panel.done) == ["bonus-1", "bonus-2"]
 
 
@@ -185,29 +197,31 @@ def test_a_panel_that_is_never_to_be_reached_ends_with_a_person(recruitment, pai
     class Gone(Pretend):
         def do(self, order):
             self.given.append(order)
-            raise Unclear("No route.")
+            raise ResultUnclear("No route.")
 
     panel, order = Gone(), bonus(recruitment, paid)
-    for _ in range(TRIES + 3):
+    for _ in range(MAX_ATTEMPTS + 3):
         sent(recruitment, panel)
     order.refresh_from_db()
-    assert order.state == "unclear" and order.words == "No route." and len(panel.given) == TRIES
+    assert order.state == "unclear" and order.words == "No route." and len(panel.given) == MAX_ATTEMPTS
 
 
 def test_only_what_was_not_sent_is_taken_back(recruitment, paid):
     panel, order = Pretend(), bonus(recruitment, paid)
-    other = give(recruitment, "stop", "stop-1", by=None, task="T9")
-    assert cancel(other, by=user("owner"))
-    assert sent(recruitment, panel) == {"done": 1} and not cancel(order, by=None) and list(panel.done) == ["bonus-1"]
+    other = create_order(recruitment, "stop", "stop-1", by=None, task="T9")
+    assert cancel_order(other, by=user("owner"))
+    assert (
+        sent(recruitment, panel) == {"done": 1} and not cancel_order(order, by=None) and list(panel.done) == ["bonus-1"]
+    )
 
 
 def test_a_task_is_published_and_stopped(recruitment):
     panel = Pretend()
-    give(recruitment, "publish", "publish-1", by=None, title="t", url="https://x.example", places=9)
+    create_order(recruitment, "publish", "publish-1", by=None, title="t", url="https://x.example", places=9)
     sent(recruitment, panel)
     task = PanelTask.objects.get()
     assert (task.external_id, task.places, task.closed_at) == ("T1", 9, None)
-    give(recruitment, "stop", "stop-1", by=None, task="T1")
+    create_order(recruitment, "stop", "stop-1", by=None, task="T1")
     sent(recruitment, panel)
     task.refresh_from_db()
     assert task.closed_at is not None

@@ -10,14 +10,14 @@ from django.utils import timezone
 
 from annotators import tasks
 from annotators.models import Annotator, Assignment, PanelBar, PanelOrder, PanelTask, Recruitment
-from annotators.models.identity import keep_identity
+from annotators.models.identity import store_person_id
 from annotators.places import assign
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import pools
-from annotators.recruitment.panels.pools import kept_out, list_of, push, unlisted
+from annotators.recruitment.panels.pools import annotators_to_block, blocked_annotators, blocklist_name, order_blocks
 from annotators.recruitment.panels.publishing import publish
-from annotators.recruitment.panels.secrets import keep
-from annotators.recruitment.panels.sync import ask_soon
+from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.sync import schedule_sync
 from studies.models import Job, Study
 from studies.services import jobs
 from tests.builders import promised, spa_study, user
@@ -34,12 +34,12 @@ def changed(study, **columns) -> Study:
 
 def link(study, channel="prolific", secrets=None, pool="panel") -> Recruitment:
     made = Recruitment.objects.create(study=study, channel=channel, pool=pool, settings={"code_complete": "A2K7PQ"})
-    keep(made, secrets or {"token": TOKEN}, by=None)
+    store_secrets(made, secrets or {"token": TOKEN}, by=None)
     return promised(made)
 
 
 def known(assignment, person) -> Assignment:
-    keep_identity(assignment.annotator, person)
+    store_person_id(assignment.annotator, person)
     return assignment
 
 
@@ -70,13 +70,15 @@ def public(settings):
 
 def test_a_group_shares_a_list_and_its_name_tells_nothing():
     one, other, alone = (Study(exclusion_group=group) for group in ("humour", "humour", ""))
-    assert list_of(one) == list_of(other) != list_of(alone) and list_of(alone) != list_of(Study())
-    assert "humour" not in list_of(one) and len(list_of(one)) < 40
+    assert blocklist_name(one) == blocklist_name(other) != blocklist_name(alone) and blocklist_name(
+        alone
+    ) != blocklist_name(Study())
+    assert "humour" not in blocklist_name(one) and len(blocklist_name(one)) < 40
     # People of the group may be asked there again: the list of the others would keep them out.
     several = Study(exclusion_group="humour", batches_per_annotator=3)
-    assert list_of(several) not in ("", list_of(one))
+    assert blocklist_name(several) not in ("", blocklist_name(one))
     clone = Study(exclusion_group="humour", clone_of_id=7)
-    assert list_of(clone) != list_of(one) and list_of(Study(batches_per_annotator=2)) == ""
+    assert blocklist_name(clone) != blocklist_name(one) and blocklist_name(Study(batches_per_annotator=2)) == ""
 
 
 def test_the_list_holds_whom_our_own_door_would_refuse():
@@ -91,53 +93,53 @@ def test_the_list_holds_whom_our_own_door_would_refuse():
     assign.release(back.pk, "returned")
     claimed(before, PEOPLE[4])  # their id was never known, or is erased
     known(submitted(before, PEOPLE[5]), PEOPLE[5])
-    Annotator.objects.filter(external_id=assign.pool_key("panel", PEOPLE[5])).update(pool="another")
-    codes = {assign.pool_key("panel", person): n for n, person in enumerate(PEOPLE)}
-    found = {codes[external] for external in kept_out(here).values_list("external_id", flat=True)}
+    Annotator.objects.filter(external_id=assign.hash_person_id("panel", PEOPLE[5])).update(pool="another")
+    codes = {assign.hash_person_id("panel", person): n for n, person in enumerate(PEOPLE)}
+    found = {codes[external] for external in blocked_annotators(here).values_list("external_id", flat=True)}
     assert found == {0, 2}
     refused = {
         n
         for n, person in enumerate(PEOPLE)
-        if n not in (4, 5) and assign.has_taken_part_elsewhere(study, assign.annotator_of("panel", person))
+        if n not in (4, 5) and assign.has_taken_part_elsewhere(study, assign.get_or_create_annotator("panel", person))
     }
     assert refused == {0}, "the list holds them, and those who are here already"
     changed(study, batches_per_annotator=2)
-    assert {codes[e] for e in kept_out(Recruitment.objects.get(pk=here.pk)).values_list("external_id", flat=True)} == {
-        0
-    }
+    assert {
+        codes[e] for e in blocked_annotators(Recruitment.objects.get(pk=here.pk)).values_list("external_id", flat=True)
+    } == {0}
 
 
 def test_many_are_one_order_and_nobody_is_ordered_twice(monkeypatch):
-    monkeypatch.setattr(pools, "BATCH", 4)
+    monkeypatch.setattr(pools, "PEOPLE_PER_ORDER", 4)
     before = spa_study(user("owner"), target_n=12, exclusion_group="tales")
     for person in PEOPLE:
         known(claimed(before, person), person)
     here = link(spa_study(user("owner"), exclusion_group="tales", title="second"))
-    assert push(here, by=None) == 7 and push(here, by=None) == 0
+    assert order_blocks(here, by=None) == 7 and order_blocks(here, by=None) == 0
     assert [order.bars.count() for order in PanelOrder.objects.order_by("pk")] == [4, 3]
     kept = str(list(PanelOrder.objects.values())) + str(list(PanelBar.objects.values()))
     assert not [person for person in PEOPLE if person in kept]
     # Refused ones are tried again, and not before an hour is over.
     first = PanelOrder.objects.order_by("pk").first()
     PanelOrder.objects.filter(pk=first.pk).update(state="refused", sent_at=timezone.now(), ended_at=timezone.now())
-    assert push(here, by=None) == 0
+    assert order_blocks(here, by=None) == 0
     PanelOrder.objects.filter(pk=first.pk).update(ended_at=timezone.now() - timedelta(hours=2))
-    assert unlisted(here).count() == 4 == push(here, by=None) and push(here, by=None) == 0
-    assert pools.standing(here) == {"listed": 0, "doubtful": 1}
+    assert annotators_to_block(here).count() == 4 == order_blocks(here, by=None) and order_blocks(here, by=None) == 0
+    assert pools.blocklist_status(here) == {"listed": 0, "doubtful": 1}
 
 
 def test_a_panel_without_lists_is_ordered_nothing():
     study = spa_study(user("owner"), target_n=12)
     here = link(study, "generic")
     known(claimed(study, PEOPLE[0], here), PEOPLE[0])
-    assert push(here, by=None) == 0 and not PanelOrder.objects.exists()
+    assert order_blocks(here, by=None) == 0 and not PanelOrder.objects.exists()
 
 
 def test_nothing_is_made_at_a_panel_where_nothing_was_published_from_here():
     study = spa_study(user("owner"), target_n=12)
     here = link(study)
     known(claimed(study, PEOPLE[0], here), PEOPLE[0])
-    assert pools.keep_up(here) == 0 and not PanelOrder.objects.exists()
+    assert pools.update_blocklist(here) == 0 and not PanelOrder.objects.exists()
 
 
 def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, client):
@@ -148,17 +150,17 @@ def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, cl
             known(claimed(before, person), person)
         study = spa_study(user("owner"), target_n=12, exclusion_group="tales", title="second")
         here = link(study)
-        another = fake.group(f"{list_of(study)}x")
+        another = fake.group(f"{blocklist_name(study)}x")
         fake.faults.append(("POST /participant-groups/", "drop after"))  # the group is made, and nobody hears of it
         publish(here, by=None, **wanted())
-        ask_soon(here, by=None)
+        schedule_sync(here, by=None)
         run_jobs()
-        ask_soon(here, by=None)
+        schedule_sync(here, by=None)
         run_jobs()
         (group,) = set(fake.groups) - {another}
         assert (
             not fake.groups[another]
-            and fake.group_names[group] == list_of(study)
+            and fake.group_names[group] == blocklist_name(study)
             and fake.groups[group] == sorted(PEOPLE[:3])
         )
         (made,) = fake.studies.values()
@@ -169,11 +171,11 @@ def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, cl
         for person in PEOPLE[3:5]:
             known(claimed(study, person, here), person)
         asked = len(fake.calls)
-        assert tasks.look_at_news() == 1
+        assert tasks.schedule_event_syncs() == 1
         run_jobs()
         assert set(fake.groups[group]) == set(PEOPLE[:5])
         assert sum(call.endswith("/participants/") and call.startswith("POST") for call, _ in fake.calls[asked:]) == 1
-        tasks.look_at_news()
+        tasks.schedule_event_syncs()
         run_jobs()
         assert PanelOrder.objects.filter(operation="bar").count() == 2 and PanelTask.objects.count() == 1
         client.force_login(user("owner"))

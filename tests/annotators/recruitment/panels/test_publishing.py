@@ -7,11 +7,17 @@ import pytest
 from annotators.models import PanelOrder, PanelSubmission, PanelTask, Recruitment, Verdict
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels.publishing import hindrances, publish, stop, tasks_of, warnings
-from annotators.recruitment.panels.secrets import keep
+from annotators.recruitment.panels.publishing import (
+    publish,
+    publishing_obstacles,
+    publishing_warnings,
+    stop_task,
+    tasks_of,
+)
+from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import Job, Study
 from studies.services import jobs, lifecycle
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests.admin_pages import logged_in
 from tests.annotators.recruitment.channels.prolific.submissions import PERSON
 from tests.builders import draft_study, promised, spa_study, user
@@ -31,7 +37,7 @@ def recruitment_of(study=None, channel="prolific", **columns) -> Recruitment:
     made = Recruitment.objects.create(
         study=study or spa_study(user("owner")), channel=channel, settings=CODES, **columns
     )
-    keep(made, {"token": TOKEN}, by=None)
+    store_secrets(made, {"token": TOKEN}, by=None)
     return promised(made)
 
 
@@ -73,9 +79,9 @@ def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_aga
         assert study["id"] in client.get(panel).content.decode()
         assert client.post(f"{panel}task/{task.pk}/").status_code == 302
         Job.objects.update(request_token=None)
-        from annotators.recruitment.panels.sync import ask_soon
+        from annotators.recruitment.panels.sync import schedule_sync
 
-        jobs.run(ask_soon(recruitment, by=None).pk)
+        jobs.run(schedule_sync(recruitment, by=None).pk)
         task.refresh_from_db()
         assert task.closed_at is not None and fake.studies[study["id"]]["status"] == "AWAITING REVIEW"
         wrong = client.post(address, FORM | {"reward": "-1", "places": "0"})
@@ -86,30 +92,30 @@ def test_a_stop_that_the_panel_refused_is_ordered_anew(settings):
     recruitment = recruitment_of()
     task = PanelTask.objects.create(recruitment=recruitment, external_id="T1")
     other = PanelTask.objects.create(recruitment=recruitment, external_id="T2")
-    first = stop(task, by=None)
-    assert stop(task, by=None) == first and stop(other, by=None) != first
+    first = stop_task(task, by=None)
+    assert stop_task(task, by=None) == first and stop_task(other, by=None) != first
     PanelOrder.objects.filter(pk=first.pk).update(state="refused", sent_at=first.made_at, ended_at=first.made_at)
-    second = stop(task, by=None)
-    assert (second.state, second.values) == ("waiting", {"task": "T1"}) and stop(task, by=None) == second != first
+    second = stop_task(task, by=None)
+    assert (second.state, second.values) == ("waiting", {"task": "T1"}) and stop_task(task, by=None) == second != first
 
 
 def test_an_order_with_other_values_waits_for_the_first(settings):
     recruitment = recruitment_of()
     first = publish(recruitment, by=None, **wanted())
     assert publish(recruitment, by=None, **wanted()) == first
-    with pytest.raises(NotNow, match="has not ended yet"):
+    with pytest.raises(ActionRefused, match="has not ended yet"):
         publish(recruitment, by=None, **wanted(places=10))
     PanelOrder.objects.update(state="refused", sent_at=first.made_at, ended_at=first.made_at)
     assert publish(recruitment, by=None, **wanted(places=10)).token != first.token
 
 
 def test_what_stands_against_publishing_is_told(settings):
-    assert hindrances(recruitment_of()) == []
+    assert publishing_obstacles(recruitment_of()) == []
     settings.SITE_URL = "http://eval.example.org"
     draft = Recruitment.objects.create(study=draft_study(owner=user("owner")), channel="prolific")
-    told = " ".join(hindrances(draft))
+    told = " ".join(publishing_obstacles(draft))
     assert all(words in told for words in ("No code for those who completed", "not launched", "https://"))
-    with pytest.raises(NotNow, match="not launched"):
+    with pytest.raises(ActionRefused, match="not launched"):
         publish(draft, by=None, **wanted())
     assert not PanelOrder.objects.exists()
 
@@ -118,10 +124,10 @@ def test_warnings_compare_what_is_offered_with_what_was_declared():
     study = spa_study(user("owner"), wage_per_hour="12.00", reward="2.50", target_n=6)
     Study.objects.filter(pk=study.pk).update(usual_seconds=20 * 60)
     recruitment = recruitment_of(Study.objects.get(pk=study.pk))
-    told = warnings(recruitment, Decimal("1.25"), 10, 30)
+    told = publishing_warnings(recruitment, Decimal("1.25"), 10, 30)
     assert [words.split(".")[0][:9] for words in told] == ["1", "Those who", "The study", "30 places"]
     assert "7.50 an hour" in told[0] and "took 20 minutes" in told[1]
-    assert warnings(recruitment, Decimal("2.50"), 12, 6) == [
+    assert publishing_warnings(recruitment, Decimal("2.50"), 12, 6) == [
         "Those who have submitted took 20 minutes, median. 12 are announced."
     ]
 
@@ -142,8 +148,8 @@ def test_a_task_made_by_hand_is_known_from_those_who_came():
 
 
 def test_approvals_are_offered_as_lines_to_those_without_a_token():
-    from annotators.recruitment.panels import Seen
-    from annotators.recruitment.panels.reconcile import take_in
+    from annotators.recruitment.panels import SubmissionSnapshot
+    from annotators.recruitment.panels.reconcile import import_submissions
 
     recruitment = Recruitment.objects.create(
         study=spa_study(user("owner")), channel="prolific", pool="panel", settings=CODES
@@ -152,7 +158,9 @@ def test_approvals_are_offered_as_lines_to_those_without_a_token():
         recruitment.study, PERSON, recruitment=recruitment, external_ids={"person": PERSON, "session": "5e1a" * 6}
     )
     # Two works of one person are one line: the panel's form knows people.
-    take_in(recruitment, [Seen("", one * 6, PERSON, "submitted") for one in ("5e1a", "6e1a")], "file")
+    import_submissions(
+        recruitment, [SubmissionSnapshot("", one * 6, PERSON, "submitted") for one in ("5e1a", "6e1a")], "file"
+    )
     page = logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
     assert f">{PERSON}\n</textarea>" in page and "People to approve" in page
     # Who is rejected here is in no line: the panel shows them as sent until somebody tells it.
@@ -172,4 +180,4 @@ def test_approvals_are_offered_as_lines_to_those_without_a_token():
         == 404
     )
     lifecycle.close(recruitment.study, by=None)
-    assert REGISTRY["prolific"].bulk([]) == []
+    assert REGISTRY["prolific"].bulk_texts([]) == []

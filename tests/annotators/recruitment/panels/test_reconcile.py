@@ -8,22 +8,22 @@ from django.utils import timezone
 from annotators import tasks
 from annotators.models import Annotator, Assignment, PanelSubmission, PanelTask, Response
 from annotators.models.constants import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
-from annotators.models.identity import panel_id
+from annotators.models.identity import get_person_id
 from annotators.pay import ledger
 from annotators.places import assign
 from annotators.places.receipts import receipt_of
-from annotators.recruitment.panels import Busy, Refused, Seen, Unclear
+from annotators.recruitment.panels import PanelBusy, RequestRefused, ResultUnclear, SubmissionSnapshot
 from annotators.recruitment.panels.reconcile import (
-    CLASSES,
-    NEEDS_A_PERSON,
-    counts,
-    same_receipt,
-    take_in,
-    unseen,
-    with_class,
+    MATCH_STATUSES,
+    NEEDS_REVIEW,
+    import_submissions,
+    is_same_receipt,
+    match_status_counts,
+    unseen_assignments,
+    with_match_status,
 )
-from annotators.recruitment.panels.secrets import keep
-from annotators.recruitment.panels.sync import Silent, ask, ask_all, watched
+from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.sync import PanelUnavailable, recruitments_to_sync, schedule_all_syncs, sync_panel
 from studies.models import Batch, Job
 from studies.services import jobs
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
@@ -54,22 +54,22 @@ def long_ago(assignment):
     )
 
 
-def shown(person, submission, state=SUBMITTED, **more) -> Seen:
-    return Seen("T", submission, person, state, word=state.upper(), **more)
+def shown(person, submission, state=SUBMITTED, **more) -> SubmissionSnapshot:
+    return SubmissionSnapshot("T", submission, person, state, word=state.upper(), **more)
 
 
 def standing(recruitment) -> dict:
-    return dict(with_class(recruitment).values_list("external_id", "standing"))
+    return dict(with_match_status(recruitment).values_list("external_id", "standing"))
 
 
 def test_who_gave_back_took_it_again_and_sent_it_is_no_riddle(recruitment):
     mine = came(recruitment, "ada", "S-1", finishes=False)
-    take_in(recruitment, [shown("ada", "S-1", RETURNED)], "service")
+    import_submissions(recruitment, [shown("ada", "S-1", RETURNED)], "service")
     assign.revive(mine.pk)
     Assignment.objects.filter(pk=mine.pk).update(external_ids={"session": "S-2"}, started_at=NOW, submitted_at=NOW)
-    take_in(recruitment, [shown("ada", "S-1", RETURNED)], "service")
+    import_submissions(recruitment, [shown("ada", "S-1", RETURNED)], "service")
     assert standing(recruitment) == {"S-1": "left_after_work"}
-    take_in(recruitment, [shown("ada", "S-1", RETURNED), shown("ada", "S-2")], "service")
+    import_submissions(recruitment, [shown("ada", "S-1", RETURNED), shown("ada", "S-2")], "service")
     assert standing(recruitment) == {"S-1": "left", "S-2": "matched"}
 
 
@@ -91,14 +91,14 @@ def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
         shown("odd", "S-odd", UNKNOWN),
         shown("other", "S-other", SCREENED_OUT),
     ]
-    summary = take_in(recruitment, look, "service")
+    summary = import_submissions(recruitment, look, "service")
     assert standing(recruitment) == {
         "S-sent": "matched", "S-paid": "decided", "S-auto": "decided", "S-refused": "decided", "S-gone": "left_after_work",
         "S-half": "orphan", "S-back": "left", "S-late": "left", "S-at it": "working", "S-stranger": "unknown",
         "S-odd": "unreadable", "S-other": "left",
     }  # fmt: skip
     assert (summary.seen, summary.new, summary.linked, summary.confirmed, summary.released) == (12, 12, 9, 4, 1)
-    assert summary.classes == counts(recruitment) and set(summary.classes) <= set(CLASSES)
+    assert summary.classes == match_status_counts(recruitment) and set(summary.classes) <= set(MATCH_STATUSES)
     for name in ("sent", "paid", "auto", "refused"):
         assert Assignment.objects.get(pk=people[name].pk).trust == "confirmed"
     back = Assignment.objects.get(pk=begun["back"].pk)
@@ -108,17 +108,17 @@ def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
     assert Assignment.objects.get(pk=people["gone"].pk).released_at is None
     assert Assignment.objects.get(pk=begun["at it"].pk).released_at is None
     before = list(PanelSubmission.objects.order_by("pk").values())
-    again = take_in(recruitment, look, "service")
+    again = import_submissions(recruitment, look, "service")
     assert (again.seen, again.new, again.changed, again.linked, again.confirmed, again.released) == (12, 0, 0, 0, 0, 0)
     assert list(PanelSubmission.objects.order_by("pk").values()) == before
-    assert Batch.objects.filter(study=recruitment.study).count() and tasks.count_places() == 0
+    assert Batch.objects.filter(study=recruitment.study).count() and tasks.check_place_counts() == 0
 
 
 def test_a_rehearsal_says_what_would_change_and_changes_nothing(recruitment):
     came(recruitment, "W", "S1")
     back = came(recruitment, "V", "S2", finishes=False)
     look = [shown("W", "S1"), shown("V", "S2", RETURNED), shown("X", "S3")]
-    summary = take_in(recruitment, look, "service", is_dry=True)
+    summary = import_submissions(recruitment, look, "service", dry_run=True)
     assert (summary.new, summary.linked, summary.confirmed, summary.released) == (3, 2, 1, 1)
     assert summary.classes == {"matched": 1, "left": 1, "unknown": 1}
     assert not PanelSubmission.objects.exists() and not PanelTask.objects.exists()
@@ -130,33 +130,33 @@ def test_one_id_of_the_panel_and_two_people(recruitment):
     """MTurk gives an assignment that was returned to the next worker, under the same id."""
     first, second = came(recruitment, "first", "A1"), came(recruitment, "second", "A1")
     long_ago(first)
-    take_in(recruitment, [shown("second", "A1")], "service")
+    import_submissions(recruitment, [shown("second", "A1")], "service")
     assert standing(recruitment) == {"A1": "matched"}
     assert Assignment.objects.get(pk=second.pk).trust == "confirmed"
-    assert [(row.pk, word) for row, word in unseen(recruitment)] == [(first.pk, "surplus")]
+    assert [(row.pk, word) for row, word in unseen_assignments(recruitment)] == [(first.pk, "surplus")]
     assert Assignment.objects.get(pk=first.pk).trust == "claimed"
     # Where the panel shows both, both rows stay.
-    take_in(recruitment, [shown("first", "A1", RETURNED), shown("second", "A1")], "service")
-    assert counts(recruitment) == {"matched": 1, "surplus": 1} and PanelSubmission.objects.count() == 2
+    import_submissions(recruitment, [shown("first", "A1", RETURNED), shown("second", "A1")], "service")
+    assert match_status_counts(recruitment) == {"matched": 1, "surplus": 1} and PanelSubmission.objects.count() == 2
 
 
 def test_finished_here_and_never_sent(recruitment):
     early, recent = came(recruitment, "early", "S1"), came(recruitment, "recent", "S2")
     long_ago(early)
-    assert unseen(recruitment) == [], "without a token or a file nothing is known of the panel"
-    keep(recruitment, {"token": "secret-of-the-panel"}, by=None)
-    assert [(row.pk, word) for row, word in unseen(recruitment)] == [(early.pk, "unsent")]
-    take_in(recruitment, [shown("early", "S1", WORKING), shown("recent", "S2", WORKING)], "service")
+    assert unseen_assignments(recruitment) == [], "without a token or a file nothing is known of the panel"
+    store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
+    assert [(row.pk, word) for row, word in unseen_assignments(recruitment)] == [(early.pk, "unsent")]
+    import_submissions(recruitment, [shown("early", "S1", WORKING), shown("recent", "S2", WORKING)], "service")
     assert standing(recruitment) == {"S1": "unsent", "S2": "working"}
-    assert recent.pk and counts(recruitment) == {"working": 1, "unsent": 1}
-    take_in(recruitment, [shown("early", "S1")], "service")
+    assert recent.pk and match_status_counts(recruitment) == {"working": 1, "unsent": 1}
+    import_submissions(recruitment, [shown("early", "S1")], "service")
     assert standing(recruitment)["S1"] == "matched"
 
 
 def test_who_returned_and_took_it_again_keeps_the_place(recruitment):
     assignment = came(recruitment, "W", "S1", finishes=False)
     assert claimed(recruitment.study, "W", recruitment, external_ids={"person": "W", "session": "S2"}) == assignment
-    summary = take_in(recruitment, [shown("W", "S1", RETURNED), shown("W", "S2", WORKING)], "service")
+    summary = import_submissions(recruitment, [shown("W", "S1", RETURNED), shown("W", "S2", WORKING)], "service")
     assert summary.released == 0 and Assignment.objects.get(pk=assignment.pk).released_at is None
     assert PanelSubmission.objects.get(external_id="S2").assignment == assignment
 
@@ -166,27 +166,27 @@ def test_where_no_session_tells_a_file_that_is_read_again_takes_no_place_from_wh
     """A file that knows people alone says "returned" of them until the panel exports another; so does one of sessions that no link names."""
     gone = [shown("A", "A" if session else "S1", RETURNED)]
     came(recruitment, "A", session, finishes=False)
-    assert take_in(recruitment, gone, "file").released == 1
+    assert import_submissions(recruitment, gone, "file").released == 1
     back = came(recruitment, "A", session and "S2", finishes=False)
-    assert take_in(recruitment, gone, "file").released == 0
-    assert Assignment.objects.get(pk=back.pk).released_reason == "" and counts(recruitment) == {"left": 1}
-    take_in(recruitment, [shown("A", "A" if session else "S1")], "file")
-    assert counts(recruitment) == {"orphan": 1}
+    assert import_submissions(recruitment, gone, "file").released == 0
+    assert Assignment.objects.get(pk=back.pk).released_reason == "" and match_status_counts(recruitment) == {"left": 1}
+    import_submissions(recruitment, [shown("A", "A" if session else "S1")], "file")
+    assert match_status_counts(recruitment) == {"orphan": 1}
 
 
 def test_people_are_found_by_their_receipt_where_the_link_had_no_id(recruitment):
     first, second = came(recruitment, "W"), came(recruitment, "V")
     typed = receipt_of(first.code).lower().replace("-", " ")
-    take_in(recruitment, [shown("W", "S1", code=typed), shown("V", "S2")], "file")
+    import_submissions(recruitment, [shown("W", "S1", code=typed), shown("V", "S2")], "file")
     assert PanelSubmission.objects.get(external_id="S1").assignment == first
     assert PanelSubmission.objects.get(external_id="S2").assignment == second
-    assert same_receipt(typed, receipt_of(first.code)) and not same_receipt(typed, receipt_of(second.code))
+    assert is_same_receipt(typed, receipt_of(first.code)) and not is_same_receipt(typed, receipt_of(second.code))
 
 
 def test_what_one_source_leaves_out_another_has_told(recruitment):
     came(recruitment, "W", "S1")
-    take_in(recruitment, [shown("W", "S1", decides_itself_at=NOW, code="ABC")], "service")
-    take_in(recruitment, [Seen("", "S1", "W", UNKNOWN)], "file")
+    import_submissions(recruitment, [shown("W", "S1", decides_itself_at=NOW, code="ABC")], "service")
+    import_submissions(recruitment, [SubmissionSnapshot("", "S1", "W", UNKNOWN)], "file")
     row = PanelSubmission.objects.get()
     assert (row.state, row.receipt, row.decides_itself_at, row.task.external_id) == (SUBMITTED, "ABC", NOW, "T")
 
@@ -196,28 +196,28 @@ def test_a_look_costs_the_same_queries_for_one_and_for_many(recruitment, django_
     for n in (3, 60):
         look = [shown(f"W{i}", f"S{i}") for i in range(n)]
         with django_assert_max_num_queries(34):
-            assert take_in(recruitment, look, "service").seen == n
-    assert counts(recruitment) == {"matched": 1, "unknown": 59}
+            assert import_submissions(recruitment, look, "service").seen == n
+    assert match_status_counts(recruitment) == {"matched": 1, "unknown": 59}
 
 
 def test_ids_of_the_panel_go_when_the_study_is_long_over(recruitment):
     came(recruitment, "W", "S1")
-    take_in(recruitment, [shown("W", "S1", APPROVED), shown("stranger", "S2")], "service")
+    import_submissions(recruitment, [shown("W", "S1", APPROVED), shown("stranger", "S2")], "service")
     stranger = PanelSubmission.objects.get(external_id="S2").annotator
-    assert panel_id(stranger) == "stranger"
+    assert get_person_id(stranger) == "stranger"
     # Of whom something is owed to the id would stay.
     ledger.mark_paid(recruitment, ledger.payments_of(recruitment).values_list("pk", flat=True), user("owner"))
-    tasks.erase_panel_ids()
-    assert panel_id(stranger) == "stranger"
+    tasks.erase_person_ids()
+    assert get_person_id(stranger) == "stranger"
     from tests.annotators.closed_studies import closed_long_ago
 
     closed_long_ago(recruitment.study, 400)
-    tasks.erase_panel_ids()
-    assert panel_id(stranger) is None
+    tasks.erase_person_ids()
+    assert get_person_id(stranger) is None
     ids = set(PanelSubmission.objects.values_list("external_id", flat=True))
     assert len(ids) == 2 and all(name.startswith("erased-") for name in ids)
-    assert counts(recruitment) == {"decided": 1, "unknown": 1}
-    tasks.erase_panel_ids()
+    assert match_status_counts(recruitment) == {"decided": 1, "unknown": 1}
+    tasks.erase_person_ids()
     assert set(PanelSubmission.objects.values_list("external_id", flat=True)) == ids
 
 
@@ -227,9 +227,9 @@ def test_the_job_reads_the_panel_and_tells_what_it_found(recruitment, monkeypatc
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
     assignment = came(recruitment, "W", "S1")
     panel.shown["T"] = [shown("W", "S1"), shown("X", "S2")]
-    assert ask_all() == 0
-    keep(recruitment, {"token": "secret-of-the-panel"}, by=user("owner"))
-    assert ask_all() == 1 and ask_all() == 1
+    assert schedule_all_syncs() == 0
+    store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=user("owner"))
+    assert schedule_all_syncs() == 1 and schedule_all_syncs() == 1
     job = Job.objects.get(kind="panel")
     jobs.run(job.pk)
     job.refresh_from_db()
@@ -245,7 +245,7 @@ def test_a_task_that_somebody_typed_does_not_keep_the_others_from_being_read(rec
     class Strict(Pretend):
         def submissions(self, task):
             if task not in self.shown:
-                raise Refused("There is no such task.")
+                raise RequestRefused("There is no such task.")
             return super().submissions(task)
 
     panel = Strict()
@@ -256,29 +256,29 @@ def test_a_task_that_somebody_typed_does_not_keep_the_others_from_being_read(rec
         ids = {"person": person, "session": f"S-{person}", "task": task}
         submitted(recruitment.study, person, recruitment=recruitment, external_ids=ids)
     # Where nothing at all is shown the reason is told: it may be the token.
-    with pytest.raises(Silent, match="no such task"):
-        ask(recruitment, lambda *_: None)
+    with pytest.raises(PanelUnavailable, match="no such task"):
+        sync_panel(recruitment, lambda *_: None)
     panel.shown["T"] = [shown("W", "S-W")]
-    assert ask(recruitment, lambda *_: None).classes == {"matched": 1}
+    assert sync_panel(recruitment, lambda *_: None).classes == {"matched": 1}
     # A task that the panel has shown before is never passed over in silence.
     panel.shown = {"typed": []}
-    with pytest.raises(Silent, match="no such task"):
-        ask(recruitment, lambda *_: None)
+    with pytest.raises(PanelUnavailable, match="no such task"):
+        sync_panel(recruitment, lambda *_: None)
 
 
 def test_a_panel_is_watched_until_it_has_decided_and_every_order_is_sent(recruitment, monkeypatch):
     from annotators.models import PanelOrder
-    from annotators.recruitment.panels.orders import give
+    from annotators.recruitment.panels.orders import create_order
     from tests.annotators.closed_studies import closed_long_ago
 
     speaks(monkeypatch, Pretend())
-    keep(recruitment, {"token": "secret-of-the-panel"}, by=None)
-    take_in(recruitment, [shown("W", "S1", decides_itself_at=timezone.now() + timedelta(days=6))], "service")
+    store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
+    import_submissions(recruitment, [shown("W", "S1", decides_itself_at=timezone.now() + timedelta(days=6))], "service")
     closed_long_ago(recruitment.study, 15)
-    assert list(watched()) == [recruitment]
+    assert list(recruitments_to_sync()) == [recruitment]
     PanelSubmission.objects.update(decides_itself_at=timezone.now() - timedelta(days=2))
-    assert not watched().exists()
-    give(
+    assert not recruitments_to_sync().exists()
+    create_order(
         recruitment,
         "bonus",
         "b1",
@@ -288,12 +288,14 @@ def test_a_panel_is_watched_until_it_has_decided_and_every_order_is_sent(recruit
         currency="USD",
         reason="r",
     )
-    assert list(watched()) == [recruitment]
+    assert list(recruitments_to_sync()) == [recruitment]
     PanelOrder.objects.update(state="done", sent_at=NOW, ended_at=NOW)
-    assert not watched().exists()
+    assert not recruitments_to_sync().exists()
 
 
-@pytest.mark.parametrize("trouble", [Refused("The token is not good."), Unclear("No answer."), Busy("Later.")])
+@pytest.mark.parametrize(
+    "trouble", [RequestRefused("The token is not good."), ResultUnclear("No answer."), PanelBusy("Later.")]
+)
 def test_a_panel_that_falls_silent_half_way_has_shown_nothing(recruitment, trouble):
     class Falling(Pretend):
         def submissions(self, task):
@@ -304,22 +306,27 @@ def test_a_panel_that_falls_silent_half_way_has_shown_nothing(recruitment, troub
     came(recruitment, "W", "S1")
     from annotators.recruitment.panels import sync
 
-    with pytest.MonkeyPatch.context() as patched, pytest.raises(Silent, match=str(trouble)):
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(PanelUnavailable, match=str(trouble)):
         patched.setattr(sync, "service_of", lambda recruitment: Falling())
-        ask(recruitment, lambda *_: None)
+        sync_panel(recruitment, lambda *_: None)
     assert not PanelSubmission.objects.exists() and not Assignment.objects.filter(trust="confirmed").exists()
 
 
 def test_what_needs_a_person_is_a_class_with_words():
-    assert set(NEEDS_A_PERSON) < set(CLASSES) and all(
-        what and CLASSES[name][1] for name, (what, _) in CLASSES.items() if name in NEEDS_A_PERSON
+    assert set(NEEDS_REVIEW) < set(MATCH_STATUSES) and all(
+        what and MATCH_STATUSES[name][1] for name, (what, _) in MATCH_STATUSES.items() if name in NEEDS_REVIEW
     )
 
 
 @pytest.mark.parametrize(
-    "odd", [Seen("T", "S" * 65, "W", SUBMITTED), Seen("T", "", "W", SUBMITTED), Seen("T", "S", "W\x00", SUBMITTED)]
+    "odd",
+    [
+        SubmissionSnapshot("T", "S" * 65, "W", SUBMITTED),
+        SubmissionSnapshot("T", "", "W", SUBMITTED),
+        SubmissionSnapshot("T", "S", "W\x00", SUBMITTED),
+    ],
 )
 def test_ids_that_cannot_be_kept_are_refused_by_number(recruitment, odd):
     with pytest.raises(ValueError, match="Submission 2: the (submission|person)'s id"):
-        take_in(recruitment, [shown("V", "S1"), odd], "file")
+        import_submissions(recruitment, [shown("V", "S1"), odd], "file")
     assert not PanelSubmission.objects.exists()

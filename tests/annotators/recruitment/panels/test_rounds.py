@@ -10,12 +10,12 @@ from django.utils import timezone
 from annotators.models import Assignment, PanelOrder, PanelPlan, PanelTask, Recruitment
 from annotators.models.constants import APPROVED, RETURNED, SUBMITTED, WORKING
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import Seen, rounds
+from annotators.recruitment.panels import SubmissionSnapshot, rounds
 from annotators.recruitment.panels.publishing import publish
-from annotators.recruitment.panels.reconcile import take_in
-from annotators.recruitment.panels.rounds import advance, further
-from annotators.recruitment.panels.secrets import keep
-from annotators.recruitment.panels.sync import ask_soon
+from annotators.recruitment.panels.reconcile import import_submissions
+from annotators.recruitment.panels.rounds import order_next_round, places_needed
+from annotators.recruitment.panels.secrets import store_secrets
+from annotators.recruitment.panels.sync import schedule_sync
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -36,7 +36,7 @@ def recruitment(db):
     made = Recruitment.objects.create(
         study=study, channel="prolific", pool="panel", settings={"code_complete": "A2K7PQ"}
     )
-    keep(made, {"token": TOKEN}, by=None)
+    store_secrets(made, {"token": TOKEN}, by=None)
     return promised(made)
 
 
@@ -50,7 +50,11 @@ def task(recruitment):
 
 
 def shows(recruitment, states: dict[str, str]) -> None:
-    take_in(recruitment, [Seen("T", f"S{person}", person, state) for person, state in states.items()], "service")
+    import_submissions(
+        recruitment,
+        [SubmissionSnapshot("T", f"S{person}", person, state) for person, state in states.items()],
+        "service",
+    )
 
 
 def finished(recruitment, *people) -> None:
@@ -61,11 +65,11 @@ def finished(recruitment, *people) -> None:
         Assignment.objects.filter(pk=made.pk).update(started_at=now, submitted_at=now)
 
 
-def planned(recruitment, people=12, round_places=4, lost_percent=0) -> rounds.Standing:
-    made = rounds.plan(
+def planned(recruitment, people=12, round_places=4, lost_percent=0) -> rounds.RoundStatus:
+    made = rounds.save_plan(
         recruitment, by=user("owner"), people=people, round_places=round_places, lost_percent=lost_percent
     )
-    return rounds.standing(PanelPlan.objects.select_related("recruitment__study").get(pk=made.pk))
+    return rounds.round_status(PanelPlan.objects.select_related("recruitment__study").get(pk=made.pk))
 
 
 def ended(order, state="done", words="") -> None:
@@ -88,7 +92,7 @@ def ended(order, state="done", words="") -> None:
     ],
 )
 def test_more_places_than_people_where_some_bring_nothing(people, done, at_work, lost, places):
-    assert further(people, done, at_work, lost) == places
+    assert places_needed(people, done, at_work, lost) == places
     if places:  # it is enough, and one fewer is not
         assert (
             done + (at_work + places) * (1 - lost) >= people - 1e-9 > done + (at_work + places - 1) * (1 - lost) - 2e-9
@@ -96,7 +100,10 @@ def test_more_places_than_people_where_some_bring_nothing(people, done, at_work,
 
 
 def test_the_next_round_waits_until_all_places_are_taken_and_is_ordered_once(recruitment, task):
-    assert planned(recruitment).waits.startswith("0 of 4 places are taken") and advance(recruitment, by=None) is None
+    assert (
+        planned(recruitment).waits.startswith("0 of 4 places are taken")
+        and order_next_round(recruitment, by=None) is None
+    )
     finished(recruitment, "A", "B")
     claimed(recruitment.study, "C", recruitment, external_ids={"session": "SC"})
     shows(recruitment, {"A": SUBMITTED, "B": APPROVED})
@@ -104,20 +111,20 @@ def test_the_next_round_waits_until_all_places_are_taken_and_is_ordered_once(rec
     # Who returned has left the place to the next one; who works there and is not here yet has one.
     shows(recruitment, {"D": RETURNED, "E": WORKING})
     now = planned(recruitment)
-    assert (now.taken, now.next, now.waits) == (4, 4, "")
-    order = advance(recruitment, by=None)
+    assert (now.taken, now.next_places, now.waits) == (4, 4, "")
+    order = order_next_round(recruitment, by=None)
     assert order.values == {"task": "T", "places": 8} and AuditEvent.objects.filter(verb="order extend").count() == 1
-    assert advance(recruitment, by=None) is None and "to be sent" in planned(recruitment).waits
+    assert order_next_round(recruitment, by=None) is None and "to be sent" in planned(recruitment).waits
     ended(order)
-    assert planned(recruitment).waits.startswith("4 of 8") and advance(recruitment, by=None) is None
+    assert planned(recruitment).waits.startswith("4 of 8") and order_next_round(recruitment, by=None) is None
     assert PanelOrder.objects.filter(operation="extend").count() == 1
 
 
 def test_the_last_round_is_as_large_as_what_is_missing(recruitment, task):
     finished(recruitment, *"ABCD")
     shows(recruitment, dict.fromkeys("ABCD", SUBMITTED))
-    assert planned(recruitment, people=6).next == 2
-    assert planned(recruitment, people=6, lost_percent=50).next == 4  # of a round; two more than are missing
+    assert planned(recruitment, people=6).next_places == 2
+    assert planned(recruitment, people=6, lost_percent=50).next_places == 4  # of a round; two more than are missing
     assert "have finished" in planned(recruitment, people=4).waits
     # Work that came late, was replaced, or whose person left counts for nobody: somebody else is invited.
     now = timezone.now()
@@ -129,10 +136,10 @@ def test_the_last_round_is_as_large_as_what_is_missing(recruitment, task):
         before = Assignment.objects.order_by("pk").values(*columns).first()
         first = QuerySet(Assignment).filter(pk=Assignment.objects.order_by("pk").first().pk)
         first.update(**columns)
-        assert planned(recruitment, people=4).next == 1, columns
+        assert planned(recruitment, people=4).next_places == 1, columns
         first.update(**before)
     QuerySet(Study).filter(pk=recruitment.study.pk).update(target_n=5, target_cap=5)
-    assert planned(recruitment).next == 1
+    assert planned(recruitment).next_places == 1
     PanelTask.objects.update(places=5)
     finished(recruitment, "E")
     assert "capped at 5" in planned(recruitment).waits
@@ -144,11 +151,11 @@ def test_what_is_lost_is_measured_once_there_is_enough(recruitment, task):
     finished(recruitment, *people[:15])
     shows(recruitment, dict.fromkeys(people[:19], SUBMITTED))
     now = planned(recruitment, people=24, round_places=30, lost_percent=10)
-    assert (now.is_measured, now.used, now.lost, now.next) == (False, 19, 0.1, 10)
+    assert (now.is_measured, now.used, now.lost, now.next_places) == (False, 19, 0.1, 10)
     PanelTask.objects.update(places=20)
     shows(recruitment, {people[19]: SUBMITTED})
     now = planned(recruitment, people=24, round_places=30, lost_percent=10)
-    assert (now.is_measured, now.used, now.lost, now.next) == (True, 20, 0.25, 12)
+    assert (now.is_measured, now.used, now.lost, now.next_places) == (True, 20, 0.25, 12)
     shows(recruitment, {f"Q{n}": SUBMITTED for n in range(12)})
     assert "53% of the places brought no finished work" in planned(recruitment, people=24, round_places=30).waits
 
@@ -157,8 +164,8 @@ def test_a_refused_round_waits_for_a_person(recruitment, task):
     finished(recruitment, *"ABCD")
     shows(recruitment, dict.fromkeys("ABCD", SUBMITTED))
     planned(recruitment)
-    ended(advance(recruitment, by=None), "refused", "Your balance is too low.")
-    assert "Your balance is too low" in planned(recruitment).waits and advance(recruitment, by=None) is None
+    ended(order_next_round(recruitment, by=None), "refused", "Your balance is too low.")
+    assert "Your balance is too low" in planned(recruitment).waits and order_next_round(recruitment, by=None) is None
     client = logged_in(user("owner"))
     address = f"/admin/annotators/recruitment/{recruitment.pk}/panel/rounds/"
     assert "Order the refused round again" in client.get(address).content.decode()
@@ -176,7 +183,10 @@ def test_nothing_goes_out_where_nobody_may_come(recruitment, task):
     shows(recruitment, dict.fromkeys("ABCD", SUBMITTED))
     planned(recruitment)
     Recruitment.objects.update(stopped_at=timezone.now())
-    assert advance(Recruitment.objects.get(), by=None) is None and "stopped" in planned(Recruitment.objects.get()).waits
+    assert (
+        order_next_round(Recruitment.objects.get(), by=None) is None
+        and "stopped" in planned(Recruitment.objects.get()).waits
+    )
     Recruitment.objects.update(stopped_at=None)
     PanelTask.objects.update(closed_at=timezone.now())
     assert "The task is stopped" in planned(Recruitment.objects.get()).waits
@@ -211,10 +221,10 @@ def test_the_look_at_the_panel_orders_the_round_and_the_panel_has_it(settings, r
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
         publish(recruitment, by=None, **PUBLISHED, places=2)
-        rounds.plan(recruitment, by=None, people=6, round_places=2, lost_percent=0)
+        rounds.save_plan(recruitment, by=None, people=6, round_places=2, lost_percent=0)
 
         def asked():
-            job = ask_soon(recruitment, by=None)
+            job = schedule_sync(recruitment, by=None)
             jobs.run(job.pk)
             Job.objects.update(request_token=None)
             return next(iter(fake.studies.values()))

@@ -5,14 +5,14 @@ import socket
 
 import pytest
 
-from annotators.recruitment.panels import Busy, Refused, Unclear, wire
-from annotators.recruitment.panels.loopback import Loopback
-from annotators.recruitment.panels.wire import Wire
+from annotators.recruitment.panels import PanelBusy, RequestRefused, ResultUnclear, wire
+from annotators.recruitment.panels.loopback import LoopbackServer
+from annotators.recruitment.panels.wire import PanelHttpClient
 
 SECRET = "s3cret-token"
 
 
-class Panel(Loopback):
+class Panel(LoopbackServer):
     """Answers everything with ``status``, ``headers`` and ``body``, and keeps what it was asked."""
 
     def __init__(self, status=200, body=b"{}", **headers):
@@ -27,8 +27,8 @@ class Panel(Loopback):
         handler.wfile.write(self.body)
 
 
-def wire_to(panel) -> Wire:
-    return Wire(panel.url, (), secret=SECRET, header="Authorization: Token ")
+def wire_to(panel) -> PanelHttpClient:
+    return PanelHttpClient(panel.url, (), secret=SECRET, header="Authorization: Token ")
 
 
 def test_what_goes_out_is_what_was_said_and_nothing_of_the_environment(monkeypatch, tmp_path):
@@ -39,7 +39,7 @@ def test_what_goes_out_is_what_was_said_and_nothing_of_the_environment(monkeypat
     with Panel(Set_Cookie="a=b") as panel:
         said = wire_to(panel)
         said.get_json("/a/?b=c%2Fd")
-        said.order_json("POST", "/e/", {"f": 1})
+        said.send_json("POST", "/e/", {"f": 1})
     (got, ordered) = panel.asked
     assert got[:2] == ("GET", "/a/?b=c%2Fd") and ordered[:2] == ("POST", "/e/")
     for _, _, headers in panel.asked:
@@ -51,30 +51,30 @@ def test_what_goes_out_is_what_was_said_and_nothing_of_the_environment(monkeypat
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_not_followed(status):
     with Panel() as elsewhere, Panel(status, Location=elsewhere.url) as panel:
-        with pytest.raises(Refused, match="redirect"):
+        with pytest.raises(RequestRefused, match="redirect"):
             wire_to(panel).get("/")
         assert len(panel.asked) == 1 and not elsewhere.asked
 
 
-@pytest.mark.parametrize(("ask", "raised"), [("get", Busy), ("order", Unclear)])
+@pytest.mark.parametrize(("ask", "raised"), [("get", PanelBusy), ("order", ResultUnclear)])
 def test_an_answer_that_is_too_large_is_not_read_to_its_end(monkeypatch, ask, raised):
-    monkeypatch.setattr(wire, "LARGEST", 1000)
+    monkeypatch.setattr(wire, "MAX_ANSWER_BYTES", 1000)
     with Panel(body=b"[" + b"1," * 500 + b"1]") as panel, pytest.raises(raised, match="larger than"):
         wire_to(panel).get("/") if ask == "get" else wire_to(panel).order("POST", "/")
 
 
-@pytest.mark.parametrize(("ask", "raised"), [("get", Busy), ("order", Unclear)])
+@pytest.mark.parametrize(("ask", "raised"), [("get", PanelBusy), ("order", ResultUnclear)])
 def test_an_answer_that_does_not_come_in_time_leaves_an_order_open(monkeypatch, ask, raised):
     monkeypatch.setattr(wire, "ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        line = Wire(f"http://127.0.0.1:{silent.getsockname()[1]}", ())
+        line = PanelHttpClient(f"http://127.0.0.1:{silent.getsockname()[1]}", ())
         with pytest.raises(raised, match="broke before the answer came"):
             line.get("/") if ask == "get" else line.order("POST", "/")
 
 
 def test_an_address_that_cannot_be_sent_is_not_sent():
     with Panel() as panel:
-        with pytest.raises(Busy, match="address"):
+        with pytest.raises(PanelBusy, match="address"):
             wire_to(panel).order("POST", "/a\nb")
         assert not panel.asked
 

@@ -58,7 +58,7 @@ def test_a_study_that_moved_on_is_looked_at_again(editor, study):
 
 def test_the_confirmation_reads_the_bytes_that_were_looked_at(editor, study):
     address = upload(editor, study).url
-    kept = uploads.kept(address.rstrip("/").rpartition("/")[2], study.pk)
+    kept = uploads.get_upload(address.rstrip("/").rpartition("/")[2], study.pk)
     kept.path.write_bytes(GOOD.replace(b"A story", b"B story"))
     response = editor.post(address, {"confirm": "1"})
     assert response.status_code == 409 and "no longer here" in response.content.decode() and outputs(study) == 0

@@ -74,7 +74,7 @@ BAD_COLUMNS = {
 
 @pytest.mark.parametrize("name", BAD_COLUMNS)
 def test_bad_input_ends_in_words_and_stores_nothing(client, study, name):
-    from studies.design.definition import canonical, design_of
+    from studies.design.definition import canonical_json, serialize_design
 
     changes, words = BAD_COLUMNS[name]
     data = form_of(page(client, study), "study_form")
@@ -84,12 +84,12 @@ def test_bad_input_ends_in_words_and_stores_nothing(client, study, name):
         "first y": data["contrasts-0-y"][0],
     }
     data |= {field: [stand_ins.get(value, value)] for field, value in changes.items()}
-    before = canonical(design_of(study))
+    before = canonical_json(serialize_design(study))
     response = client.post(study_url(study), data)
     assert response.status_code in (200, 422), response.status_code
     assert words in errors_of(response), errors_of(response)
     study.refresh_from_db()
-    assert canonical(design_of(study)) == before
+    assert canonical_json(serialize_design(study)) == before
 
 
 QUERIES = [

@@ -2,7 +2,7 @@
 
 import io
 
-from studies.design.definition import canonical, design_of, sha256_of
+from studies.design.definition import canonical_json, serialize_design, sha256_of
 from studies.imports.bundle import (
     bundle_text,
     read_bundle,
@@ -11,7 +11,7 @@ from studies.models import Study
 
 
 def sha(study: Study) -> str:
-    return sha256_of(canonical(design_of(Study.objects.get(pk=study.pk))))
+    return sha256_of(canonical_json(serialize_design(Study.objects.get(pk=study.pk))))
 
 
 def read_again(study: Study) -> Study:

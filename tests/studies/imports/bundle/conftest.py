@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from studies.design.draw import content_of
+from studies.design.draw import item_content_hash
 from studies.imports.preparation import prepare
 from studies.imports.tables import Options, import_file
 from studies.models import Arm, Expected, Exposure, Item, Output, Prompt, Study
@@ -87,7 +87,7 @@ def _add_test_item(study, section):
     prompt = study.prompts.get(key="p000")
     outputs = list(Output.objects.filter(prompt=prompt).order_by("system__name")[:2])
     number = section.items.count() + 1
-    content = content_of(prompt.pk, [o.pk for o in outputs], "test")
+    content = item_content_hash(prompt.pk, [o.pk for o in outputs], "test")
     item = Item.objects.create(study=study, section=section, number=number, prompt=prompt, kind="test", content=content)
     first, _ = [Exposure.objects.create(item=item, output=o, number=n) for n, o in enumerate(outputs)]
     questions = list(section.questions.all()[:2])

@@ -6,8 +6,8 @@ from base64 import b64encode
 
 import pytest
 
-from studies.design.definition import design_of
-from studies.design.draw import content_of, drawn_batches
+from studies.design.definition import serialize_design
+from studies.design.draw import draw_batches, item_content_hash
 from studies.imports.bundle import (
     SCHEMA,
     BundleIncomplete,
@@ -32,7 +32,7 @@ def test_a_study_comes_back_with_the_same_design(study):
 
 def test_everything_of_a_design_comes_back(whole):
     again = read_again(whole)
-    assert design_of(again) == design_of(whole) and sha(again) == sha(whole)
+    assert serialize_design(again) == serialize_design(whole) and sha(again) == sha(whole)
     assert bundle_of(again) == bundle_of(whole)
     value = bundle_of(whole)
     assert [len(value[name]) for name in ("systems", "arms", "sections", "exclusion_rules", "images")] == [
@@ -55,13 +55,13 @@ def test_an_item_that_comes_back_is_the_same_thing_judged(whole):
     items = list(read_again(whole).items.prefetch_related("exposures"))
     assert len(items) == 5
     for item in items:
-        assert item.content == content_of(item.prompt_id, [e.output_id for e in item.exposures.all()], item.kind)
+        assert item.content == item_content_hash(item.prompt_id, [e.output_id for e in item.exposures.all()], item.kind)
 
 
 def test_the_new_draft_draws_the_same_batches(study):
     def drawn(of):
         names = dict(Output.objects.filter(system__study=of).values_list("pk", "text"))
-        return [[[names[o] for o in item.outputs] for _, item in batch.items] for batch in drawn_batches(of, 0, 4)]
+        return [[[names[o] for o in item.outputs] for _, item in batch.items] for batch in draw_batches(of, 0, 4)]
 
     assert drawn(read_again(study)) == drawn(study)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from studies.imports.tables import Moved, writing
+from studies.imports.tables import StudyChanged, writing
 from studies.models import AuditEvent, Output, Prompt
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests.builders import launched, spa_draft
 from tests.studies.imports.files import LONG, long, rows_of, sound, table, texts
 
@@ -84,7 +84,7 @@ def test_a_change_keeps_what_the_file_does_not_say(study, put):
 
 def test_only_a_draft_takes_stimuli(put):
     study = launched(spa_draft(prompts=12))
-    with pytest.raises(NotNow, match="draft alone"):
+    with pytest.raises(ActionRefused, match="draft alone"):
         put(table([long("p900", "alpha", "x")]), into=study)
     assert not study.prompts.filter(key="p900").exists()
 
@@ -92,7 +92,7 @@ def test_only_a_draft_takes_stimuli(put):
 def test_what_was_confirmed_is_what_is_written(study, put):
     agreed = put(table(LONG), is_dry_run=True).outcome()
     put(table(LONG[:1]))  # somebody else was quicker
-    with pytest.raises(Moved, match="Look at what"):
+    with pytest.raises(StudyChanged, match="Look at what"):
         put(table(LONG), agreed=agreed)
     assert Output.objects.filter(system__study=study).count() == 1
     again = put(table(LONG), is_dry_run=True)
@@ -109,7 +109,7 @@ def test_a_study_that_moves_while_the_file_is_read_is_left_alone(study, put, mon
 
     write = run.write
     monkeypatch.setattr(run, "write", meddled)
-    with pytest.raises(Moved, match="while the file was being read"):
+    with pytest.raises(StudyChanged, match="while the file was being read"):
         put(table(LONG))
     assert not Output.objects.filter(system__study=study).exists()
 

@@ -28,7 +28,7 @@ def test_a_zip_brings_images(study, put, settings, tmp_path):
     outputs = Output.objects.filter(system__study=study)
     assert {o.alt for o in outputs} == {"a red square", ""} and len({o.media for o in outputs}) == 2
     assert sorted(path.name for path in settings.MEDIA_ROOT.glob("*/*")) == sorted(o.media for o in outputs)
-    assert not sound(put(data, "images.zip")).has_news
+    assert not sound(put(data, "images.zip")).has_changes
 
 
 def files_below(root):

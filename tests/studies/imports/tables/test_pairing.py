@@ -76,7 +76,7 @@ def test_pairs_are_alike_in_attributes_and_in_length_and_use_a_text_once(put):
 def test_the_same_file_and_seed_give_the_same_pairs_and_another_seed_others(put):
     data = table(texts())
     once, _ = put(data)
-    assert not put(data, into=once)[1].has_news
+    assert not put(data, into=once)[1].has_changes
     again, _ = put(data)
     assert pairs_of(again) == pairs_of(once)
     other = Study.objects.create(title="Another", seed=6)

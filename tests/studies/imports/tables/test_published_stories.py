@@ -64,7 +64,7 @@ def test_the_published_stories_are_imported_whole(db, put, shared):
         place[0] for place in contents(study)["reader-007"]
     }
     _check_stored_as_published(study, rows)
-    assert not sound(put(lines(rows), "stories.jsonl", **options)).has_news
+    assert not sound(put(lines(rows), "stories.jsonl", **options)).has_changes
     assert seconds < 30, f"{seconds:.1f} s"
 
 

@@ -28,7 +28,7 @@ def test_ready_made_batches_hold_what_the_file_says(spa, put):
     # The same prompt with another output is another sample; the same output is the same.
     assert texts(spa)["ada", "p1", 1] == "A1 anew" and ("bo", "p1", 1) not in texts(spa)
     before = rows_of(spa)
-    assert not sound(put(lines(BATCHES), "b.jsonl", makes_batches=True)).has_news
+    assert not sound(put(lines(BATCHES), "b.jsonl", makes_batches=True)).has_changes
     assert rows_of(spa) == before
 
 
@@ -46,7 +46,7 @@ def test_ready_made_batches_in_the_long_shape_are_the_same(spa, put, study):
     ]
     sound(put(table(rows), makes_batches=True))
     assert contents(spa)["r2"] == [("p1", "A1 anew", "B1"), ("p3", "A3", "B3")]
-    assert not sound(put(lines(BATCHES), "b.jsonl", makes_batches=True)).has_news
+    assert not sound(put(lines(BATCHES), "b.jsonl", makes_batches=True)).has_changes
 
 
 def test_positions_order_the_items(spa, put):
@@ -122,7 +122,7 @@ def test_a_changed_batch_is_replaced_without_leaving_gaps(spa, put):
     assert contents(spa)["r1"] == [("p4", "A4", "B4"), ("p2", "A2", "B2")]
     assert sorted(spa.items.values_list("number", flat=True)) == [1, 2, 3, 4]
     assert spa.batches.count() == 2
-    assert not sound(put(lines(changed), "b.jsonl", makes_batches=True)).has_news
+    assert not sound(put(lines(changed), "b.jsonl", makes_batches=True)).has_changes
 
 
 def test_a_replaced_batch_with_fewer_items_closes_the_gap(spa, put):

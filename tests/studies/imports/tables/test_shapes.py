@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from studies.imports.tables.result import Report
+from studies.imports.tables.result import ImportReport
 from studies.models import AuditEvent, Output, Study
 from tests.studies.imports.files import (
     LONG,
@@ -80,7 +80,7 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be(study, put):
     before = rows_of(study)
     report = sound(put(table(LONG), is_dry_run=True))
     assert (report.counts["prompts"].new, report.counts["outputs"].new, report.counts["systems"].same) == (2, 4, 2)
-    assert report.has_news and not report.is_written
+    assert report.has_changes and not report.is_written
     assert rows_of(study) == before and not AuditEvent.objects.exists()
     assert report.first[0] == {
         "row": 2,
@@ -94,15 +94,15 @@ def test_a_dry_run_writes_nothing_and_says_what_would_be(study, put):
 def test_a_report_survives_json(study, put):
     report = put(table([*LONG, long("p3", "ada", "One."), long("p3", "zoe", "x")]), is_dry_run=True)
     stored = json.loads(json.dumps(report.as_json()))
-    assert Report.from_json(stored).as_json() == stored
-    assert Report.from_json(stored).outcome() == report.outcome()
+    assert ImportReport.from_json(stored).as_json() == stored
+    assert ImportReport.from_json(stored).outcome() == report.outcome()
 
 
 def test_the_same_file_twice_changes_nothing(study, put):
     sound(put(table(LONG)))
     before, events, version = rows_of(study), AuditEvent.objects.count(), Study.objects.get().version
     report = sound(put(table(LONG)))
-    assert not report.is_written and not report.has_news
+    assert not report.is_written and not report.has_changes
     assert (report.counts["outputs"].same, report.counts["outputs"].new) == (4, 0)
     assert (rows_of(study), AuditEvent.objects.count(), Study.objects.get().version) == (before, events, version)
     assert "imported_before" in {finding.kind for finding in report.findings}

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from annotators.recruitment.channels.prolific.money import charged
-from annotators.recruitment.panels import Charged
+from annotators.recruitment.channels.prolific.money import parse_cost
+from annotators.recruitment.panels import ChargedFees
 from tests.annotators.recruitment.channels.prolific.submissions import OTHER, work
 
 
@@ -18,16 +18,16 @@ def test_what_prolific_has_taken_until_now(fake, service, task):
     work(fake, task, "APPROVED")
     work(fake, task, "AWAITING REVIEW", OTHER)
     fake.submissions[work(fake, fake.study(), "APPROVED")["submission"]]["bonus_payments"].append(900)
-    assert service.cost(task) == Charged(Decimal("0.53"), Decimal("0"), Decimal("0.10"), "GBP")
+    assert service.cost(task) == ChargedFees(Decimal("0.53"), Decimal("0"), Decimal("0.10"), "GBP")
     fake.submissions[work(fake, task, "APPROVED")["submission"]]["bonus_payments"].append(60)
-    assert service.cost(task) == Charged(Decimal("1.06"), Decimal("0.20"), Decimal("0.25"), "GBP")
+    assert service.cost(task) == ChargedFees(Decimal("1.06"), Decimal("0.20"), Decimal("0.25"), "GBP")
 
 
 def test_every_fee_and_every_tax_is_counted_and_what_people_got_is_not():
     names = ("rewards", "fees", "tax", "rep_sample_fees", "rep_sample_tax")
     rewards = {name: money(10.0**n) for n, name in enumerate(names)}
-    told = charged({"rewards": rewards, "bonuses": {"rewards": money(9), "fees": money(200), "tax": money(3000)}})
-    assert told == Charged(Decimal("10.10"), Decimal("2"), Decimal("131"), "GBP")
+    told = parse_cost({"rewards": rewards, "bonuses": {"rewards": money(9), "fees": money(200), "tax": money(3000)}})
+    assert told == ChargedFees(Decimal("10.10"), Decimal("2"), Decimal("131"), "GBP")
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_every_fee_and_every_tax_is_counted_and_what_people_got_is_not():
     ],
 )
 def test_a_cost_in_other_words_is_none_that_is_known(answer):
-    assert charged(answer) is None
+    assert parse_cost(answer) is None

@@ -5,12 +5,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from annotators.models.constants import OPERATIONS, STATES
+from annotators.models.constants import OPERATIONS, SUBMISSION_STATES
 from annotators.recruitment.channels.prolific.completion import completion_codes
-from annotators.recruitment.channels.prolific.money import minor
+from annotators.recruitment.channels.prolific.money import minor_units
 from annotators.recruitment.channels.prolific.service import ProlificService
 from annotators.recruitment.channels.prolific.stand_in import TOKEN
-from annotators.recruitment.panels import Busy, NotYet, Order, Refused, Seen, Unclear
+from annotators.recruitment.panels import (
+    Order,
+    OrderNotReady,
+    PanelBusy,
+    RequestRefused,
+    ResultUnclear,
+    SubmissionSnapshot,
+)
 from tests.annotators.recruitment.channels.prolific.submissions import CODES, OTHER, PERSON, work
 
 REASON = "The text fields hold letters at random where two sentences were asked for, in every one of the eight items of the study."
@@ -59,8 +66,8 @@ EVERY = pytest.mark.parametrize("operation", sorted(TOLD_BY))
 
 
 def test_every_operation_is_proven_here():
-    assert set(TOLD_BY) == ProlificService.can
-    assert set(OPERATIONS) - ProlificService.can == {"reverse"}
+    assert set(TOLD_BY) == ProlificService.operations
+    assert set(OPERATIONS) - ProlificService.operations == {"reverse"}
 
 
 @EVERY
@@ -71,7 +78,7 @@ def test_an_order_is_carried_out_once(operation, fake, service, task):
     if operation == "publish":
         assert fake.studies[result["task"]]["status"] == "ACTIVE"
     if operation == "bonus":
-        with pytest.raises(Unclear, match="Paid so far on this submission: 0.50"):
+        with pytest.raises(ResultUnclear, match="Paid so far on this submission: 0.50"):
             service.look(order)
     else:
         assert service.look(order) == ({"task": result["task"]} if operation == "publish" else {})
@@ -83,11 +90,11 @@ def test_a_reply_that_is_lost_is_looked_up_and_nothing_is_done_twice(operation, 
     order = order_of(operation, fake, task)
     request, done = TOLD_BY[operation]
     fake.faults.append((request, fault))
-    with pytest.raises(Unclear):
+    with pytest.raises(ResultUnclear):
         service.do(order)
     assert done(fake, order.values) == (fault == "drop after")
     if operation == "bonus":  # money: a person looks, the job never guesses
-        with pytest.raises(Unclear, match="0.50" if fault == "drop after" else "none"):
+        with pytest.raises(ResultUnclear, match="0.50" if fault == "drop after" else "none"):
             service.look(order)
         return
     if service.look(order) is None:
@@ -100,7 +107,7 @@ def test_an_order_that_is_throttled_was_not_given(operation, fake, service, task
     order = order_of(operation, fake, task)
     request, done = TOLD_BY[operation]
     fake.faults.append((request, "429"))
-    with pytest.raises(Busy) as busy:
+    with pytest.raises(PanelBusy) as busy:
         service.do(order)
     assert busy.value.seconds == 7 and not done(fake, order.values)
     service.do(order)
@@ -128,7 +135,7 @@ def test_an_order_that_the_panel_refuses_comes_back_with_its_words(operation, fa
         "bar": "no participant",
         "request_return": "no such submission",
     }.get(operation, "RETURNED")
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(RequestRefused, match=words):
         service.do(replace(order, values=values))
     assert not TOLD_BY[operation][1](fake, order.values)
 
@@ -137,13 +144,13 @@ def test_an_order_that_the_panel_refuses_comes_back_with_its_words(operation, fa
 def test_a_submission_that_is_somebody_elses_by_now_is_left_alone(operation, fake, service, task):
     order = order_of(operation, fake, task)
     fake.submissions[order.values["submission"]]["participant"] = OTHER
-    with pytest.raises(Refused, match="somebody else"):
+    with pytest.raises(RequestRefused, match="somebody else"):
         service.do(order)
     assert all(call.startswith("GET ") for call, _ in fake.calls)
 
 
 def test_what_prolific_cannot_do_is_said_and_not_tried(fake, service, task):
-    with pytest.raises(Refused, match="no way to reverse"):
+    with pytest.raises(RequestRefused, match="no way to reverse"):
         service.do(Order("reverse", "t", work(fake, task, "REJECTED") | {"message": ""}))
     assert not fake.calls
 
@@ -181,7 +188,7 @@ def test_codes_without_settings_are_looked_at_by_a_person():
 def test_a_draft_whose_publishing_failed_is_published_and_not_made_anew(fake, service):
     fake.balance = 100
     order = order_of("publish", fake, "")
-    with pytest.raises(Refused, match="balance is too low"):
+    with pytest.raises(RequestRefused, match="balance is too low"):
         service.do(order)
     assert service.look(order) is None
     fake.balance = 100_000
@@ -191,16 +198,16 @@ def test_a_draft_whose_publishing_failed_is_published_and_not_made_anew(fake, se
 
 def test_an_account_in_another_currency_is_noticed_before_money_moves(fake, service):
     fake.currency = "USD"
-    with pytest.raises(Refused, match="pays in USD"):
+    with pytest.raises(RequestRefused, match="pays in USD"):
         service.do(order_of("publish", fake, ""))
     assert not fake.studies
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "1.005", "abc", "NaN", "1e400", None])
 def test_amounts_that_are_no_money_are_refused(amount):
-    with pytest.raises(Refused, match="money"):
-        minor(amount)
-    assert (minor("1.60"), minor(0.2), minor(3)) == (160, 20, 300)
+    with pytest.raises(RequestRefused, match="money"):
+        minor_units(amount)
+    assert (minor_units("1.60"), minor_units(0.2), minor_units(3)) == (160, 20, 300)
 
 
 # Decisions and money
@@ -208,9 +215,9 @@ def test_amounts_that_are_no_money_are_refused(amount):
 
 def test_a_rejection_needs_a_category_and_a_hundred_characters(fake, service, task):
     values = work(fake, task) | {"category": "LOW_EFFORT", "message": "Bad."}
-    with pytest.raises(Refused, match="at least 100 characters; this one has 4"):
+    with pytest.raises(RequestRefused, match="at least 100 characters; this one has 4"):
         service.do(Order("reject", "t", values))
-    with pytest.raises(Refused, match="no category"):
+    with pytest.raises(RequestRefused, match="no category"):
         service.do(Order("reject", "t", values | {"message": REASON, "category": "EXCLUDED"}))
     assert not fake.calls
 
@@ -218,7 +225,7 @@ def test_a_rejection_needs_a_category_and_a_hundred_characters(fake, service, ta
 @pytest.mark.parametrize("status", ["ACTIVE", "RESERVED", "PROCESSING"])
 def test_who_is_on_the_way_back_is_approved_a_little_later(status, fake, service, task):
     values = work(fake, task, status) | {"message": ""}
-    with pytest.raises(NotYet, match=status) as busy:
+    with pytest.raises(OrderNotReady, match=status) as busy:
         service.do(Order("approve", "t", values))
     assert busy.value.seconds == 5
     fake.send(values["submission"], "A2K7PQ")
@@ -230,7 +237,7 @@ def test_who_is_on_the_way_back_is_approved_a_little_later(status, fake, service
 
 
 def test_a_state_that_nobody_knows_is_decided_by_a_person(fake, service, task):
-    with pytest.raises(Refused, match="PARTIALLY APPROVED"):
+    with pytest.raises(RequestRefused, match="PARTIALLY APPROVED"):
         service.do(Order("approve", "t", work(fake, task, "PARTIALLY APPROVED") | {"message": ""}))
 
 
@@ -238,7 +245,7 @@ def test_a_state_that_nobody_knows_is_decided_by_a_person(fake, service, task):
 def test_a_bonus_that_was_not_set_up_is_simply_ordered_again(fault, fake, service, task):
     order = order_of("bonus", fake, task)
     fake.faults.append(("POST /submissions/bonus-payments/", fault))
-    with pytest.raises(Busy):
+    with pytest.raises(PanelBusy):
         service.do(order)
     service.do(order)
     assert fake.submissions[order.values["submission"]]["bonus_payments"] == [50]
@@ -248,9 +255,9 @@ def test_screening_out_with_pay_is_not_given_twice_while_it_may_be_on_its_way(fa
     order = order_of("screen_out", fake, task)
     order = replace(order, values=dict(order.values) | {"amount": "0.20"})
     fake.faults.append(("POST /studies/", "drop before"))
-    with pytest.raises(Unclear):
+    with pytest.raises(ResultUnclear):
         service.do(order)
-    with pytest.raises(Unclear, match="screened out yet"):
+    with pytest.raises(ResultUnclear, match="screened out yet"):
         service.look(order)
     service.do(order)
     assert fake.submissions[order.values["submission"]]["bonus_payments"] == [20] and service.look(order) == {}
@@ -281,7 +288,7 @@ def test_states_are_mapped_and_a_new_word_changes_nothing(fake, service, task):
     for n, word in enumerate(words):
         fake.take(task, f"{n:024x}", word)
     assert {one.word: one.state for one in service.submissions(task)} == words
-    assert set(words.values()) == set(STATES)
+    assert set(words.values()) == set(SUBMISSION_STATES)
 
 
 def test_a_submission_is_the_same_from_the_list_and_alone(fake, service, task):
@@ -293,7 +300,7 @@ def test_a_submission_is_the_same_from_the_list_and_alone(fake, service, task):
     }
     (listed,) = service.submissions(task)
     assert listed == service.submission(values["submission"])
-    assert listed == Seen(
+    assert listed == SubmissionSnapshot(
         task=task,
         submission=values["submission"],
         person=PERSON,
@@ -310,8 +317,8 @@ def test_a_submission_is_the_same_from_the_list_and_alone(fake, service, task):
 @pytest.mark.parametrize("fault", ["drop before", "drop after", "500", "429"])
 def test_asking_may_be_repeated_whatever_broke(fault, fake, service, task):
     fake.faults += [("GET /users/me/", fault), ("GET /submissions/", fault)]
-    with pytest.raises(Busy):
+    with pytest.raises(PanelBusy):
         service.check()
-    with pytest.raises(Busy):
+    with pytest.raises(PanelBusy):
         list(service.submissions(task))
     assert service.check() == "Ada, holding 1000.00 GBP"

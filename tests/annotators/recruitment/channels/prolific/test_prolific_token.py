@@ -6,21 +6,21 @@ from annotators.models import Recruitment
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.service import ProlificService
 from annotators.recruitment.channels.prolific.stand_in import TOKEN
-from annotators.recruitment.panels import Busy, Refused
+from annotators.recruitment.panels import PanelBusy, RequestRefused
 from tests.annotators.recruitment.channels.prolific.submissions import CODES
 
 
 def test_the_token_is_in_one_header_and_nowhere_else(fake, caplog):
     wrong = "wrong-token-xyz"
     service = ProlificService(wrong, {}, fake.url)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         service.check()
     assert "Not a token: Token …" in str(refused.value)
     shown = [
         str(refused.value),
         repr(refused.value),
         repr(service),
-        repr(service.client.wire),
+        repr(service.client.http),
         repr(vars(service)),
         caplog.text,
     ]
@@ -29,7 +29,7 @@ def test_the_token_is_in_one_header_and_nowhere_else(fake, caplog):
 
 @pytest.mark.parametrize("token", ["", " ", "a b", "a\nX-Header: b", "ä", "a" * 501])
 def test_a_token_that_is_none_is_refused_without_being_repeated(token, fake):
-    with pytest.raises(Refused, match="no token has") as refused:
+    with pytest.raises(RequestRefused, match="no token has") as refused:
         ProlificService(token, {}, fake.url)
     assert not token.strip() or token not in str(refused.value)
 
@@ -48,14 +48,14 @@ def test_a_token_that_is_none_is_refused_without_being_repeated(token, fake):
     ],
 )
 def test_the_token_goes_to_no_other_host(origin):
-    with pytest.raises(Refused, match="not an address of this panel"):
+    with pytest.raises(RequestRefused, match="not an address of this panel"):
         ProlificService(TOKEN, {}, origin)
 
 
 def test_a_panel_that_cannot_be_reached_was_not_ordered_anything(fake, task):
     fake.__exit__()
     service = ProlificService(TOKEN, {}, fake.url)
-    with pytest.raises(Busy, match="cannot be reached"):
+    with pytest.raises(PanelBusy, match="cannot be reached"):
         service.stop({"task": task}, "t")
     fake.__enter__()
 
@@ -65,4 +65,4 @@ def test_the_channel_makes_its_service_from_secrets(settings, fake):
     channel = REGISTRY["prolific"]
     assert channel.service(Recruitment(), {}) is None
     assert channel.service(Recruitment(settings=CODES), {"token": TOKEN}).check().startswith("Ada")
-    assert channel.refusals.least_characters == 100
+    assert channel.rejection_policy.min_message_length == 100

@@ -3,7 +3,7 @@
 from urllib.parse import parse_qs, urlsplit
 
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.loopback import Loopback
+from annotators.recruitment.panels.loopback import LoopbackServer
 
 SONA = REGISTRY["sona"]
 TOKEN = "0badc0de" * 4
@@ -21,7 +21,7 @@ ERROR = "<a:Errors><a:APIErrorInfo><a:ErrorNumber>3</a:ErrorNumber><a:Message>In
 RESULT = "<a:Result><a:credit_status>{}</a:credit_status><a:experiment_id>123</a:experiment_id></a:Result>"
 
 
-class FakeSona(Loopback):
+class FakeSona(LoopbackServer):
     """One credit a sign-up, whatever is asked; ``next_answer`` comes once instead of the true one. 'drop' breaks the connection."""
 
     def __init__(self):

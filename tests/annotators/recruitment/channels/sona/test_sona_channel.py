@@ -3,10 +3,10 @@
 import pytest
 
 from annotators.models import Assignment, Recruitment
-from annotators.models.identity import ids_of
+from annotators.models.identity import full_external_ids
 from annotators.recruitment.channels import OUTCOMES
-from annotators.recruitment.panels.secrets import keep, kept_secret
-from annotators.recruitment.panels.sync import ask_soon
+from annotators.recruitment.panels.secrets import panel_secret, store_secrets
+from annotators.recruitment.panels.sync import schedule_sync
 from studies.services import jobs
 from tests.admin_pages import logged_in
 from tests.annotators.recruitment.channels.sona.stand_in import CREDIT, SECRETS, SETTINGS, SONA, TOKEN
@@ -18,20 +18,20 @@ from tests.robots import Robot
 
 @pytest.mark.parametrize("sent", ["", "1", "12345678", "12a", "٣٤٥", "-12", "1.5"])
 def test_a_survey_code_is_a_number_of_two_to_seven_digits(sent):
-    assert "2 to 7 digits" in SONA.arrive(Recruitment(settings=SETTINGS), {"survey_code": sent}).problem
+    assert "2 to 7 digits" in SONA.read_arrival(Recruitment(settings=SETTINGS), {"survey_code": sent}).problem
 
 
 def test_a_sign_up_is_nobody_elses_in_another_study_or_site():
     doors = [SETTINGS, SETTINGS | {"experiment_id": "124"}, SETTINGS | {"site": "other.sona-systems.com"}]
-    arrivals = [SONA.arrive(Recruitment(settings=door), {"survey_code": "40351"}) for door in doors]
+    arrivals = [SONA.read_arrival(Recruitment(settings=door), {"survey_code": "40351"}) for door in doors]
     assert len({arrival.person for arrival in arrivals}) == 3
     assert all(arrival.ids == {"person": "40351", "session": "40351"} for arrival in arrivals)
-    assert SONA.arrive(Recruitment(settings=SETTINGS), {"survey_code": "%SURVEY_CODE%"}).is_preview
+    assert SONA.read_arrival(Recruitment(settings=SETTINGS), {"survey_code": "%SURVEY_CODE%"}).is_preview
 
 
 def test_a_nought_in_front_makes_no_second_person_of_a_sign_up():
     people = {
-        SONA.arrive(Recruitment(settings=SETTINGS), {"survey_code": sent}).person
+        SONA.read_arrival(Recruitment(settings=SETTINGS), {"survey_code": sent}).person
         for sent in ("40351", "040351", "0040351")
     }
     assert len(people) == 1
@@ -43,7 +43,7 @@ def test_only_who_completed_is_led_to_the_credit():
     ends = "https://yourschool.sona-systems.com/"
     assert SONA.way_back(door, "complete", {"session": "40351"}, "R").url == ends
     assert "keep it on the page of the panel" in SONA.problems(door)[0]
-    keep(door, SECRETS, by=None)
+    store_secrets(door, SECRETS, by=None)
     backs = {outcome: SONA.way_back(door, outcome, {"session": "40351"}, "R") for outcome in OUTCOMES}
     assert backs["complete"].url == CREDIT
     assert {back.url for outcome, back in backs.items() if outcome != "complete"} == {ends}
@@ -58,7 +58,7 @@ def test_the_token_is_kept_on_the_panels_page_and_is_no_setting():
     address = f"/admin/annotators/recruitment/{door.pk}/"
     assert f"{address}panel/" in client.get(f"{address}change/").content.decode()
     client.post(f"{address}panel/", {"credit_token": TOKEN, "keep": "1"})
-    assert kept_secret(door, "credit_token") == TOKEN and TOKEN not in str(Recruitment.objects.values("settings"))
+    assert panel_secret(door, "credit_token") == TOKEN and TOKEN not in str(Recruitment.objects.values("settings"))
     pages = [client.get(f"{address}{page}").content.decode() for page in ("change/", "panel/")]
     assert not [page for page in pages if TOKEN in page]
     # SONA shows nobody: who finished here is not said to have failed there.
@@ -66,7 +66,7 @@ def test_the_token_is_kept_on_the_panels_page_and_is_no_setting():
     Assignment.objects.filter(pk=done.pk).update(started_at="2026-01-01T00:00:00Z", submitted_at="2026-01-01T00:10:00Z")
     page = client.get(f"{address}panel/").content.decode()
     assert "not sent to the panel" not in page and "shows no other program" in page
-    job = ask_soon(door, by=None)
+    job = schedule_sync(door, by=None)
     jobs.run(job.pk)
     job.refresh_from_db()
     assert job.state == "done", job.error
@@ -91,11 +91,11 @@ def test_settings_that_are_not_sonas_are_refused(changes, field):
 @pytest.mark.django_db
 def test_the_token_is_on_the_last_page_alone():
     door = recruitment(spa_study(target_n=1), "sona", settings=SETTINGS)
-    keep(door, SECRETS, by=None)
+    store_secrets(door, SECRETS, by=None)
     robot = Robot(f"/e/{door.key}/?survey_code=40351")
     assert robot.play() == "Thank you"
     end = [response for response in robot.responses if b"Thank you" in response.content]
     assert CREDIT.replace("&", "&amp;").encode() in end[-1].content
     assert TOKEN.encode() not in all_bytes([response for response in robot.responses if response not in end])
     one = Assignment.objects.get()
-    assert "40351" not in str(one.external_ids) and ids_of(one) == {"person": "40351", "session": "40351"}
+    assert "40351" not in str(one.external_ids) and full_external_ids(one) == {"person": "40351", "session": "40351"}

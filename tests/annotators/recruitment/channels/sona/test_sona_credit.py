@@ -12,18 +12,18 @@ from django.utils import timezone
 
 from annotators import tasks
 from annotators.models import Annotator, Assignment, PanelOrder, PanelSubmission, Payment, Recruitment
-from annotators.participation.withdraw import withdraw
+from annotators.participation.withdraw import withdraw_annotator
 from annotators.pay import ledger
 from annotators.pay.verdicts import decide
-from annotators.pay.verdicts.status import stands
+from annotators.pay.verdicts.status import work_status
 from annotators.recruitment.panels import alerts, credits, news
-from annotators.recruitment.panels.orders import cancel
-from annotators.recruitment.panels.reconcile import with_class
-from annotators.recruitment.panels.secrets import keep, service_of
-from annotators.recruitment.panels.sync import ask
+from annotators.recruitment.panels.orders import cancel_order
+from annotators.recruitment.panels.reconcile import with_match_status
+from annotators.recruitment.panels.secrets import service_of, store_secrets
+from annotators.recruitment.panels.sync import sync_panel
 from studies.models import AuditEvent, Job
 from studies.services import jobs
-from studies.services.lifecycle import NotNow
+from studies.services.lifecycle import ActionRefused
 from tests.admin_pages import logged_in
 from tests.annotators.closed_studies import closed_long_ago
 from tests.annotators.recruitment.channels.sona.stand_in import (
@@ -46,12 +46,12 @@ def finished(door, code="40351", **options) -> Assignment:
 
 
 def asked(door) -> None:
-    ask(door, lambda *_: None)
+    sync_panel(door, lambda *_: None)
 
 
 def looked() -> None:
     """As the job does it every minute."""
-    tasks.look_at_news()
+    tasks.schedule_event_syncs()
     for job in Job.objects.filter(state="waiting"):
         jobs.run(job.pk)
         job.refresh_from_db()
@@ -97,29 +97,31 @@ def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, mo
     )
     assert (order.token, order.state, order.by) == (f"approve-{row.pk}", "done", None)
     one.refresh_from_db()
-    assert one.trust == "confirmed" and with_class(door).get().standing == "decided"
+    assert one.trust == "confirmed" and with_match_status(door).get().standing == "decided"
     after = last_page(one)
     assert "Your credit is given." in after and "within a few minutes" not in after
     assert "webstudy_credit" not in after and TOKEN not in after and "Return to SONA" in after
     assert "<b>Approved</b>, " in after and "<b>Paid</b>: not yet" not in after
     # Again, by either job, it changes nothing, and no job is asked for.
     as_it_stands, jobs_before = written(), Job.objects.count()
-    monkeypatch.delattr(credits, "take_in")
-    monkeypatch.delattr(credits, "give_all")
+    monkeypatch.delattr(credits, "import_submissions")
+    monkeypatch.delattr(credits, "create_orders")
     looked()
     assert Job.objects.count() == jobs_before
     asked(door)
-    news.look(door, service_of(door), lambda *_: None)
+    news.sync_changes(door, service_of(door), lambda *_: None)
     assert written() == as_it_stands and len(fake.asked) == 1
 
 
 @pytest.mark.parametrize("broke_off_after", ["rows", "order", "answer"])
 def test_a_run_that_broke_off_is_gone_on_with(door, fake, monkeypatch, broke_off_after):
     finished(door)
-    name = {"rows": "give_all", "order": "note", "answer": "note"}[broke_off_after]
+    name = {"rows": "create_orders", "order": "record_granted_credits", "answer": "record_granted_credits"}[
+        broke_off_after
+    ]
     with monkeypatch.context() as broken:
         if broke_off_after == "order":
-            broken.setattr("annotators.recruitment.panels.sync.send_due", lambda *_: None)
+            broken.setattr("annotators.recruitment.panels.sync.send_due_orders", lambda *_: None)
 
         def fails(*_, **__):
             raise KeyboardInterrupt
@@ -150,15 +152,15 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
     looked()
     order = PanelOrder.objects.get(submission__assignment=one)
     assert order.state == "refused" and "Invalid token x" in order.words
-    assert fake.asked[-1][1]["survey_code"] == "40352" and credits.standing(other) == "given"
+    assert fake.asked[-1][1]["survey_code"] == "40352" and credits.credit_status(other) == "given"
     page = last_page(one)
     assert CREDIT in page and "within a few minutes" not in page and "Your credit is given" not in page
     n = len(fake.asked)
     looked()
     asked(door)
-    assert len(fake.asked) == n and not credits.wanting([door])
+    assert len(fake.asked) == n and not credits.uncredited_recruitment_ids([door])
     half_an_hour_passes()
-    row = with_class(door).get(assignment=one)
+    row = with_match_status(door).get(assignment=one)
     assert row.standing == "unsent"
     client = logged_in(user("owner"))
     panel = client.get(f"/admin/annotators/recruitment/{door.pk}/panel/").content.decode()
@@ -172,7 +174,7 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
     decide.approve(work, user("owner"))
     asked(door)
     assert list(PanelOrder.objects.filter(submission=row).values_list("state", flat=True)) == ["refused", "done"]
-    assert credits.standing(one) == "given" and len(fake.asked) == n + 1
+    assert credits.credit_status(one) == "given" and len(fake.asked) == n + 1
 
 
 def test_a_refusal_of_what_the_person_fetched_before_is_set_right_by_whoever_looks(door, fake):
@@ -189,8 +191,8 @@ def test_a_refusal_of_what_the_person_fetched_before_is_set_right_by_whoever_loo
     client.post(f"{address}order/{order.pk}/", {"carried_out": "yes"})
     n = len(fake.asked)
     asked(door)
-    assert credits.standing(one) == "given" and len(fake.asked) == n
-    assert with_class(door).get().standing == "decided" and Assignment.objects.get().trust == "confirmed"
+    assert credits.credit_status(one) == "given" and len(fake.asked) == n
+    assert with_match_status(door).get().standing == "decided" and Assignment.objects.get().trust == "confirmed"
     assert button not in client.get(address).content.decode()
 
 
@@ -200,11 +202,11 @@ def test_an_order_that_waits_is_not_given_a_second_time_by_hand(door, fake):
     asked(door)
     row, order = PanelSubmission.objects.get(), PanelOrder.objects.get()
     assert order.state == "waiting"
-    with pytest.raises(NotNow, match="ordered already"):
+    with pytest.raises(ActionRefused, match="ordered already"):
         decide.approve(decide.work_of_submission(door, row.pk), user("owner"))
-    assert cancel(order, by=user("owner"))
+    assert cancel_order(order, by=user("owner"))
     looked()
-    assert PanelOrder.objects.count() == 1 and credits.standing(row.assignment) == ""
+    assert PanelOrder.objects.count() == 1 and credits.credit_status(row.assignment) == ""
 
 
 def test_several_without_credit_are_an_alert_that_leads_to_the_answers(door, fake):
@@ -213,12 +215,12 @@ def test_several_without_credit_are_an_alert_that_leads_to_the_answers(door, fak
     fake.status = 500
     asked(door)
     half_an_hour_passes()
-    (alert,) = alerts.alerts(door)
+    (alert,) = alerts.find_alerts(door)
     assert alert.kind == "unsent" and "did not come through" in alert.advice
 
 
 def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, fake):
-    keep(door, {"credit_token": ""}, by=None)
+    store_secrets(door, {"credit_token": ""}, by=None)
     one = finished(door)
     looked()
     assert not fake.asked and not PanelSubmission.objects.exists() and not PanelOrder.objects.exists()
@@ -228,7 +230,7 @@ def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, f
         logged_in(user("owner")).get(f"/admin/annotators/recruitment/{door.pk}/panel/").content.decode()
     )
     # Kept later, it serves those who finished before.
-    keep(door, SECRETS, by=None)
+    store_secrets(door, SECRETS, by=None)
     looked()
     assert fake.granted == {"40351"}
 
@@ -237,9 +239,9 @@ def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, f
 def test_where_the_service_lacks_a_setting_nobody_is_promised_anything_and_no_job_fails():
     cache.clear()
     door = recruitment(spa_study(target_n=1), "sona", settings={})
-    keep(door, SECRETS, by=None)
+    store_secrets(door, SECRETS, by=None)
     one = finished(door)
-    assert not credits.wanting([door]) and credits.standing(one) == ""
+    assert not credits.uncredited_recruitment_ids([door]) and credits.credit_status(one) == ""
     looked()
     assert not Job.objects.filter(kind=news.KIND).exists()
 
@@ -248,7 +250,7 @@ def test_who_leaves_after_the_last_page_is_credited_and_who_leaves_before_is_not
     done, left = finished(door), claimed(door.study, "left", door, external_ids={"session": "40352"})
     answered(left)
     for one in (done, left):
-        withdraw(one)
+        withdraw_annotator(one)
     looked()
     assert fake.granted == {"40351"} and PanelSubmission.objects.get().assignment == done
     page = last_page(done)
@@ -276,9 +278,9 @@ def test_a_sign_up_of_several_parts_is_credited_once_and_at_the_first(door, fake
     answered(third)
     looked()
     assert len(fake.asked) == 1 and PanelSubmission.objects.get().assignment == first
-    assert credits.standing(second) == "given" and credits.standing(third) == ""
+    assert credits.credit_status(second) == "given" and credits.credit_status(third) == ""
     asked(door)
-    assert len(fake.asked) == 1 and not credits.wanting([door])
+    assert len(fake.asked) == 1 and not credits.uncredited_recruitment_ids([door])
 
 
 def test_a_setting_that_was_mended_meanwhile_makes_nobody_twice(door, fake):
@@ -294,11 +296,11 @@ def test_credit_pays_no_money_that_is_owed(door, fake):
     Recruitment.objects.filter(pk=door.pk).update(reward=Decimal("2.50"))
     door.refresh_from_db()
     one = finished(door)
-    ledger.settle(door, by=None)
+    ledger.settle_payments(door, by=None)
     looked()
     assert PanelSubmission.objects.get().state == "approved"
     assert list(Payment.objects.values_list("way", "state", "amount")) == [("hand", "due", Decimal("2.50"))]
-    assert [stage.name for stage in stands(Assignment.objects.get(pk=one.pk)).stages] == [
+    assert [stage.name for stage in work_status(Assignment.objects.get(pk=one.pk)).stages] == [
         "Received",
         "Approved",
         "Paid",
@@ -307,21 +309,21 @@ def test_credit_pays_no_money_that_is_owed(door, fake):
 
 def test_nobody_promises_credit_that_does_not_come(door, fake):
     one = finished(door)
-    assert credits.standing(one) == "coming"
+    assert credits.credit_status(one) == "coming"
     one.is_late = True
-    assert credits.standing(one) == ""
+    assert credits.credit_status(one) == ""
     one.is_late, one.submitted_at = False, timezone.now() - timedelta(minutes=31)
-    assert credits.standing(one) == ""
+    assert credits.credit_status(one) == ""
 
 
 def test_once_ids_are_erased_credit_stays_given(door, fake):
     one = finished(door)
     looked()
-    withdraw(one)
+    withdraw_annotator(one)
     closed_long_ago(door.study, 400)
-    tasks.erase_panel_ids()
+    tasks.erase_person_ids()
     one = Assignment.objects.select_related("recruitment__study").get(pk=one.pk)
-    assert one.external_ids == {} and credits.standing(one) == "given"
+    assert one.external_ids == {} and credits.credit_status(one) == "given"
     before = written()
     asked(door)
     assert written() == before and len(fake.asked) == 1

@@ -1,0 +1,20 @@
+"""What one settlement of a link's payments changed."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from .promises import ZERO
+
+
+@dataclass(slots=True)
+class SettlementSummary:
+    """How many payments changed their state. ``due``: payments that are newly due; ``amount``: their sum."""
+
+    due: int = 0
+    amount: Decimal = ZERO
+    paid: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    currency: str = ""
+    outcomes: Counter[str] = field(default_factory=Counter)
