@@ -9,9 +9,9 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from studies.access import filter_allowed, filter_own, is_owner_or_admin, is_researcher
-from studies.admin.access import ReadOnlyAdmin, RestrictedLookupAdmin, StudyFilter
+from studies.admin.forms.cleaning import CleanWords
 from studies.admin.forms.fields import RowChoiceField, moment_field
-from studies.admin.forms.words import CleanWords
+from studies.admin.permissions import ReadOnlyAdmin, RestrictedLookupAdmin, StudyFilter
 from studies.models import Study
 
 from .api.tokens import create_token, revoke_token

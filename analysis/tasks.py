@@ -4,9 +4,9 @@ from studies.models import Job
 from studies.services import jobs
 
 from .data import parquet
-from .data.replacing import open_all_replacements
+from .data.replacements import open_all_replacements
 from .data.snapshot import TooManySnapshots
-from .report import watch
+from .report import stopping
 from .report.parameters import BadParameters
 from .report.runs import run_analysis
 
@@ -20,7 +20,7 @@ def open_replacement_places() -> int:
 @jobs.every(60)
 def check_stopping_rules() -> int:
     """Studies with a stopping rule are looked at when somebody has submitted or left since the last look."""
-    return watch.submit_stopping_checks()
+    return stopping.submit_stopping_checks()
 
 
 @jobs.register("analyse", exclusive=True, user_facing=(BadParameters, TooManySnapshots))

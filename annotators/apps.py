@@ -10,17 +10,17 @@ class AnnotatorsConfig(AppConfig):
 
         from . import imports
         from .pay import promises, receivers
-        from .pay.verdicts import approving
-        from .places import monitor, tries
+        from .pay.verdicts import bulk_approval
+        from .places import draft_test_runs, monitor
         from .recruitment import channels
         from .recruitment import signals as recruitment_signals
         from .recruitment.panels import sync as panel_work
 
         channels.load_channels()
-        panel_work.register_step("approves", approving.approve_matched)
+        panel_work.register_step("approves", bulk_approval.approve_matched)
         for signal, receiver in (
-            (studies_signals.deleting_test_runs, tries.erase_test_data),
-            (studies_signals.deleting_draft, tries.delete_draft_recruitments),
+            (studies_signals.deleting_test_runs, draft_test_runs.erase_test_data),
+            (studies_signals.deleting_draft, draft_test_runs.delete_draft_recruitments),
             (studies_signals.checking_draft, promises.find_pay_problems),
             (studies_signals.counting_progress, monitor.progress_of),
             (recruitment_signals.collect_obstacles, receivers.collect_pay_obstacles),

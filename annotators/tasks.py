@@ -7,15 +7,17 @@ from studies.services import jobs, lifecycle
 from studies.services.lifecycle import ActionRefused
 
 from .models import Assignment, PanelEvent, PanelIdentity, PanelSubmission, Recruitment
-from .pay import keeping
-from .places import assign, monitor, settle
-from .recruitment.panels import news, reconcile
+from .pay import id_retention
+from .places import assign, monitor, top_ups
+from .recruitment.panels import incremental_sync, reconcile
 from .recruitment.panels import sync as panel_work
 
 logger = logging.getLogger("heval.annotators")
 
 jobs.register(panel_work.KIND, user_facing=(ActionRefused,), exclusive=True)(panel_work.run_sync_job)
-jobs.register(news.KIND, user_facing=(ActionRefused,), exclusive=True)(news.run_incremental_sync_job)
+jobs.register(incremental_sync.KIND, user_facing=(ActionRefused,), exclusive=True)(
+    incremental_sync.run_incremental_sync_job
+)
 
 
 @jobs.every(panel_work.OPEN_EVERY)
@@ -24,10 +26,10 @@ def schedule_panel_syncs() -> int:
     return panel_work.schedule_all_syncs()
 
 
-@jobs.every(news.EVERY_SECONDS)
+@jobs.every(incremental_sync.EVERY_SECONDS)
 def schedule_event_syncs() -> int:
     """What panels told of is looked at, also where a job ended before it was done."""
-    return news.schedule_pending_syncs()
+    return incremental_sync.schedule_pending_syncs()
 
 
 @jobs.every(60)
@@ -39,7 +41,7 @@ def release_expired_places() -> int:
 @jobs.every(60)
 def settle_items() -> int:
     """Items whose annotators disagree are given to one more, where the labelling strategy says so."""
-    return settle.settle_everywhere()
+    return top_ups.settle_everywhere()
 
 
 @jobs.every(60)
@@ -54,7 +56,7 @@ def end_grace_periods() -> int:
 @jobs.every(3600)
 def erase_person_ids() -> int:
     """Raw ids of people all of whose studies were closed longer ago than those studies declared, and who are owed nothing any more."""
-    due, owed = keeping.past_erasure_study_ids(), keeping.unpaid_payments()
+    due, owed = id_retention.past_erasure_study_ids(), id_retention.unpaid_payments()
     owed_work, owed_people = owed.values("assignment"), owed.values("assignment__annotator")
     ids = Assignment.objects.filter(study__in=due).exclude(external_ids={}).exclude(pk__in=owed_work)
     ids.update(external_ids={})
@@ -72,7 +74,7 @@ def erase_person_ids() -> int:
 @jobs.every(3600)
 def delete_old_panel_events() -> int:
     """Panels' messages that cannot be repeated any more."""
-    return news.delete_old_events()
+    return incremental_sync.delete_old_events()
 
 
 @jobs.every(3600)

@@ -14,7 +14,7 @@ class HevalSiteConfig(AppConfig):
     verbose_name = "heval"
 
     def ready(self):
-        from .runtime import broker, preparing
+        from .runtime import broker, startup
 
         broker.connect_signals()
-        register(preparing.check_database_age, Tags.database)
+        register(startup.check_database_age, Tags.database)

@@ -82,7 +82,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "heval_site.middleware.Security",
     "heval_site.middleware.StaticFiles",
-    "heval_site.middleware.unavailable.DatabaseUnavailable",
+    "heval_site.middleware.errors.DatabaseUnavailable",
     "heval_site.middleware.Sessions",
     "heval_site.middleware.Common",
     "heval_site.middleware.Csrf",
@@ -101,7 +101,7 @@ TEMPLATES = [
         # Asked first, and knows the annotators' folders alone.
         "BACKEND": "django.template.backends.jinja2.Jinja2",
         "DIRS": [DATA / "templates"],
-        "OPTIONS": {"environment": "annotators.pages.drawing.environment"},
+        "OPTIONS": {"environment": "annotators.pages.jinja.environment"},
     },
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -137,7 +137,7 @@ if EMBEDDED:
         }
     }
 else:
-    from .runtime import pooled  # imports the driver, which SQLite does without
+    from .runtime import connection_pool  # imports the driver, which SQLite does without
 
     DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
     if not DATABASES["default"]["NAME"]:
@@ -157,7 +157,7 @@ else:
                 "min_size": 1,
                 "max_size": env.integer("DATABASE_POOL", env.integer("WEB_THREADS", 4, 1, 64), 1, 100),
                 "timeout": 5,
-                "connection_class": pooled.PooledConnection,
+                "connection_class": connection_pool.PooledConnection,
             },
         },
     }

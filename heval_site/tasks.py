@@ -1,6 +1,6 @@
 """Work that belongs to no app: housekeeping, and the rehearsal, which needs all of them."""
 
-from annotators.recruitment.panels.rehearsing import KIND
+from annotators.recruitment.panels.rehearsal_jobs import KIND
 from studies.services import jobs
 
 

@@ -1,7 +1,7 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from .middleware import unavailable
+from .middleware import errors
 from .views import front, health
 
 urlpatterns = [
@@ -18,7 +18,7 @@ urlpatterns = [
     path("", include("analysis.report.urls")),
 ]
 
-handler400 = unavailable.bad_request
-handler403 = unavailable.permission_denied
-handler404 = unavailable.not_found
-handler500 = unavailable.server_error
+handler400 = errors.bad_request
+handler403 = errors.permission_denied
+handler404 = errors.not_found
+handler500 = errors.server_error

@@ -1,6 +1,6 @@
 """The jobs of a study's life."""
 
-from .imports import kept_images
+from .imports import image_storage
 from .imports.tables import import_job  # noqa: F401 - it registers the import
 from .models import Job
 from .services import jobs, lifecycle
@@ -20,4 +20,4 @@ def launch(job: Job, progress: jobs.ProgressReporter) -> dict:
 @jobs.every(86_400)
 def remove_orphaned_images() -> int:
     """Images that no study names: their import was killed, or their study was deleted."""
-    return kept_images.remove_orphaned_images()
+    return image_storage.remove_orphaned_images()

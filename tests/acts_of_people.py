@@ -10,12 +10,12 @@ from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.coding.sampling import draw_sample
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelOrder, PanelTask, Payment, Recruitment, Verdict
-from annotators.participation import recruiting
+from annotators.participation import link_actions
 from annotators.pay import compensation, ledger
-from annotators.pay.verdicts import appeals, decide
-from annotators.places import exclude
+from annotators.pay.verdicts import appeals, decisions
+from annotators.places import exclusions
 from annotators.recruitment import sample
-from annotators.recruitment.panels import orders, publishing, reconcile, rehearsing, rounds, secrets, sync
+from annotators.recruitment.panels import orders, publishing, reconcile, rehearsal_jobs, rounds, secrets, sync
 from studies.access import Action
 from studies.models import StudyMember
 from studies.services import lifecycle
@@ -36,7 +36,7 @@ def collected(owner) -> World:
 
 def excluded(owner) -> World:
     world = collected(owner)
-    (world.exclusion,) = exclude.exclude([world.done], "technical", owner)
+    (world.exclusion,) = exclusions.exclude([world.done], "technical", owner)
     return world
 
 
@@ -51,21 +51,23 @@ def finish_it(w):
 
 
 def leave_out(w, by):
-    return exclude.exclude([w.done], "technical", by)
+    return exclusions.exclude([w.done], "technical", by)
 
 
 def change_key(w, by):
     w.door.key = w.link.key.upper()
-    return recruiting.update_link(w.door, by, ["key"], {})
+    return link_actions.update_link(w.door, by, ["key"], {})
 
 
 def change_wanted(w, by):
     w.door.wanted = 5
-    return recruiting.update_link(w.door, by, ["wanted"], {})
+    return link_actions.update_link(w.door, by, ["wanted"], {})
 
 
 def promise(**promises):
-    return lambda w, by: recruiting.update_link(w.door, by, [], {name: (rule, None) for name, rule in promises.items()})
+    return lambda w, by: link_actions.update_link(
+        w.door, by, [], {name: (rule, None) for name, rule in promises.items()}
+    )
 
 
 def unused(owner) -> World:
@@ -121,7 +123,7 @@ def declared(owner) -> World:
 
 
 def work_of(w):
-    return decide.work_of_assignment(w.door, w.done.pk)
+    return decisions.work_of_assignment(w.door, w.done.pk)
 
 
 def rejected(owner) -> World:
@@ -159,57 +161,57 @@ def draw(w, by, n=2):
 
 
 ACTS = {
-    "annotators/participation/recruiting:create_link": Act(
+    "annotators/participation/link_actions:create_link": Act(
         Action.RECRUIT,
         "recruit",
         launched,
-        lambda w, by: recruiting.create_link(Recruitment(study=w.study, channel="open_link"), by),
+        lambda w, by: link_actions.create_link(Recruitment(study=w.study, channel="open_link"), by),
         spoil=finish_it,
     ),
-    "annotators/participation/recruiting:update_link": Act(
+    "annotators/participation/link_actions:update_link": Act(
         Action.RECRUIT, "change recruitment", unused, change_wanted, change_key
     ),
-    "annotators/participation/recruiting:_store_promises": Act(
+    "annotators/participation/link_actions:_store_promises": Act(
         Action.RECRUIT, "promise pay", collected, promise(full="all"), promise()
     ),
-    "annotators/participation/recruiting:delete_link": Act(
+    "annotators/participation/link_actions:delete_link": Act(
         Action.RECRUIT,
         "delete recruitment",
         unused,
-        lambda w, by: recruiting.delete_link(w.link, by),
-        lambda w, by: recruiting.delete_link(w.door, by),
+        lambda w, by: link_actions.delete_link(w.link, by),
+        lambda w, by: link_actions.delete_link(w.door, by),
     ),
-    "annotators/participation/recruiting:_set_stopped, stop": Act(
-        Action.RECRUIT, "stop link", collected, lambda w, by: recruiting.stop_link(w.door, by), may_repeat=True
+    "annotators/participation/link_actions:_set_stopped, stop": Act(
+        Action.RECRUIT, "stop link", collected, lambda w, by: link_actions.stop_link(w.door, by), may_repeat=True
     ),
-    "annotators/places/exclude:exclude": Act(
+    "annotators/places/exclusions:exclude": Act(
         Action.MANAGE_ASSIGNMENTS,
         "exclude",
         collected,
         leave_out,
-        lambda w, by: exclude.exclude([w.live], "technical", by),
+        lambda w, by: exclusions.exclude([w.live], "technical", by),
     ),
-    "annotators/places/exclude:reverse_exclusion": Act(
+    "annotators/places/exclusions:reverse_exclusion": Act(
         Action.MANAGE_ASSIGNMENTS,
         "reverse exclusion",
         excluded,
-        lambda w, by: exclude.reverse_exclusion(w.exclusion, by),
+        lambda w, by: exclusions.reverse_exclusion(w.exclusion, by),
     ),
-    "annotators/places/exclude:reopen_places": Act(
+    "annotators/places/exclusions:reopen_places": Act(
         Action.MANAGE_ASSIGNMENTS,
         "reopen",
         excluded,
-        lambda w, by: exclude.reopen_places(w.study, [w.done], by),
+        lambda w, by: exclusions.reopen_places(w.study, [w.done], by),
         spoil=close_it,
     ),
-    "annotators/places/exclude:release_place": Act(
-        Action.MANAGE_ASSIGNMENTS, "release", collected, lambda w, by: exclude.release_place(w.live, by)
+    "annotators/places/exclusions:release_place": Act(
+        Action.MANAGE_ASSIGNMENTS, "release", collected, lambda w, by: exclusions.release_place(w.live, by)
     ),
-    "annotators/places/exclude:mark_inquiry_handled": Act(
+    "annotators/places/exclusions:mark_inquiry_handled": Act(
         Action.MANAGE_ASSIGNMENTS,
         "handle inquiry",
         collected,
-        lambda w, by: exclude.mark_inquiry_handled(w.inquiry, by),
+        lambda w, by: exclusions.mark_inquiry_handled(w.inquiry, by),
         may_repeat=True,
     ),
     "annotators/pay/ledger:settle_payments": Act(
@@ -267,14 +269,14 @@ ACTS = {
         lambda w, by: sample.import_sample(w.door, "who,Age\ndone,30\n", "who", by=by),
         may_repeat=True,
     ),
-    "annotators/pay/verdicts/decide:approve": Act(
-        Action.REJECT, "approve", collected, lambda w, by: decide.approve(work_of(w), by), may_repeat=True
+    "annotators/pay/verdicts/decisions:approve": Act(
+        Action.REJECT, "approve", collected, lambda w, by: decisions.approve(work_of(w), by), may_repeat=True
     ),
-    "annotators/pay/verdicts/decide:reverse_rejection": Act(
+    "annotators/pay/verdicts/decisions:reverse_rejection": Act(
         Action.REJECT,
         "reverse rejection",
         rejected,
-        lambda w, by: decide.reverse_rejection(w.verdict, by),
+        lambda w, by: decisions.reverse_rejection(w.verdict, by),
         may_repeat=True,
     ),
     "annotators/pay/verdicts/appeals:answer_appeal": Act(
@@ -303,9 +305,9 @@ ACTS = {
 }
 
 ASKED = {
-    "reject": (Action.REJECT, collected, lambda w, by: decide.reject(work_of(w), "c", "m", by)),
-    "approve all": (Action.REJECT, collected, lambda w, by: decide.approve_submissions(w.door, [], by)),
-    "ask for a return": (Action.REJECT, collected, lambda w, by: decide.ask_for_return(work_of(w), "Please.", by)),
+    "reject": (Action.REJECT, collected, lambda w, by: decisions.reject(work_of(w), "c", "m", by)),
+    "approve all": (Action.REJECT, collected, lambda w, by: decisions.approve_submissions(w.door, [], by)),
+    "ask for a return": (Action.REJECT, collected, lambda w, by: decisions.ask_for_return(work_of(w), "Please.", by)),
     "compensate": (Action.PAY, settled, lambda w, by: compensation.compensate_unsent_rewards(w.door, [], by)),
     "order payments": (Action.PAY, settled, lambda w, by: ledger.order_payments(w.door, (), Decimal(0), by)),
     "publish": (Action.PANEL, collected, lambda w, by: publishing.publish(w.door, by=by)),
@@ -313,5 +315,5 @@ ASKED = {
     "order a round again": (Action.PANEL, collected, lambda w, by: rounds.retry_refused_round(w.door, by)),
     "ask the panel": (Action.PANEL, collected, lambda w, by: sync.schedule_sync(w.door, by=by)),
     "let the panel tell": (Action.PANEL, collected, lambda w, by: sync.enable_webhooks(w.door, by=by)),
-    "rehearse": (Action.PANEL, collected, lambda w, by: rehearsing.schedule_rehearsal(w.door, by=by)),
+    "rehearse": (Action.PANEL, collected, lambda w, by: rehearsal_jobs.schedule_rehearsal(w.door, by=by)),
 }

@@ -11,7 +11,7 @@ from uuid import UUID
 from analysis.api import bulk
 from analysis.data.export_requests import request_export
 from analysis.report.runs import request_analysis
-from annotators.places.tries import delete_test_runs, start_test_run
+from annotators.places.draft_test_runs import delete_test_runs, start_test_run
 from studies import access
 from studies.access import Action
 from studies.imports.bundle import bundle_text, read_bundle
@@ -201,7 +201,7 @@ ACTS = {
         lambda w, by: import_file(w.study, w.path, options=Options(), by=by),
         spoil=launch_it,
     ),
-    "studies/services/jobs/asking:cancel": Act(
+    "studies/services/jobs/queue:cancel": Act(
         Action.CANCEL, "cancel job", asked, lambda w, by: jobs.cancel(w.job, by), may_repeat=True
     ),
     "analysis/api/bulk:store": Act(

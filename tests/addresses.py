@@ -8,7 +8,7 @@ from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelSubmission, Response, Verdict
-from annotators.places.exclude import exclude
+from annotators.places.exclusions import exclude
 from annotators.recruitment.panels.orders import create_order
 from studies.models import Output, StudyMember
 from studies.services import jobs

@@ -103,11 +103,16 @@ def _shared_is_there(request):
 def _nothing_frozen_is_left(request):
     """A frozen design is cached by its id for ever; a test that is rolled back gives its ids to the next one."""
     if touches_database(request.node):
-        from annotators.pages import sequence, show
+        from annotators.pages import presentation, sequence
         from annotators.places import batch_plan
         from studies.design import wording
 
-        for cached in (wording.frozen_wording, batch_plan.frozen_plan, sequence._cached_itinerary, show.text_cache):
+        for cached in (
+            wording.frozen_wording,
+            batch_plan.frozen_plan,
+            sequence._cached_itinerary,
+            presentation.text_cache,
+        ):
             cached.cache_clear()
 
 

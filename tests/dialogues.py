@@ -111,7 +111,7 @@ def print_published_counting(study, batch: str, delta: float) -> None:
     """Max three as the released analysis counted it, from the answers that were imported: the report counts only labels that were wanted."""
     import numpy as np
 
-    from analysis.data.claims import read_planned_labels
+    from analysis.data.planned_labels import read_planned_labels
     from analysis.stats import choice
     from analysis.stats.choice import Strategy
     from analysis.stats.sequential import hoeffding_boundaries

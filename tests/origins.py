@@ -41,7 +41,7 @@ def write_import_file(path: Path) -> Path:
 
 def draft(owner: Any, target_n: int):
     """The template of the paper's untrained experiment with our machines, one an annotator, on one domain."""
-    from studies.imports.blueprints import TEMPLATES_BY_SLUG, create_template_draft
+    from studies.imports.study_templates import TEMPLATES_BY_SLUG, create_template_draft
     from studies.models import Arm, ArmSystem, Study, System
 
     study = create_template_draft(TEMPLATES_BY_SLUG["human_or_machine"], owner)

@@ -5,7 +5,7 @@ import random
 from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit
-from annotators.pages.forms import parse_page_form
+from annotators.pages.form_data import parse_page_form
 from annotators.pages.record import page_state, record_page, restore_shown_step
 from annotators.pages.sequence import page_snapshot
 from annotators.participation.simulate import refusal_message

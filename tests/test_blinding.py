@@ -244,12 +244,12 @@ def test_a_leak_is_found_on_the_pages_of_every_protocol(settings, tmp_path, monk
 
 
 def test_a_leaking_template_is_caught(settings, tmp_path, monkeypatch):
-    from annotators.pages import show
+    from annotators.pages import presentation
 
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one", "spa")
     study = secret_study(words, tmp_path, "spa")
-    monkeypatch.setattr(show, "cached_markdown", lambda text: f"<p>{words['system1']}</p>")
+    monkeypatch.setattr(presentation, "cached_markdown", lambda text: f"<p>{words['system1']}</p>")
     responses, _, _ = visited(study, "w")
     assert leaks(all_bytes(responses), words) == ["system1"]
 
@@ -295,8 +295,8 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path, slug):
 
     from django.db.models import Model
 
+    from annotators.pages.presentation import shown_page
     from annotators.pages.record import page_state
-    from annotators.pages.show import shown_page
 
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one", slug)

@@ -125,17 +125,17 @@ def test_of_texts_that_count_nothing_is_told():
 
 def test_a_page_that_told_too_early_would_be_seen(monkeypatch):
     """The negative control: a page that prints the explanations of its items before any guess is caught."""
-    from annotators.pages import show
+    from annotators.pages import presentation
     from studies.models import Expected
 
-    real = show._items
+    real = presentation._items
 
     def careless(assignment, page, about, typed):
         rows = Expected.objects.filter(item__in=[item.id for item in page.items]).values_list("explanation", flat=True)
         shown = real(assignment, page, about, typed)
         return tuple(replace(one, exposures=tuple(_with(e, " ".join(rows)) for e in one.exposures)) for one in shown)
 
-    monkeypatch.setattr(show, "_items", careless)
+    monkeypatch.setattr(presentation, "_items", careless)
     told = []
 
     def look(robot, action, assignment):

@@ -5,9 +5,9 @@ import math
 import pytest
 
 from analysis.report.build import build_report
-from analysis.report.watch import submit_stopping_checks
+from analysis.report.stopping import submit_stopping_checks
 from annotators.models import Assignment, Response
-from annotators.places.settle import settle_everywhere
+from annotators.places.top_ups import settle_everywhere
 from studies.models import AuditEvent, Study
 from studies.services import jobs, lifecycle
 from tests.builders import choice_study, panel

@@ -11,10 +11,10 @@ from rest_framework.response import Response
 from analysis.data import exports
 from analysis.data.codings import CODING_COLUMNS, codings_of, keyed_coding_rows
 from analysis.data.export_requests import selection_for
-from analysis.data.flat.answers import find_damaged_cells
-from analysis.data.flat.selection import assignment_pseudonym
+from analysis.data.flat_rows.answers import find_damaged_cells
+from analysis.data.flat_rows.selection import assignment_pseudonym
 from annotators import models as answers
-from annotators.places.exclude import exclude, reverse_exclusion
+from annotators.places.exclusions import exclude, reverse_exclusion
 from studies.access import Action
 from studies.models import Study
 

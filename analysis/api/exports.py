@@ -5,17 +5,17 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
 from analysis.data import exports
-from analysis.data.data_dictionary import build_export_codebook, export_codebook_markdown
+from analysis.data.export_codebook import build_export_codebook, export_codebook_markdown
 from analysis.data.export_requests import BadOrigins, request_export, selection_for
-from analysis.data.flat.selection import Selection
+from analysis.data.flat_rows.selection import Selection
 from analysis.report.archive import archive_stream
 from studies.access import Action
 
 from . import serializers as shapes
+from .analyses import idempotency_token, job_response
 from .base import MEDIA_TYPES, StudyView, document_operation, download, json_object
 from .query import ORIGIN, RAW, WITHDRAWN, Parameter
 from .renderers import RowErrors, row_error
-from .runs import idempotency_token, job_response
 
 
 class ExportView(StudyView):

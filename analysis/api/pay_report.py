@@ -6,10 +6,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from analysis.data.flat.selection import assignment_pseudonym
+from analysis.data.flat_rows.selection import assignment_pseudonym
 from annotators.models import Payment
-from annotators.pay.hourly import ArmPay, pay_by_arm
-from annotators.pay.money import link_cost
+from annotators.pay.costs import link_cost
+from annotators.pay.hourly_pay import ArmPay, pay_by_arm
 from studies.models import Study
 from studies.stimuli.spreadsheet import csv_text
 

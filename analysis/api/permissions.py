@@ -8,7 +8,7 @@ from rest_framework.throttling import BaseThrottle
 
 from analysis.models import ApiToken
 from studies.access import check_scope
-from studies.services.limits import is_rate_limited
+from studies.services.rate_limits import is_rate_limited
 
 
 class IsResearcher(BasePermission):

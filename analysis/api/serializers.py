@@ -6,10 +6,10 @@ from django.db import models
 from rest_framework import serializers
 
 from analysis.data.codings import CODING_COLUMNS
-from analysis.data.flat.columns import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column
+from analysis.data.flat_rows.columns import ASSIGNMENT_COLUMNS, RESPONSE_COLUMNS, Column
 from analysis.models import AnalysisRun
-from annotators.places.exclude import EXCLUSION_REASONS
-from studies.design.definition import STUDY_FIELDS
+from annotators.places.exclusions import EXCLUSION_REASONS
+from studies.design.serialization import STUDY_FIELDS
 from studies.models import Output, Prompt, Study, System
 from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
 

@@ -13,7 +13,7 @@ from annotators.places import monitor
 from annotators.recruitment import sample
 from studies import access
 from studies.access import Action
-from studies.design.definition import canonical_json, serialize_design, sha256_of
+from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.models import Design, Study
 from studies.services import drafts
 

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from . import answers, exports, pay, runs, schema, stimuli, studies
+from . import analyses, answers, exports, pay, schema, stimuli, studies
 
 study = "studies/<uuid:code>/"
 
@@ -28,11 +28,11 @@ urlpatterns = [
     path(f"{study}pay/", pay.PayReportView.as_view(), name="api-pay"),
     path(f"{study}payments/", pay.PaymentsView.as_view(), name="api-payments"),
     path(f"{study}payments.csv", pay.PaymentsCsvView.as_view(), name="api-payments-file"),
-    path(f"{study}analyses/", runs.AnalysesView.as_view(), name="api-analyses"),
-    path(f"{study}analyses/<int:number>/", runs.AnalysisDetailView.as_view(), name="api-analysis"),
-    path(f"{study}jobs/", runs.JobsView.as_view(), name="api-jobs"),
-    path(f"{study}jobs/<uuid:job>/", runs.JobDetailView.as_view(), name="api-job"),
-    path(f"{study}jobs/<uuid:job>/file/", runs.JobFileView.as_view(), name="api-job-file"),
+    path(f"{study}analyses/", analyses.AnalysesView.as_view(), name="api-analyses"),
+    path(f"{study}analyses/<int:number>/", analyses.AnalysisDetailView.as_view(), name="api-analysis"),
+    path(f"{study}jobs/", analyses.JobsView.as_view(), name="api-jobs"),
+    path(f"{study}jobs/<uuid:job>/", analyses.JobDetailView.as_view(), name="api-job"),
+    path(f"{study}jobs/<uuid:job>/file/", analyses.JobFileView.as_view(), name="api-job-file"),
     path(f"{study}exports/", exports.ExportsView.as_view(), name="api-exports"),
     *(
         path(f"{study}exports/{name}", view.as_view(), name=f"api-export-{name}")

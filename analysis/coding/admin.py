@@ -11,17 +11,17 @@ from django.utils.html import format_html
 from annotators.models import Assignment
 from studies.access import Action, allowed_users, filter_allowed, get_study, is_researcher
 from studies.admin import study_page
-from studies.admin.access import RestrictedLookupAdmin, row_id
+from studies.admin.forms.cleaning import CleanWords
 from studies.admin.forms.fields import LinesField, RowChoiceField
-from studies.admin.forms.words import CleanWords
+from studies.admin.permissions import RestrictedLookupAdmin, row_id
 from studies.models import Study
 from studies.services.lifecycle import ActionRefused
 
 from . import record
 from .codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK, Codebook, CodebookRefused, parse_codebook
+from .coder_display import shown_explanations
 from .models import CodingSample, CodingSeat
 from .sampling import draw_sample
-from .shown import shown_explanations
 
 STARTING_CODEBOOKS = {
     CodingSample.Kind.EXPLANATIONS.value: EXPLANATIONS_CODEBOOK,

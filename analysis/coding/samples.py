@@ -8,9 +8,9 @@ from studies.models import Arm, Study
 
 from . import record
 from .codebook import Codebook
+from .coder_display import hints_by_assignment
 from .models import CodingSample
 from .sampling import remaining_items
-from .shown import hints_by_assignment
 
 CONDITIONS = tuple(Arm.Condition.values)
 

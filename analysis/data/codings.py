@@ -8,9 +8,9 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from analysis.coding.models import Coding, CodingSample, CodingSeat
 from studies.models import Arm, Study
 
-from .flat.cells import format_time
-from .flat.columns import Column
-from .flat.selection import Selection, annotator_pseudonym, assignment_pseudonym
+from .flat_rows.cells import format_time
+from .flat_rows.columns import Column
+from .flat_rows.selection import Selection, annotator_pseudonym, assignment_pseudonym
 
 CODING_COLUMNS = (
     Column("sample", "integer", "The number of the sample in the study."),

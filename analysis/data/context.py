@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from pandas import DataFrame
 
-    from .claims import PlannedLabels
+    from .planned_labels import PlannedLabels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

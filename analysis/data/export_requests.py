@@ -10,7 +10,7 @@ from studies.services.lifecycle import ActionRefused
 from . import parquet
 from .blinding import check_outcomes_visible
 from .exports import OUTCOME_TABLES
-from .flat.selection import COUNTED_ORIGINS, Selection
+from .flat_rows.selection import COUNTED_ORIGINS, Selection
 from .frames import ORIGINS
 
 

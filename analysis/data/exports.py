@@ -19,13 +19,13 @@ from django.db.models import Q, QuerySet
 from annotators.models import Assignment, Response
 
 from .codings import CODING_COLUMNS, coding_rows, codings_of
-from .flat.answers import answer_cells, chunk_responses, find_damaged_cells
-from .flat.cells import compile_sql, parse_time, raw_rows
-from .flat.columns import ASSIGNMENT_COLUMNS, IDENTITY_COLUMNS, PAGE_COLUMNS, RESPONSE_COLUMNS, Column
-from .flat.seats import AssignmentRow, assignment_row_chunks, read_assignment_rows
-from .flat.selection import Selection
+from .flat_rows.answers import answer_cells, chunk_responses, find_damaged_cells
+from .flat_rows.assignment_rows import AssignmentRow, assignment_row_chunks, read_assignment_rows
+from .flat_rows.cells import compile_sql, parse_time, raw_rows
+from .flat_rows.columns import ASSIGNMENT_COLUMNS, IDENTITY_COLUMNS, PAGE_COLUMNS, RESPONSE_COLUMNS, Column
+from .flat_rows.selection import Selection
 from .formats import ANSWER_NAMES, CSV, JSONL, RAW_CSV, RowFormat, as_json
-from .shown_outputs import ITEM_COLUMNS, item_exposures, item_rows
+from .item_rows import ITEM_COLUMNS, item_exposures, item_rows
 from .snapshot import MAX_SNAPSHOTS, snapshot
 
 TABLES: dict[str, tuple[Column, ...]] = {

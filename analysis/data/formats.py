@@ -9,7 +9,7 @@ from typing import Any
 
 from studies.stimuli.spreadsheet import escape_formula
 
-from .flat.columns import ANSWER_COLUMNS, Column
+from .flat_rows.columns import ANSWER_COLUMNS, Column
 
 # Between the marks that CSV needs and JSON never holds, a JSON text leaves COPY as it is.
 _AS_JSON = (

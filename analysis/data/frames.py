@@ -19,7 +19,7 @@ from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.models import Question, Study
 from studies.protocols.base.scales import ScaleSpec, read_scale
 
-from .flat.selection import annotator_pseudonym
+from .flat_rows.selection import annotator_pseudonym
 
 if TYPE_CHECKING:
     from pandas import DataFrame

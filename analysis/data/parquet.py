@@ -17,11 +17,11 @@ from studies.services import jobs
 
 from .codings import coding_rows
 from .exports import TABLES, assignment_rows, count_of
-from .flat.answers import answer_cells, chunk_responses
-from .flat.cells import compile_sql, parse_time
-from .flat.seats import assignment_row_chunks
-from .flat.selection import Selection
-from .shown_outputs import item_rows
+from .flat_rows.answers import answer_cells, chunk_responses
+from .flat_rows.assignment_rows import assignment_row_chunks
+from .flat_rows.cells import compile_sql, parse_time
+from .flat_rows.selection import Selection
+from .item_rows import item_rows
 from .snapshot import snapshot
 
 NOT_INSTALLED = "Parquet needs an optional package. Install it where heval is, with: pip install 'pyarrow>=22'"

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from . import UNKNOWN
-from .applied import AppliedRule
+from .applied_rules import AppliedRule
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -9,8 +9,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from analysis.data.claims import PlannedLabels
 from analysis.data.context import AnalysisContext
+from analysis.data.planned_labels import PlannedLabels
 
 from .blocks import Block, Overview
 
@@ -40,7 +40,7 @@ class ProtocolAnalysis:
     """What a protocol's answers say. ``slug`` is the protocol's; it and ``analyse`` must be given."""
 
     slug = ""
-    # Whether ``analyse`` takes every planned label, given or not, in ``Context.claims`` (``analysis.data.claims``).
+    # Whether ``analyse`` takes every planned label, given or not, in ``Context.claims`` (``analysis.data.planned_labels``).
     needs_planned_labels = False
     # What puts the blocks of several protocols beside each other, from all blocks and the star scheme. Where protocols share one,
     # it is called once.
@@ -51,7 +51,7 @@ class ProtocolAnalysis:
         raise NotImplementedError
 
     def looks(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
-        """What the section's stopping rule says of the planned labels so far (``analysis.data.claims``), a Look a comparison."""
+        """What the section's stopping rule says of the planned labels so far (``analysis.data.planned_labels``), a Look a comparison."""
         return []
 
 

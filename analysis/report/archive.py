@@ -13,14 +13,14 @@ from django.db.models import QuerySet
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.codings import codings_of
-from analysis.data.data_dictionary import build_export_codebook, export_codebook_markdown
+from analysis.data.export_codebook import build_export_codebook, export_codebook_markdown
 from analysis.data.exports import ExportDigest, ExportStream, csv_blocks, jsonl_blocks
-from analysis.data.flat.selection import COUNTED_ORIGINS, Selection
+from analysis.data.flat_rows.selection import COUNTED_ORIGINS, Selection
 from analysis.data.frames import ORIGINS
 from analysis.data.snapshot import snapshot
 from analysis.models import AnalysisRun, Figure
 from studies.access import Action, check_permission
-from studies.design.definition import canonical_json, frozen_design_mismatch, serialize_design, sha256_of
+from studies.design.serialization import canonical_json, frozen_design_mismatch, serialize_design, sha256_of
 from studies.models import Design, Output, Prompt, Study
 
 from .build import code_version

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.exclusions.applied import AppliedRule
+from analysis.exclusions.applied_rules import AppliedRule
 from analysis.protocols.blocks import Block, apa
 from analysis.protocols.blocks.cells import interval_bounds, reported_pvalue
 from analysis.protocols.blocks.tables import Table, build_table

@@ -23,14 +23,14 @@ from analysis.protocols.blocks.tables import Table, merge_by_name, set_interval_
 from studies.models import Study
 from studies.services.version import version
 
-from . import inconclusive
+from . import no_conclusion
 from .attrition import attrition
-from .codings import blocks as coding_blocks
-from .data import ReportData, read_data
-from .layouts import estimates_table, tables_of_data, tables_of_flow, warnings_table
-from .newest import newest_version_blocks
+from .coding_blocks import blocks as coding_blocks
+from .newest_version import newest_version_blocks
 from .notices import notices
 from .parameters import checked_parameters
+from .report_data import ReportData, read_data
+from .report_tables import estimates_table, tables_of_data, tables_of_flow, warnings_table
 
 logger = logging.getLogger("heval.report")
 
@@ -119,7 +119,7 @@ def build_report(
     }
     if not hidden and not result["conclusions"]:
         contrasts = list(study.contrasts.select_related("x", "y").order_by("pk"))
-        result["no_conclusion"] = inconclusive.explain_no_conclusion(
+        result["no_conclusion"] = no_conclusion.explain_no_conclusion(
             contrasts, flow["submitted"], len(data.kept), data.live_answers(), result["problems"]
         )
     made_tables = _tables(data, flow, blocks, overview)

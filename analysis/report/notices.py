@@ -5,8 +5,8 @@ from typing import Any
 
 from analysis.protocols.blocks import Block
 
-from . import newest
-from .data import ReportData
+from . import newest_version
+from .report_data import ReportData
 
 Notice = dict[str, str]
 ORIGIN_NOUNS = {"live": "people", "robot": "robots", "imported": "people of an imported study", "test": "tries"}
@@ -50,7 +50,7 @@ def _of_origins(origins: Sequence[str]) -> Iterator[Notice]:
 def _of_amendments(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
     if len(data.design_versions) > 1:
         shares = "; ".join(f"version {v['version']}: {v['assignments']} assignments" for v in data.design_versions)
-        is_beside = any(block.name == newest.NAME for block in blocks)
+        is_beside = any(block.name == newest_version.NAME for block in blocks)
         beside = " The planned comparisons without the earlier versions stand below." if is_beside else ""
         yield make_notice("amended", f"The design was amended ({shares}).{beside}")
     if n := len(data.retired_items):

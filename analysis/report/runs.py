@@ -38,7 +38,7 @@ def run_analysis(
     the analysis that is there. Raises BadParameters.
     """
     from analysis.stats.seeds import canonical_json
-    from studies.design.definition import sha256_of
+    from studies.design.serialization import sha256_of
 
     from .plots import draw
 

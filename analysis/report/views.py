@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from analysis.data.flat.selection import COUNTED_ORIGINS
+from analysis.data.flat_rows.selection import COUNTED_ORIGINS
 from analysis.models import AnalysisRun, Figure
 from analysis.protocols.blocks import apa, figures, tables
 from annotators.models import Assignment

@@ -9,7 +9,7 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
 from annotators.pages.sequence import describe_page_key
-from annotators.places.exclude import (
+from annotators.places.exclusions import (
     EXCLUSION_REASONS,
     annotate_is_excluded,
     describe_excluded_places,
@@ -20,9 +20,9 @@ from annotators.places.exclude import (
 from annotators.places.receipts import looks_like_receipt, normalize_receipt, receipt_of
 from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, filter_allowed, get_row
-from studies.admin import life
-from studies.admin.access import ReadOnlyAdmin, StudyFilter, assignment_code_q, is_request_allowed, row_id
-from studies.admin.forms.words import CleanWords
+from studies.admin import workflow
+from studies.admin.forms.cleaning import CleanWords
+from studies.admin.permissions import ReadOnlyAdmin, StudyFilter, assignment_code_q, is_request_allowed, row_id
 from studies.models import Arm, Study
 from studies.services.lifecycle import ActionRefused
 
@@ -212,7 +212,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
             "subtitle": assignment.study.title,
             "study": assignment.study,
             "opts": self.opts,
-            "life": life.workflow_steps(assignment.study),
+            "life": workflow.workflow_steps(assignment.study),
             "assignment": assignment,
             "state": state_of(assignment),
             "arm": self.arm(assignment),
@@ -257,7 +257,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
             "subtitle": study.title,
             "study": study,
             "opts": self.opts,
-            "life": life.workflow_steps(study),
+            "life": workflow.workflow_steps(study),
             "rows": rows,
             "form": form or ExcludeForm(),
             "back": f"{reverse('admin:annotators_assignment_changelist')}?study={study.pk}",

@@ -10,21 +10,21 @@ from django.urls import path, reverse
 from django.utils.html import escape
 
 from annotators.pages.sequence import describe_page_key
+from annotators.pay import hourly_pay
 from annotators.pay.verdicts.appeals import unanswered_appeals
 from annotators.places import monitor
-from annotators.places.evidence import latest_stopping_figures
-from annotators.places.exclude import mark_inquiry_handled
-from annotators.places.tries import delete_test_runs, start_test_run
+from annotators.places.draft_test_runs import delete_test_runs, start_test_run
+from annotators.places.exclusions import mark_inquiry_handled
+from annotators.places.stopping_figure import latest_stopping_figures
+from annotators.views.http_responses import content_security_policy
 from studies.access import Action, get_study
-from studies.admin import acts, life, study_page
-from studies.admin.access import ReadOnlyAdmin, is_request_allowed
+from studies.admin import acts, study_page, workflow
+from studies.admin.permissions import ReadOnlyAdmin, is_request_allowed
 from studies.models import Study
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Inquiry
-from ..pay import hourly
-from ..views.replies import content_security_policy
 from .preview import make_inert_html, preview
 from .recruitment import LINKS_SHOWN, links_of
 
@@ -56,7 +56,7 @@ class InquiryAdmin(ReadOnlyAdmin):
     def collecting(self, request, pk):
         study = get_study(request.user, Action.VIEW, pk=pk)
         total, arms = monitor.count_places_by_arm(study)
-        everybody, by_arm = hourly.pay_overall_and_by_arm(study)
+        everybody, by_arm = hourly_pay.pay_overall_and_by_arm(study)
         recruitments = list(study.recruitments.order_by("pk"))
         may_edit = is_request_allowed(request, Action.RECRUIT, study.pk)
         inquiries = list(monitor.inquiries(study)[:200])
@@ -84,10 +84,10 @@ class InquiryAdmin(ReadOnlyAdmin):
             "looked": looked,
             "evidence": evidence,
             "acts": acts.available_acts(request, study),
-            "closing_words": life.closing_words(study),
+            "closing_words": workflow.closing_words(study),
             "per_hour_aim": study.wage_per_hour,
             "everybody": everybody,
-            "pay_warning": hourly.wage_warning(study, by_arm),
+            "pay_warning": hourly_pay.wage_warning(study, by_arm),
             "is_capped": study.cap is not None and lifecycle.count_open_places(study) >= study.cap,
         }
         return study_page.render(request, self.admin_site, "admin/annotators/collecting.html", study, context)

@@ -13,14 +13,14 @@ from annotators.models.identity import (
     get_person_ids,
     submission_id_at_panel,
 )
-from annotators.pay.verdicts import approving
+from annotators.pay.verdicts import bulk_approval
 from annotators.pay.verdicts.appeals import unanswered_appeals
 from annotators.places.monitor import count_recorded_pages
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
-from annotators.recruitment.panels import BulkText, Order, alerts, pools, rehearsing, rounds, sync
-from annotators.recruitment.panels.arrivals import doubtful_arrivals
-from annotators.recruitment.panels.news import event_source
+from annotators.recruitment.panels import BulkText, Order, alerts, blocklists, rehearsal_jobs, rounds, sync
+from annotators.recruitment.panels.arrival_checks import doubtful_arrivals
+from annotators.recruitment.panels.incremental_sync import event_source
 from annotators.recruitment.panels.orders import cancel_order, resolve_order
 from annotators.recruitment.panels.publishing import (
     RewardCost,
@@ -158,7 +158,7 @@ class PanelAdminMixin:
             "looked_classes": _class_rows(looked.classes) if looked else [],
             "classes": _class_rows(found),
             "matched": found.get("matched", 0),
-            "to_approve": approving.submissions_to_approve(recruitment).count() if may_ask else 0,
+            "to_approve": bulk_approval.submissions_to_approve(recruitment).count() if may_ask else 0,
             "bulk": _bulk_approval_texts(recruitment, channel) if found.get("matched") else [],
             "tasks": list(PanelTask.objects.filter(recruitment=recruitment).order_by("-pk")[:MAX_ROWS]),
             "people": [
@@ -172,7 +172,9 @@ class PanelAdminMixin:
                 for one, standing, row in people
             ],
             "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
-            "kept_out": pools.blocklist_status(recruitment) if pools.blocklist_names(recruitment) and may_ask else None,
+            "kept_out": blocklists.blocklist_status(recruitment)
+            if blocklists.blocklist_names(recruitment) and may_ask
+            else None,
             "alerts": alerts.find_alerts(recruitment),
             "doubted": doubtful_arrivals(recruitment),
             "orders": orders,
@@ -190,8 +192,8 @@ class PanelAdminMixin:
                 .order_by("pk")[:MAX_ROWS]
             ),
             "appeals": list(unanswered_appeals([recruitment])),
-            "rehearsed": rehearsing.rehearsals_of(recruitment).first(),
-            "usual_people": rehearsing.DEFAULT_PEOPLE,
+            "rehearsed": rehearsal_jobs.rehearsals_of(recruitment).first(),
+            "usual_people": rehearsal_jobs.DEFAULT_PEOPLE,
             "job": Job.objects.filter(kind=sync.KIND, arguments__recruitment=recruitment.pk).first(),
         }
 
@@ -334,7 +336,7 @@ def _describe_entered_code(recruitment: Recruitment, row: PanelSubmission | None
 
 def _bulk_approval_texts(recruitment: Recruitment, channel) -> list[BulkText]:
     """The approval of everybody whose work came both here and there and who is not rejected here, as text for the panel's own form."""
-    rows = approving.undecided_submissions(recruitment).select_related("task").order_by("pk")
+    rows = bulk_approval.undecided_submissions(recruitment).select_related("task").order_by("pk")
     people = get_person_ids(rows.values_list("annotator", flat=True))
     orders = {}
     for row in rows:

@@ -8,14 +8,14 @@ from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 
-from annotators.pay import compensation, files, hourly, keeping, ledger, money, promises
+from annotators.pay import compensation, costs, files, hourly_pay, id_retention, ledger, promises
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import sync
 from annotators.recruitment.panels.secrets import NoService, secret_dates, service_of
 from studies.access import Action, get_study
 from studies.admin import study_page
-from studies.admin.access import is_request_allowed
+from studies.admin.permissions import is_request_allowed
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Payment
@@ -63,16 +63,16 @@ class PayAdminMixin:
     def study_pay(self, request, pk):
         """What the work takes and comes to an hour, by arm, and what each link costs."""
         study = get_study(request.user, Action.VIEW, pk=pk)
-        arms = hourly.pay_by_arm(study)
+        arms = hourly_pay.pay_by_arm(study)
         links = list(study.recruitments.order_by("pk"))
         for one in links:
             one.study = study
-        sums = [(one, money.link_cost(one)) for one in links]
+        sums = [(one, costs.link_cost(one)) for one in links]
         context = {
             "title": "Pay",
             "arms": arms,
-            "chart": hourly.chart_of(arms, study.wage_per_hour),
-            "warning": hourly.wage_warning(study, arms),
+            "chart": hourly_pay.chart_of(arms, study.wage_per_hour),
+            "warning": hourly_pay.wage_warning(study, arms),
             "links": sums,
             "unwritten": any(one.unsettled for _, one in sums),
         }
@@ -174,7 +174,7 @@ class PayAdminMixin:
             .order_by("-pk")
         )
         ended_shown = list(ended[:MAX_ROWS])
-        sums, channel = money.link_cost(recruitment), REGISTRY[recruitment.channel]
+        sums, channel = costs.link_cost(recruitment), REGISTRY[recruitment.channel]
         return {
             "title": "Pay",
             "recruitment": recruitment,
@@ -196,7 +196,7 @@ class PayAdminMixin:
             "currency": sums.currency,
             "early": promises.promise_lines(recruitment, sums.currency, promises.terms_of(recruitment).newest_wording),
             "missing": promises.undeclared_outcome_labels(recruitment),
-            "kept": keeping.retained_ids(recruitment),
+            "kept": id_retention.retained_ids(recruitment),
         }
 
 

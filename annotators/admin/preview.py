@@ -13,8 +13,8 @@ from annotators.models import Assignment, Recruitment
 from annotators.pages.record import page_state
 from annotators.pages.sequence import Step, describe_page_key, get_itinerary, media_files_by_id
 from annotators.places.assign import get_or_create_annotator
-from annotators.places.tries import TEST_POOL, create_test_assignment
-from annotators.views import door, ends, pages, replies
+from annotators.places.draft_test_runs import TEST_POOL, create_test_assignment
+from annotators.views import assignment_pages, entry, http_responses, pages
 from studies.models import FIRST_TEST_NUMBER, Arm, Study
 from studies.protocols import REGISTRY
 from studies.services.lifecycle import ActionRefused
@@ -81,8 +81,8 @@ def preview(request, study: Study, key: str, arm: Arm | None = None) -> PreviewP
         key = key or keys[0]
         makers: dict[str, Callable[[], HttpResponse]] = {
             "landing": lambda: _render_entry_page(request, study),
-            "consent": lambda: ends.consent(request, assignment.code),
-            "withdraw": lambda: ends.withdraw(request, assignment.code),
+            "consent": lambda: assignment_pages.consent(request, assignment.code),
+            "withdraw": lambda: assignment_pages.withdraw(request, assignment.code),
             "done": lambda: _render_done_page(request, assignment),
         }
         if key not in makers:
@@ -112,12 +112,12 @@ def _render_entry_page(request, study: Study) -> HttpResponse:
     recruitment = study.recruitments.order_by("pk").first() or Recruitment(
         study=study, channel="open_link", pool="open_link"
     )
-    return door.render_entry_page(request, recruitment, replies.public_wording(study))
+    return entry.render_entry_page(request, recruitment, http_responses.public_wording(study))
 
 
 def _render_done_page(request, assignment: Assignment) -> HttpResponse:
     Assignment.objects.filter(pk=assignment.pk).update(submitted_at=Now())
-    return ends.done_page(request, assignment.code)
+    return assignment_pages.done_page(request, assignment.code)
 
 
 _ADDRESS = r'(?P<attribute>href|action|formaction)="/p/{code}/(?P<rest>[^"]*)"'

@@ -6,19 +6,19 @@ from django.contrib import admin, messages
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
 
-from annotators.participation import recruiting
+from annotators.participation import link_actions
 from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, filter_allowed, get_row
-from studies.admin import life
-from studies.admin.access import StudyFilter, StudyScopedAdmin, is_request_allowed
+from studies.admin import workflow
+from studies.admin.forms.cleaning import CleanWords
 from studies.admin.forms.fields import RowChoiceField, RowMultipleChoiceField, moment_field
 from studies.admin.forms.settings import SettingsFormMixin, build_settings_form, settings_fields, settings_fieldsets
-from studies.admin.forms.words import CleanWords
+from studies.admin.permissions import StudyFilter, StudyScopedAdmin, is_request_allowed
 from studies.models import Study
 
 from ..models import Recruitment
 from ..pay import promises
-from . import promising
+from . import promises_form
 from .panel import PanelAdminMixin
 from .pay import PayAdminMixin
 from .rehearsal import RehearsalAdminMixin
@@ -43,7 +43,7 @@ class AddRecruitmentForm(CleanWords, forms.ModelForm):
         field.widget = forms.RadioSelect(choices=field.choices)
 
 
-class RecruitmentForm(promising.PromisesFormMixin, SettingsFormMixin):
+class RecruitmentForm(promises_form.PromisesFormMixin, SettingsFormMixin):
     # A channel reads what is stored and knows no defaults.
     stores_defaults = True
 
@@ -95,9 +95,9 @@ class RecruitmentAdmin(
         recruitment = get_row(request.user, Action.RECRUIT, Recruitment.objects.select_related("study"), pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        if "stop" in request.POST and recruiting.stop_link(recruitment, request.user):
+        if "stop" in request.POST and link_actions.stop_link(recruitment, request.user):
             self.message_user(request, "The link is stopped. Who is at work can finish, and is paid.", messages.SUCCESS)
-        elif "open" in request.POST and recruiting.reopen_link(recruitment, request.user):
+        elif "open" in request.POST and link_actions.reopen_link(recruitment, request.user):
             self.message_user(request, "People may come by this link again.", messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:annotators_recruitment_change", args=[pk]))
 
@@ -139,7 +139,7 @@ class RecruitmentAdmin(
             (
                 "What an early end pays",
                 {
-                    "fields": promising.FIELD_NAMES,
+                    "fields": promises_form.FIELD_NAMES,
                     "description": "Told on the first page. Who reaches the last page is paid the reward.",
                     "classes": ["pairs"],
                 },
@@ -166,7 +166,7 @@ class RecruitmentAdmin(
         channel = REGISTRY.get(obj.channel)
         arms = {row.pk: row for row in obj.study.arms.order_by("name")}
         form = build_settings_form(self.form, channel.settings_form if channel else None)
-        extra = promising.promise_fields() | {
+        extra = promises_form.promise_fields() | {
             "shown_arms": RowMultipleChoiceField(arms, label="arms", help_text="None ticked: all.")
         }
         return super().get_form(request, obj, change, **kwargs | {"form": type("RecruitmentForm", (form,), extra)})
@@ -180,15 +180,15 @@ class RecruitmentAdmin(
 
     def save_model(self, request, obj, form, change):
         if change:
-            promised = {name for pair in promising.FIELD_NAMES for name in pair}
-            recruiting.update_link(
+            promised = {name for pair in promises_form.FIELD_NAMES for name in pair}
+            link_actions.update_link(
                 obj, request.user, [name for name in form.changed_data if name not in promised], form.promises
             )
         else:
-            recruiting.create_link(obj, request.user)
+            link_actions.create_link(obj, request.user)
 
     def delete_model(self, request, obj):
-        recruiting.delete_link(obj, request.user)
+        link_actions.delete_link(obj, request.user)
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
         if obj is not None:
@@ -197,7 +197,7 @@ class RecruitmentAdmin(
             links = links_of(obj) if may_edit else []
             context |= {
                 "study": obj.study,
-                "life": life.workflow_steps(obj.study),
+                "life": workflow.workflow_steps(obj.study),
                 "channel": channel,
                 "links": links[:LINKS_SHOWN],
                 "hidden_links": links[LINKS_SHOWN:],

@@ -6,7 +6,7 @@ from django.http import HttpResponseRedirect
 from django.urls import path, reverse
 
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels import rehearsing
+from annotators.recruitment.panels import rehearsal_jobs
 from studies.admin import study_page
 from studies.models import Job
 from studies.services import jobs
@@ -14,9 +14,9 @@ from studies.services import jobs
 
 class RehearsalForm(forms.Form):
     people = forms.IntegerField(
-        min_value=rehearsing.MIN_PEOPLE,
-        max_value=rehearsing.MAX_PEOPLE,
-        initial=rehearsing.DEFAULT_PEOPLE,
+        min_value=rehearsal_jobs.MIN_PEOPLE,
+        max_value=rehearsal_jobs.MAX_PEOPLE,
+        initial=rehearsal_jobs.DEFAULT_PEOPLE,
         label="robots that come",
         help_text="One for each way to end, eleven at most; the others simply finish.",
     )
@@ -36,10 +36,10 @@ class RehearsalAdminMixin:
         if request.method == "POST":
             form = RehearsalForm(request.POST)
             if form.is_valid():
-                rehearsing.schedule_rehearsal(recruitment, form.cleaned_data["people"], by=request.user)
+                rehearsal_jobs.schedule_rehearsal(recruitment, form.cleaned_data["people"], by=request.user)
                 messages.success(request, "The rehearsal is on its way.")
                 return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
-        asked = rehearsing.rehearsals_of(recruitment)
+        asked = rehearsal_jobs.rehearsals_of(recruitment)
         last, done = asked.first(), asked.filter(state=Job.State.DONE).first()
         is_running = last is not None and last.ended_at is None
         context = {

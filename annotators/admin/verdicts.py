@@ -8,19 +8,19 @@ from django.http import Http404, HttpResponseRedirect
 from django.urls import path, reverse
 
 from annotators.models.identity import attach_display_ids
-from annotators.pay.verdicts import decide
+from annotators.pay.verdicts import decisions
 from annotators.pay.verdicts.appeals import answer_appeal, eligible_answerers, is_approved_at_panel
-from annotators.pay.verdicts.decide import MAX_MESSAGE_LENGTH, WorkUnderReview
+from annotators.pay.verdicts.decisions import MAX_MESSAGE_LENGTH, WorkUnderReview
+from annotators.pay.verdicts.evidence import evidence_sentences, format_duration, measure_work
 from annotators.pay.verdicts.grounds import RejectionGround, draft_message, grounds_for
-from annotators.pay.verdicts.measured import evidence_sentences, format_duration, measure_work
-from annotators.places.exclude import active_exclusions
+from annotators.places.exclusions import active_exclusions
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import sync as panel_work
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES
 from annotators.recruitment.panels.secrets import secret_dates
 from studies.access import Action
 from studies.admin import study_page
-from studies.admin.forms.words import CleanWords
+from studies.admin.forms.cleaning import CleanWords
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Appeal, PanelOrder, Recruitment, Verdict
@@ -115,9 +115,9 @@ class VerdictAdminMixin:
         """Evidence, and what may follow from it. A rejection is shown once more before it is ordered."""
         recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
         found = (
-            decide.work_of_submission(recruitment, submission)
+            decisions.work_of_submission(recruitment, submission)
             if submission
-            else decide.work_of_assignment(recruitment, assignment)
+            else decisions.work_of_assignment(recruitment, assignment)
         )
         if found is None:
             raise Http404("There is no such work.")
@@ -178,7 +178,7 @@ class _VerdictPage:
     def __init__(self, pages, request, work: WorkUnderReview):
         self.pages, self.request, self.work = pages, request, work
         self.recruitment, self.assignment = work.recruitment, work.assignment
-        self.reason_not_rejectable = decide.reason_not_rejectable(work)
+        self.reason_not_rejectable = decisions.reason_not_rejectable(work)
         self.measured = measure_work(work.assignment) if work.assignment and work.assignment.batch_id else None
         self.grounds = (
             grounds_for(work.rejection_policy, self.measured, bool(work.assignment.submitted_at))
@@ -217,24 +217,24 @@ class _VerdictPage:
         return HttpResponseRedirect(self.request.path)
 
     def _approve(self) -> str:
-        decide.approve(self.work, self.request.user)
+        decisions.approve(self.work, self.request.user)
         return "Approved."
 
     def _ask(self) -> str:
         form = self.forms["ask"] = MessageForm(self.request.POST, prefix="ask")
         if not form.is_valid():
             return ""
-        decide.ask_for_return(self.work, form.cleaned_data["message"], self.request.user)
+        decisions.ask_for_return(self.work, form.cleaned_data["message"], self.request.user)
         return "The order to ask for a return is given. Wait for five days before you think of rejecting."
 
     def _back(self) -> str:
         form = self.forms["back"] = ReverseRejectionForm(self.request.POST, prefix="back")
-        standing = decide.effective_rejection(self.assignment) if self.assignment else None
+        standing = decisions.effective_rejection(self.assignment) if self.assignment else None
         if standing is None:
             raise ActionRefused("No rejection stands.")
         if not form.is_valid():
             return ""
-        return _reversal_message(decide.reverse_rejection(standing, self.request.user, form.cleaned_data["message"]))
+        return _reversal_message(decisions.reverse_rejection(standing, self.request.user, form.cleaned_data["message"]))
 
     def _reject(self) -> str:
         """The first press shows what would be ordered; only what was shown is ordered."""
@@ -244,17 +244,17 @@ class _VerdictPage:
         if not form.is_valid():
             return ""
         typed = form.cleaned_data
-        decide.validate_rejection(self.work, typed["category"], typed["message"], typed["note"])
+        decisions.validate_rejection(self.work, typed["category"], typed["message"], typed["note"])
         if "reject" not in self.request.POST or typed["seen"] != form.shown:
             form.data["seen"] = form.shown
             self.needs_confirmation = True
             return ""
-        decide.reject(self.work, typed["category"], typed["message"], self.request.user, typed["note"])
+        decisions.reject(self.work, typed["category"], typed["message"], self.request.user, typed["note"])
         return "Rejected. The person reads your reason on their last page, and may appeal to somebody else."
 
     def shown(self, status: int = 200):
         work, one, request = self.work, self.assignment, self.request
-        can = decide.available_operations(self.recruitment)
+        can = decisions.available_operations(self.recruitment)
         attach_display_ids([work.submission] if work.submission else [])
         verdicts = Verdict.objects.filter(**({"assignment": one} if one else {"submission": work.submission}))
         context = {
@@ -279,8 +279,8 @@ class _VerdictPage:
             "ask_form": self.forms["ask"],
             "back_form": self.forms["back"],
             "is_last_look": self.needs_confirmation,
-            "rejection": decide.effective_rejection(one) if one else None,
-            "is_approved": decide.effective_approval(work) is not None,
+            "rejection": decisions.effective_rejection(one) if one else None,
+            "is_approved": decisions.effective_approval(work) is not None,
             "can_be_asked": "request_return" in can and not self.reason_not_rejectable and not self.was_asked,
             "was_asked": self.was_asked,
             "can": can,

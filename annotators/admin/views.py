@@ -12,7 +12,7 @@ from studies.access import Action, get_study
 from studies.admin.views import render_page
 from studies.imports.tables import import_job, uploads
 from studies.services import lifecycle
-from studies.stimuli.declared import SettingsRefused
+from studies.stimuli.settings_records import SettingsRefused
 
 
 class AnswersForm(forms.Form):

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from studies.stimuli.declared import SettingsRefused
+from studies.stimuli.settings_records import SettingsRefused
 
 from .columns import COLUMNS, SHOWN_COLUMN
 

@@ -23,9 +23,9 @@ from studies.services import lifecycle
 from studies.stimuli.rows import TableLimits, read_rows
 
 from .columns import COLUMN_ALIASES, COLUMNS, AnswerReader, AnswerRow
-from .ground import ERASED_ANSWER, EarlierImports, StudyIndex, build_study_index, load_earlier_imports, person_key
+from .imported_assignments import ImportedAnswer, ImportedAssignment, build_imported_assignment
 from .options import Options
-from .sittings import ImportedAnswer, ImportedAssignment, build_imported_assignment
+from .study_index import ERASED_ANSWER, EarlierImports, StudyIndex, build_study_index, load_earlier_imports, person_key
 from .writing import write_imported_answers
 
 AUDIT_VERB = "import answers"

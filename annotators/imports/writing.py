@@ -11,8 +11,8 @@ from studies.design.draw import DrawnBatch, get_or_create_items, item_key, write
 from studies.models import Batch, Exposure, Item, Job, Prompt, Study
 from studies.protocols import DrawnItem
 
-from .ground import EarlierImports, ItemKey, StudyIndex, natural_sort_key, person_key, pool_of
-from .sittings import ImportedAssignment
+from .imported_assignments import ImportedAssignment
+from .study_index import EarlierImports, ItemKey, StudyIndex, natural_sort_key, person_key, pool_of
 
 
 def write_imported_answers(

@@ -23,7 +23,7 @@ from studies.models import Batch
 from studies.protocols import PageField
 
 from .compiled_queries import CompiledUpdate, columns_of, insert_missing_without_fsync, update_then_insert
-from .forms import (
+from .form_data import (
     CONTROL_NAMES,
     NewResponse,
     PageForm,

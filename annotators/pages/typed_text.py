@@ -7,7 +7,7 @@ from django.http import QueryDict
 
 from studies.protocols import PageField
 
-from .forms import SKIP_SUFFIX, input_names, nonempty_inputs
+from .form_data import SKIP_SUFFIX, input_names, nonempty_inputs
 from .images import UNSEEN_PREFIX
 
 

@@ -14,11 +14,11 @@ from typing import Any
 from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit
-from annotators.pages.forms import PageForm
+from annotators.pages.form_data import PageForm
 from annotators.pages.record import PageState, page_state, record_page
 from annotators.pages.sequence import Step, page_snapshot, restore_shown_page
 from annotators.places import assign
-from studies.design.burden import batch_workloads
+from studies.design.workload import batch_workloads
 from studies.models import Exposure, Question, Study
 from studies.protocols.base.robots import Robot
 

@@ -21,8 +21,8 @@ from studies.access import Action, check_permission
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused
 
-from .keeping import erase_withdrawn_ids
-from .owed import OwedAmount, amount_owed, payable_assignments
+from .id_retention import erase_withdrawn_ids
+from .owed_amounts import OwedAmount, amount_owed, payable_assignments
 from .promises import ZERO, terms_of
 from .settlement import SettlementSummary
 

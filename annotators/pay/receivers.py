@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from annotators.models import Recruitment
 from annotators.recruitment.panels.alerts import Alert
 
-from . import keeping, ledger, promises
+from . import id_retention, ledger, promises
 
 
 def collect_pay_obstacles(sender, recruitment: Recruitment, **kwargs) -> list[str]:
@@ -13,7 +13,7 @@ def collect_pay_obstacles(sender, recruitment: Recruitment, **kwargs) -> list[st
 
 
 def collect_retention_alerts(sender, recruitment: Recruitment, **kwargs) -> Iterator[Alert]:
-    return keeping.retention_alerts(recruitment)
+    return id_retention.retention_alerts(recruitment)
 
 
 def settle_ledger(sender, recruitment: Recruitment, **kwargs) -> None:

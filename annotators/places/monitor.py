@@ -15,7 +15,7 @@ from django.db.models.functions import TruncDate
 from annotators.models import Assignment, Inquiry, PageVisit, Response
 from studies.models import FIRST_TEST_NUMBER, Study
 
-from .exclude import annotate_is_excluded
+from .exclusions import annotate_is_excluded
 
 # A median of fewer people says little; of more than the latest it says little new.
 USUAL_TIME_MIN_PEOPLE, USUAL_TIME_MAX_PEOPLE = 10, 200

@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from annotators.models import Assignment, Recruitment, SampleColumn, SampleValue
 from annotators.places import assign
-from annotators.places.exclude import annotate_is_excluded
+from annotators.places.exclusions import annotate_is_excluded
 from studies.access import Action, check_permission
 from studies.models import Study, audit
 from studies.stimuli.spreadsheet import csv_text

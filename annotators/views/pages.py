@@ -7,8 +7,10 @@ from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpRespo
 from django.views.decorators.http import require_http_methods, require_safe
 
 from annotators.pages.compiled_queries import insert_missing_without_fsync
-from annotators.pages.forms import PageForm, nonempty_inputs, parse_page_form
+from annotators.pages.feedback import get_practice_feedback
+from annotators.pages.form_data import PageForm, nonempty_inputs, parse_page_form
 from annotators.pages.images import unseen_form_data
+from annotators.pages.presentation import cached_markdown, responses_as_form_data, shown_page
 from annotators.pages.record import (
     MAX_DRAFT_CHARACTERS,
     NEW_VISIT_COLUMNS,
@@ -29,8 +31,6 @@ from annotators.pages.record import (
     save_draft,
 )
 from annotators.pages.sequence import FEEDBACK, media_files_by_id
-from annotators.pages.show import cached_markdown, responses_as_form_data, shown_page
-from annotators.pages.training import get_practice_feedback
 from annotators.pages.typed_text import typed_answers
 from annotators.places import assign
 from annotators.places.batch_plan import plan_of
@@ -40,8 +40,8 @@ from studies.design.wording import wording_of
 from studies.models import Study
 
 from ..models import Assignment, PageVisit, Response
-from .replies import add_annotator_headers, redirect_to_page, render
-from .whose import assignment_or_404, get_page_assignment_or_404, has_ended, place_status_with_pay
+from .http_responses import add_annotator_headers, redirect_to_page, render
+from .lookup import assignment_or_404, get_page_assignment_or_404, has_ended, place_status_with_pay
 
 DAY_SECONDS = 24 * 60 * 60
 

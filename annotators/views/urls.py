@@ -1,24 +1,24 @@
 from django.urls import include, path
 
-from annotators.recruitment.panels.hooks import receive_webhook
+from annotators.recruitment.panels.webhooks import receive_webhook
 
-from . import door, ends, pages
+from . import assignment_pages, entry, pages
 
 assignment_urlpatterns = [
     path("", pages.redirect_to_next_page, name="first"),
-    path("done/", ends.done_page, name="done"),
-    path("withdraw/", ends.withdraw, name="withdraw"),
+    path("done/", assignment_pages.done_page, name="done"),
+    path("withdraw/", assignment_pages.withdraw, name="withdraw"),
     path("time/", pages.extend_deadline, name="more_time"),
-    path("another/", ends.start_another_part, name="another"),
-    path("parts/", ends.parts_overview, name="parts"),
-    path("question/", ends.inquire, name="inquire"),
-    path("appeal/", ends.appeal, name="appeal"),
-    path("consent/", ends.consent, name="consent"),
+    path("another/", assignment_pages.start_another_part, name="another"),
+    path("parts/", assignment_pages.parts_overview, name="parts"),
+    path("question/", assignment_pages.inquire, name="inquire"),
+    path("appeal/", assignment_pages.appeal, name="appeal"),
+    path("consent/", assignment_pages.consent, name="consent"),
     path("m/<str:name>", pages.media, name="media"),
     path("<str:key>/", pages.page, name="page"),
 ]
 urlpatterns = [
-    path("e/<slug:key>/", door.entry, name="entry"),
+    path("e/<slug:key>/", entry.entry, name="entry"),
     path("e/<slug:key>/hook/", receive_webhook, name="hook"),
     path("p/<str:code>/", include(assignment_urlpatterns)),
 ]

@@ -11,10 +11,10 @@ from annotators.models import Recruitment
 from studies.models import Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
 from studies.services import drafts, lifecycle
 
-from .demo_texts import SYSTEMS, load_demo_texts, wording
+from .demo_texts import SYSTEMS, load_demo_texts, study_texts
 
-FINISHED_TITLE = wording.TITLE
-OPEN_TITLE = f"{wording.TITLE} (open)"
+FINISHED_TITLE = study_texts.TITLE
+OPEN_TITLE = f"{study_texts.TITLE} (open)"
 ROBOT_COUNT = 24
 # How much the robots prefer each writer, in log-odds, worst first: known truth, to be found by the report.
 STRENGTHS = (0.0, 0.7, 1.2, 1.9, 3.0)
@@ -75,13 +75,13 @@ def _create_draft(user, title: str, target_n: int) -> Study:
     """The study as a researcher would define it in the admin."""
     study = Study(
         title=title,
-        public_title=wording.PUBLIC_TITLE,
+        public_title=study_texts.PUBLIC_TITLE,
         seed=20261121,
-        purpose=wording.PURPOSE,
-        instructions=wording.INSTRUCTIONS,
-        consent=wording.consent_text(),
-        debriefing=wording.DEBRIEFING,
-        content_warning=wording.CONTENT_WARNING,
+        purpose=study_texts.PURPOSE,
+        instructions=study_texts.INSTRUCTIONS,
+        consent=study_texts.consent_text(),
+        debriefing=study_texts.DEBRIEFING,
+        content_warning=study_texts.CONTENT_WARNING,
         institution="heval demo",
         contact="research@example.org",
         retention="Answers without any identity are kept; ids of panels are erased 90 days after closing.",
@@ -116,14 +116,14 @@ def _add_stimuli(study: Study, systems: dict[str, System]) -> None:
 def _add_sections(study: Study, systems: dict[str, System]) -> None:
     screening = Section.objects.create(study=study, position=1, protocol="survey", purpose="screening", m=0)
     options = [
-        {"key": key, "label": label} | ({} if key in wording.SCREENING_PASSES else {"screens_out": True})
-        for key, label in wording.SCREENING_ANSWERS.items()
+        {"key": key, "label": label} | ({} if key in study_texts.SCREENING_PASSES else {"screens_out": True})
+        for key, label in study_texts.SCREENING_ANSWERS.items()
     ]
     Question.objects.create(
         section=screening,
         position=1,
         key="english",
-        text=wording.SCREENING_QUESTION,
+        text=study_texts.SCREENING_QUESTION,
         scale={"kind": "choice", "options": options},
     )
     spa = Section.objects.create(
@@ -131,7 +131,7 @@ def _add_sections(study: Study, systems: dict[str, System]) -> None:
         position=2,
         protocol="spa",
         m=5,
-        settings={"noun": "writer", "explanation": wording.SPA_EXPLANATION},
+        settings={"noun": "writer", "explanation": study_texts.SPA_EXPLANATION},
     )
     better = [(systems[y], systems[x]) for x, y in zip(SYSTEMS, SYSTEMS[1:], strict=False)]
     asked = [pair for x, y in better for pair in ((x, y), (y, x))]
@@ -140,7 +140,7 @@ def _add_sections(study: Study, systems: dict[str, System]) -> None:
             section=spa,
             position=n,
             key=f"{x.name}-{y.name}",
-            text=wording.SPA_QUESTION,
+            text=study_texts.SPA_QUESTION,
             scale={"kind": "percent"},
             x=x,
             y=y,
@@ -156,15 +156,15 @@ def _add_sections(study: Study, systems: dict[str, System]) -> None:
         section=rating,
         position=1,
         key="quality",
-        text=wording.LIKERT_QUESTION,
-        scale={"kind": "likert", "labels": list(wording.LIKERT_LABELS)},
+        text=study_texts.LIKERT_QUESTION,
+        scale={"kind": "likert", "labels": list(study_texts.LIKERT_LABELS)},
     )
     closing = Section.objects.create(study=study, position=4, protocol="survey", m=0)
     Question.objects.create(
         section=closing,
         position=1,
         key="comment",
-        text=wording.CLOSING_QUESTION,
+        text=study_texts.CLOSING_QUESTION,
         required=False,
         scale={"kind": "text"},
     )

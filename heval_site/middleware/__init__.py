@@ -19,7 +19,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from .unavailable import NotUtf8
+from .errors import NotUtf8
 
 # Where files come in that are larger than any form: from who is logged in.
 UPLOAD_PATH = "/studies/"

@@ -5,12 +5,12 @@ from decimal import Decimal
 from annotators.models import Assignment, Payment
 from annotators.models.constants import REJECTED
 from annotators.pay import ledger
-from annotators.pay.telling import pay_statement
+from annotators.pay.statement import pay_statement
 from annotators.places import assign
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES, unseen_assignments
 
-from .cast import FINISHED, NOTHING_STORED, STATES_WITHOUT_SERVICE
-from .scene import Person, RehearsalContext
+from .rehearsal_context import Person, RehearsalContext
+from .roles import FINISHED, NOTHING_STORED, STATES_WITHOUT_SERVICE
 
 
 def check_expectations(scene: RehearsalContext) -> None:

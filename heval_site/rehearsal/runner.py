@@ -20,13 +20,13 @@ from annotators.models import Recruitment
 from annotators.pay.promises import undeclared_outcomes
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.publishing import publishing_obstacles
-from annotators.recruitment.panels.rehearsing import DEFAULT_PEOPLE, MAX_PEOPLE, MIN_PEOPLE
+from annotators.recruitment.panels.rehearsal_jobs import DEFAULT_PEOPLE, MAX_PEOPLE, MIN_PEOPLE
 from studies.design.checklist import find_problems
 from studies.imports.bundle import BundleIncomplete, bundle_of
 from studies.models import Study
 from studies.services.jobs import UserFacingError
 
-from .empty_tables import read_schema
+from .schema_copy import read_schema
 
 logger = logging.getLogger("heval.rehearsal")
 
@@ -117,7 +117,7 @@ def _run_child(folder: Path, progress, limit: float) -> dict[str, Any]:
     said: queue.Queue[dict[str, Any] | None] = queue.Queue()
     with (folder / "log").open("w+b") as log:
         child = subprocess.Popen(  # noqa: S603 - this interpreter, our own module, a folder that we made
-            [sys.executable, "-m", "heval_site.rehearsal.stage", str(folder)],
+            [sys.executable, "-m", "heval_site.rehearsal.child_process", str(folder)],
             cwd=folder,
             env=child_environment(folder),
             stdin=subprocess.PIPE,

@@ -21,7 +21,7 @@ from annotators.recruitment.channels import OUTCOMES
 from annotators.recruitment.panels.stand_in import ShownWayBack
 
 from .browser import Browser, Page, SendRequest, UnexpectedPage
-from .scene import Person, RehearsalContext
+from .rehearsal_context import Person, RehearsalContext
 
 MAX_PAGES = 1000
 

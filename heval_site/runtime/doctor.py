@@ -16,7 +16,7 @@ from django.db import connection
 from studies.services import jobs
 
 from . import broker
-from .preparing import is_migrated
+from .startup import is_migrated
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
 FREE_BYTES_FAILED, FREE_BYTES_WARNING = 200 * 2**20, 2 * 2**30
@@ -244,14 +244,14 @@ def _runner() -> Finding:
 @register_check("panels", needs_database=True)
 def _panels() -> Finding:
     """Nothing at the panels whose tokens are kept asks for a person, and no link keeps ids beyond their day."""
-    from annotators.pay import keeping
+    from annotators.pay import id_retention
     from annotators.recruitment.panels.alerts import find_alerts
     from annotators.recruitment.panels.sync import recruitments_to_sync
 
     asked = list(recruitments_to_sync())
     found = [(one, alert) for one in asked for alert in find_alerts(one)]
-    others = keeping.links_retaining_ids().exclude(pk__in=[one.pk for one in asked]).order_by("pk")
-    found += [(one, alert) for one in others for alert in keeping.retention_alerts(one)]
+    others = id_retention.links_retaining_ids().exclude(pk__in=[one.pk for one in asked]).order_by("pk")
+    found += [(one, alert) for one in others for alert in id_retention.retention_alerts(one)]
     if found:
         words = "; ".join(f"{one}: {alert.words}" for one, alert in found)
         return Finding(WARNING, words, "Open the pages of the panel and of pay: they say what to do.")

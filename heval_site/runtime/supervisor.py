@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from studies.services.wish import SignalFlag
+from studies.services.signal_flag import SignalFlag
 
 GRACE_SECONDS = 25
 POLL_SECONDS = 0.5

@@ -7,7 +7,7 @@ from django.db import connection
 from django.http import HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from heval_site.runtime.preparing import is_migrated
+from heval_site.runtime.startup import is_migrated
 from studies.services import jobs
 
 logger = logging.getLogger("heval.health")

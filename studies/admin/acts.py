@@ -17,11 +17,11 @@ from studies.services.steps import is_step_allowed
 
 from ..access import Action, get_study
 from ..models import Study
-from . import life
-from .access import is_request_allowed
+from . import workflow
 from .amend import amend_page
-from .forms.words import CleanWords
+from .forms.cleaning import CleanWords
 from .launch import launch_page
+from .permissions import is_request_allowed
 from .study_page import render
 
 
@@ -86,7 +86,7 @@ def _resume(study, user, cleaned):
 def _close(study, user, cleaned):
     lifecycle.close(study, user, cleaned["reason"])
     study.refresh_from_db()
-    return f"The study is closing: nobody new comes in. {life.closing_words(study)}", ""
+    return f"The study is closing: nobody new comes in. {workflow.closing_words(study)}", ""
 
 
 def _draw_more(study, user, cleaned):

@@ -14,7 +14,7 @@ from studies.services.steps import is_step_allowed
 from ..access import Action, get_study
 from ..models import Question, Study
 from . import field_labels
-from .forms.words import CleanWords
+from .forms.cleaning import CleanWords
 from .study_page import render
 
 

@@ -10,8 +10,8 @@ from studies.services import jobs
 
 from ..access import Action, check_owner_or_admin, check_permission, is_owner_or_admin, is_researcher
 from ..models import Job
-from . import life
-from .access import ReadOnlyAdmin, StudyFilter, is_request_allowed
+from . import workflow
+from .permissions import ReadOnlyAdmin, StudyFilter, is_request_allowed
 
 UNFINISHED_STATES = (Job.State.WAITING, Job.State.RUNNING)
 TITLES = {
@@ -123,7 +123,7 @@ class JobAdmin(ReadOnlyAdmin):
             "opts": self.opts,
             "job": job,
             "study": job.study,
-            "life": life.workflow_steps(job.study) if job.study else [],
+            "life": workflow.workflow_steps(job.study) if job.study else [],
             "subtitle": job.study.title if job.study else None,
             "outcome": outcome_of(job),
             "is_running": is_running,
@@ -144,8 +144,10 @@ class JobAdmin(ReadOnlyAdmin):
         if isinstance(job.result, dict) and str(job.result.get("url", "")).startswith("/"):
             return job.result["url"]
         if job.kind == "analyse" and job.study and isinstance(job.result, dict) and "number" in job.result:
-            return life.reverse_or_empty("analysis", job.study.code, job.result["number"])
-        return life.reverse_or_empty(RESULT_URL_NAMES[job.kind], job.study_id) if job.kind in RESULT_URL_NAMES else ""
+            return workflow.reverse_or_empty("analysis", job.study.code, job.result["number"])
+        return (
+            workflow.reverse_or_empty(RESULT_URL_NAMES[job.kind], job.study_id) if job.kind in RESULT_URL_NAMES else ""
+        )
 
     def as_json(self, request, code):
         job = self._job(request, code)

@@ -10,7 +10,7 @@ from studies.services import lifecycle
 
 from ..access import Action, get_study
 from ..models import Job, Study
-from . import life
+from . import workflow
 from .study_page import render
 
 
@@ -26,7 +26,7 @@ def launch_page(request, site, pk):
     if is_under_way or study.state != Study.State.DRAFT:
         target = reverse("admin:studies_job_page", args=[job.code]) if job else None
         return HttpResponseRedirect(target or reverse("admin:studies_study_change", args=[study.pk]))
-    found = life.checklist(study)
+    found = workflow.checklist(study)
     blocking = [one for one in found if one.is_blocking]
     warnings = [one for one in found if not one.is_blocking]
     acknowledged = [key for key in request.POST.getlist("acknowledge") if key in {one.key for one in warnings}]
@@ -48,7 +48,7 @@ def launch_page(request, site, pk):
         "warnings": warnings,
         "acknowledged": set(acknowledged),
         "unmet": unmet,
-        "loads": life.batch_burdens(study),
+        "loads": workflow.batch_burdens(study),
         "cost": cost(study),
         "failed": job if job is not None and job.state == Job.State.FAILED else None,
         "home": reverse("admin:studies_study_change", args=[study.pk]),

@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from studies.models import audit
 
 from ..models import AuditEvent
-from .access import CODE_SHOWN, ReadOnlyAdmin, StudyFilter, assignment_code_q, row_id
+from .permissions import CODE_SHOWN, ReadOnlyAdmin, StudyFilter, assignment_code_q, row_id
 
 
 class LogStudies(StudyFilter):

@@ -14,10 +14,10 @@ from studies.services.practice import delete_practice, make_practice
 from ..access import Action, get_row
 from ..models import Expected, Item, Output, Section
 from ..protocols import REGISTRY, Protocol
-from . import life
-from .access import is_request_allowed, row_id
+from . import workflow
+from .forms.cleaning import CleanWords
 from .forms.fields import MarkdownArea, RowChoiceField
-from .forms.words import CleanWords
+from .permissions import is_request_allowed, row_id
 
 
 class PracticeForm(CleanWords, forms.Form):
@@ -107,7 +107,7 @@ def practice_page(request, pk):
         "title": f"Practice items of section {section.position}",
         "subtitle": study.title,
         "study": study,
-        "life": life.workflow_steps(study),
+        "life": workflow.workflow_steps(study),
         "section": section,
         "items": _listed(section),
         "form": form,

@@ -9,8 +9,8 @@ from studies.stimuli.lengths import SENTENCE_END_RULES
 from studies.stimuli.normalising import Normalisation, Preparation
 from studies.stimuli.prompt_filters import FILTERS
 
+from .forms.cleaning import CleanWords
 from .forms.fields import LinesField
-from .forms.words import CleanWords
 
 SWITCHES = {
     "byte_order_mark": ("Remove byte order marks", ""),

@@ -13,11 +13,11 @@ from studies.services.lifecycle import ActionRefused
 from ..access import Action, filter_allowed, get_row, is_researcher
 from ..models import Contrast, Question, Section, Study
 from ..protocols import REGISTRY
-from . import field_labels, life, practice, stale
-from .access import StudyScopedAdmin, changed_fields, is_request_allowed
+from . import edit_conflicts, field_labels, practice, workflow
 from .forms.fields import RowChoiceField, RowMultipleChoiceField
 from .forms.settings import build_settings_form, settings_fields
 from .inlines.questions import QuestionInline
+from .permissions import StudyScopedAdmin, changed_fields, is_request_allowed
 from .section_forms import AddSectionForm, GenerateQuestionsForm, SectionForm
 
 
@@ -107,7 +107,7 @@ class SectionAdmin(StudyScopedAdmin):
         return {name: value for name, value in super().get_changeform_initial_data(request).items() if name == "study"}
 
     def _fingerprint(self, section):
-        return stale.fingerprint(section, section.questions.all())
+        return edit_conflicts.fingerprint(section, section.questions.all())
 
     def changeform_view(self, request, object_id=None, form_url="", extra_context=None):
         section = self.get_object(request, object_id) if object_id else None
@@ -115,8 +115,8 @@ class SectionAdmin(StudyScopedAdmin):
             return super().changeform_view(request, object_id, form_url, extra_context)
         if request.method == "POST" and self.has_change_permission(request, section):
             with transaction.atomic():
-                stale.lock(section.study_id)
-                if stale.deletes_rows(request, section.study):
+                edit_conflicts.lock(section.study_id)
+                if edit_conflicts.deletes_rows(request, section.study):
                     drafts.delete_test_runs(section.study_id, request.user)
                 section = self.get_object(request, object_id)
                 if section is not None and (conflict := self._conflict(request, section)):
@@ -126,7 +126,7 @@ class SectionAdmin(StudyScopedAdmin):
 
     def _conflict(self, request, section):
         now = self._fingerprint(section)
-        if request.POST.get(stale.FINGERPRINT_FIELD, now) == now:
+        if request.POST.get(edit_conflicts.FINGERPRINT_FIELD, now) == now:
             return None
         fields = [
             n
@@ -135,13 +135,13 @@ class SectionAdmin(StudyScopedAdmin):
             for n in ([f] if isinstance(f, str) else f)
         ]
         form = self.get_form(request, section, change=True, fields=fields)(request.POST, instance=section)
-        return stale.conflict_page(
+        return edit_conflicts.conflict_page(
             request,
             self.admin_site,
             opts=self.opts,
             original=section,
             current_fingerprint=now,
-            differing=stale.differing_fields(form),
+            differing=edit_conflicts.differing_fields(form),
         )
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
@@ -150,10 +150,10 @@ class SectionAdmin(StudyScopedAdmin):
             may_change = self.has_change_permission(request, obj)
             context |= {
                 "study": obj.study,
-                "life": life.workflow_steps(obj.study),
+                "life": workflow.workflow_steps(obj.study),
                 "protocol": protocol,
-                "seen_field": stale.FINGERPRINT_FIELD,
-                "seen": request.POST.get(stale.FINGERPRINT_FIELD, "") or self._fingerprint(obj),
+                "seen_field": edit_conflicts.FINGERPRINT_FIELD,
+                "seen": request.POST.get(edit_conflicts.FINGERPRINT_FIELD, "") or self._fingerprint(obj),
                 "pen": self._pen(obj) if may_change and protocol and protocol.has_directed_questions else None,
                 "practice": practice.practice_link(obj),
                 "pen_url": reverse("admin:studies_section_write", args=[obj.pk]),

@@ -8,8 +8,8 @@ from studies.services import questions
 
 from ..models import Question, Section
 from ..protocols import REGISTRY
+from .forms.cleaning import CleanWords
 from .forms.settings import SettingsFormMixin
-from .forms.words import CleanWords
 
 
 class SectionForm(SettingsFormMixin):

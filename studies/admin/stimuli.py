@@ -14,9 +14,9 @@ from studies.stimuli.texts import is_blank
 
 from ..access import Action, get_study, study_of
 from ..models import Output, Prompt
-from . import life
-from .access import StudyFilter, StudyScopedAdmin, changed_fields, is_request_allowed
-from .forms.words import CleanWords, find_similar_name
+from . import workflow
+from .forms.cleaning import CleanWords, find_similar_name
+from .permissions import StudyFilter, StudyScopedAdmin, changed_fields, is_request_allowed
 
 
 def thumbnail(study_id: int, media: str, alt: str = "", large: bool = False):
@@ -62,7 +62,7 @@ class StimulusAdmin(StudyScopedAdmin):
         study = self.listed_study(request)
         extra = {}
         if study and study.is_draft and is_request_allowed(request, Action.EDIT, study.pk):
-            extra["import_url"] = life.reverse_or_empty("import", study.code)
+            extra["import_url"] = workflow.reverse_or_empty("import", study.code)
         return super().changelist_view(request, extra | (extra_context or {}))
 
     def save_model(self, request, obj, form, change):

@@ -16,10 +16,10 @@ from studies.stimuli.markdown import render_markdown
 from .. import access
 from ..access import Action
 from ..models import Study
-from . import acts, life, stale, study_page
-from .access import StudyScopedAdmin, changed_fields, is_request_allowed
+from . import acts, edit_conflicts, study_page, workflow
 from .inlines import INLINES
 from .inlines.members import MemberInline
+from .permissions import StudyScopedAdmin, changed_fields, is_request_allowed
 from .study_form import ADD_FIELDSETS, FIELDSETS, MARKDOWN, StudyForm
 
 
@@ -160,7 +160,7 @@ class StudyAdmin(StudyScopedAdmin):
 
     def _fingerprint(self, study: Study) -> str:
         rows = (study.systems, study.arms, study.contrasts, study.exclusion_rules, study.sections)
-        return stale.fingerprint(study, *(manager.all() for manager in rows), access.members_of(study))
+        return edit_conflicts.fingerprint(study, *(manager.all() for manager in rows), access.members_of(study))
 
     def changeform_view(self, request, object_id=None, form_url="", extra_context=None):
         extra = {"shows_words": MARKDOWN, **(extra_context or {})}
@@ -169,8 +169,8 @@ class StudyAdmin(StudyScopedAdmin):
             return super().changeform_view(request, object_id, form_url, extra)
         if request.method == "POST" and self.has_change_permission(request, study):
             with transaction.atomic():
-                stale.lock(study.pk)
-                if stale.deletes_rows(request, study):
+                edit_conflicts.lock(study.pk)
+                if edit_conflicts.deletes_rows(request, study):
                     drafts.delete_test_runs(study.pk, request.user)
                 if conflict := self._conflict(request, study):
                     return conflict
@@ -180,22 +180,22 @@ class StudyAdmin(StudyScopedAdmin):
     def _conflict(self, request, study):
         study.refresh_from_db()
         now = self._fingerprint(study)
-        if request.POST.get(stale.FINGERPRINT_FIELD, now) == now:
+        if request.POST.get(edit_conflicts.FINGERPRINT_FIELD, now) == now:
             return None
         fieldsets = self.get_fieldsets(request, study)
         fields = [name for _, options in fieldsets for field in options["fields"] for name in _flat(field)]
         form = self.get_form(request, study, change=True, fields=fields)(request.POST, instance=study)
-        return stale.conflict_page(
+        return edit_conflicts.conflict_page(
             request,
             self.admin_site,
             opts=self.opts,
             original=study,
             current_fingerprint=now,
-            differing=stale.differing_fields(form),
+            differing=edit_conflicts.differing_fields(form),
         )
 
     def _context(self, request, study):
-        found = life.checklist(study) if study.is_draft else []
+        found = workflow.checklist(study) if study.is_draft else []
         is_ready = study.is_draft and not any(problem.is_blocking for problem in found)
         may_edit = is_request_allowed(request, Action.EDIT, study.pk)
         words = (
@@ -205,18 +205,18 @@ class StudyAdmin(StudyScopedAdmin):
         )
         return {
             "seen": self._fingerprint(study),
-            "seen_field": stale.FINGERPRINT_FIELD,
-            "life": life.workflow_steps(study, is_ready),
-            "next_step": life.next_step(study, found, may_edit),
+            "seen_field": edit_conflicts.FINGERPRINT_FIELD,
+            "life": workflow.workflow_steps(study, is_ready),
+            "next_step": workflow.next_step(study, found, may_edit),
             "checklist": found,
             "is_ready": is_ready,
-            "loads": life.batch_burdens(study) if study.is_draft else [],
+            "loads": workflow.batch_burdens(study) if study.is_draft else [],
             "acts": acts.available_acts(request, study),
             "rendered_words": [(label, html) for label, html in words if html.strip()],
-            "answers_url": life.reverse_or_empty("import_answers", study.code)
+            "answers_url": workflow.reverse_or_empty("import_answers", study.code)
             if may_edit and (study.is_draft or (study.state == Study.State.CLOSED and not study.open_to))
             else "",
-            "import_url": life.reverse_or_empty("import", study.code) if may_edit and study.is_draft else "",
+            "import_url": workflow.reverse_or_empty("import", study.code) if may_edit and study.is_draft else "",
             "counts": {"prompts": study.prompts.count(), "outputs": _outputs(study)},
             "lists": {
                 "prompts": f"{reverse('admin:studies_prompt_changelist')}?study={study.pk}",
@@ -240,7 +240,7 @@ class StudyAdmin(StudyScopedAdmin):
             stored = Study.objects.get(pk=obj.pk)
             own = self._context(request, stored)
             kept = {name: own[name] for name in ("title", "subtitle")}
-            context = {**own, **context, **kept, "seen": request.POST.get(stale.FINGERPRINT_FIELD, "")}
+            context = {**own, **context, **kept, "seen": request.POST.get(edit_conflicts.FINGERPRINT_FIELD, "")}
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def save_model(self, request, obj, form, change):
@@ -270,7 +270,7 @@ class StudyAdmin(StudyScopedAdmin):
 
     def response_change(self, request, obj):
         if "_preview" in request.POST:
-            return HttpResponseRedirect(life.reverse_or_empty("admin:annotators_preview", obj.pk) or request.path)
+            return HttpResponseRedirect(workflow.reverse_or_empty("admin:annotators_preview", obj.pk) or request.path)
         # A study's page is its home: saving stays there.
         self.message_user(request, "Saved.", messages.SUCCESS)
         return HttpResponseRedirect(request.get_full_path())

@@ -3,8 +3,8 @@
 from django import forms
 
 from . import field_labels
+from .forms.cleaning import CleanWords
 from .forms.fields import MarkdownArea
-from .forms.words import CleanWords
 
 MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
 FIELDSETS = (

@@ -8,7 +8,7 @@ from studies.stimuli.markdown import render_markdown
 
 from ..access import is_researcher
 from ..models import Study
-from . import life
+from . import workflow
 
 
 def render(request, site, template: str, study: Study, context: dict, status: int = 200):
@@ -19,7 +19,7 @@ def render(request, site, template: str, study: Study, context: dict, status: in
         "original": study,
         "opts": Study._meta,
         "subtitle": study.title,
-        "life": life.workflow_steps(study, current=context.get("here", "")),
+        "life": workflow.workflow_steps(study, current=context.get("here", "")),
     }
     return TemplateResponse(request, template, base | context, status=status)
 

@@ -13,9 +13,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from studies.access import Action, check_permission, get_study
-from studies.imports.blueprints import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_template_draft
 from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused, bundle_text, read_bundle
 from studies.imports.preparation import prepare, preview
+from studies.imports.study_templates import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_template_draft
 from studies.imports.tables import import_job, uploads
 from studies.imports.tables.result import ImportReport
 from studies.models import Job, Study

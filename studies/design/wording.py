@@ -8,7 +8,7 @@ from typing import Any
 from studies.models import Design, Study
 from studies.protocols.base.scales import ScaleSpec, read_scale
 
-from .definition import serialize_design
+from .serialization import serialize_design
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ contract and the records that it works with stand in ``base``.
 from importlib import import_module
 from pkgutil import iter_modules
 
-from .base.contract import ExampleStudy, Protocol, arms_of
 from .base.drawing import DrawnItem, ShownSystems, StimulusPool, UnfillableBatch
 from .base.fields import Answer
 from .base.pages import Page, PageField, PageItem, PageQuestion, PageSection, question_fields
 from .base.problems import Problem
+from .base.protocol import ExampleStudy, Protocol, arms_of
 
 REGISTRY: dict[str, Protocol] = {}
 

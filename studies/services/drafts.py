@@ -9,7 +9,7 @@ from django.db.models import F
 
 from studies import access, signals
 from studies.access import Action, check_permission
-from studies.design.definition import STUDY_FIELDS
+from studies.design.serialization import STUDY_FIELDS
 from studies.models import Arm, Expected, Exposure, Item, Question, Section, Study, audit
 
 from .lifecycle import ActionRefused

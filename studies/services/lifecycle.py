@@ -14,13 +14,13 @@ from django.db.models.functions import Greatest, Now
 from studies import signals
 from studies.access import Action, check_permission
 from studies.design.checklist import find_analysis_blockers, find_problems
-from studies.design.definition import canonical_json, serialize_design, sha256_of
 from studies.design.draw import UnfillableBatch, draw_batches, write_batches
+from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.models import Arm, Batch, Design, Exposure, Item, Output, Placement, Prompt, Question, Study, audit
 from studies.models.guards import allow_amendment
 from studies.protocols import Problem
 
-from . import jobs, sizes
+from . import jobs, table_statistics
 from .steps import is_step_allowed
 
 # What grows by leaps when a study is launched, or shortly before.
@@ -125,7 +125,7 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
         open_to = _open_to(study, study.target_n or 0)
         _set_state(study, Study.State.LAUNCHED, launched_at=Now(), open_to=open_to)
         audit.record("launch", study=study, by=by, sha256=sha256_of(text), acknowledged=acknowledged, open_to=open_to)
-    sizes.analyze_tables(*LAUNCH_MODELS)
+    table_statistics.analyze_tables(*LAUNCH_MODELS)
     study.refresh_from_db()
     return study
 
@@ -219,7 +219,7 @@ def open_more_places(study: Study, places: int, by) -> int:
         Study.objects.filter(pk=study.pk).update(open_to=open_to)
         audit.record("draw more", study=study, by=by, places=places, open_to=open_to)
     if missing > 0:
-        sizes.analyze_tables(*LAUNCH_MODELS)
+        table_statistics.analyze_tables(*LAUNCH_MODELS)
     return places
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from .declared import SettingsRefused
+from .settings_records import SettingsRefused
 from .texts import is_blank, word_starts
 
 # What may follow the end of a sentence and belongs to it.

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .declared import SettingsRefused, parse_record, settings_object, tuples_to_lists
 from .lengths import (
     TrimmedText,
     check_count,
@@ -33,6 +32,7 @@ from .prompt_filters import (
     filter_prompts,
     parse_prompt_filter,
 )
+from .settings_records import SettingsRefused, parse_record, settings_object, tuples_to_lists
 from .texts import is_blank
 
 __all__ = [

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from .declared import SettingsRefused, parse_record, tuples_to_lists
 from .lengths import CLOSING, END_MARKS
+from .settings_records import SettingsRefused, parse_record, tuples_to_lists
 from .texts import word_count
 
 # Blanks are never given back: of a bracket with ten thousand of them each division would be tried.

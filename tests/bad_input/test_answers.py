@@ -10,7 +10,7 @@ from annotators.imports import Options, import_answers
 from annotators.models import Assignment, Response
 from studies.imports.tables import import_job, uploads
 from studies.models import Arm, Job, Output
-from studies.stimuli.declared import SettingsRefused
+from studies.stimuli.settings_records import SettingsRefused
 from tests.builders import COMMENT, SCREENING, add_choice, add_rating, add_survey, draft_study, user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgres]

@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _prepare() -> None:
-    from heval_site.runtime.preparing import prepare_site
+    from heval_site.runtime.startup import prepare_site
 
     prepare_site()
 

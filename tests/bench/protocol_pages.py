@@ -120,7 +120,7 @@ def queries_of(send: InProcess, door: str, person: int) -> tuple[int, int]:
 
 
 def measured(only: str, people: int) -> None:
-    from heval_site.runtime.preparing import prepare_site
+    from heval_site.runtime.startup import prepare_site
     from studies.protocols import REGISTRY
     from tests.builders import launched, panel
     from tests.samples import sample_draft

@@ -43,7 +43,7 @@ def test_every_rest_path_is_named():
 
 
 def test_every_reason_of_an_exclusion_is_named():
-    from annotators.places.exclude import EXCLUSION_REASONS
+    from annotators.places.exclusions import EXCLUSION_REASONS
 
     assert not [reason for reason in EXCLUSION_REASONS if f"`{reason}`" not in PAGES["reference/rest"].text]
 

@@ -12,13 +12,13 @@ from heval_site.wsgi import application
 # The models can be imported only once the application is made.
 # isort: split
 from annotators.models import Response
-from annotators.pages import forms, record
+from annotators.pages import form_data, record
 from annotators.views import pages
 
 __all__ = ["application"]
 
 
-def response_of(row: forms.NewResponse) -> Response:
+def response_of(row: form_data.NewResponse) -> Response:
     return Response(**{name: getattr(row, name) for name in row.__slots__})
 
 
@@ -50,7 +50,7 @@ def double() -> None:
     original = record.record_page
 
     def again(standing, step, asks, sent):
-        rows = forms.build_new_responses(standing.assignment.pk, asks, sent)
+        rows = form_data.build_new_responses(standing.assignment.pk, asks, sent)
         for row in rows:
             row.slot = f"{row.slot}~{secrets.token_hex(4)}"
         Response.objects.bulk_create(map(response_of, rows))

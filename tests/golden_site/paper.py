@@ -7,7 +7,7 @@ from django.db.models import F
 from annotators.models import Assignment, Inquiry
 from annotators.participation.simulate import simulate_answers
 from annotators.places import assign
-from annotators.places.exclude import exclude, reverse_exclusion
+from annotators.places.exclusions import exclude, reverse_exclusion
 from studies.models import Contrast, Output, Question, Study
 from studies.services import lifecycle
 from tests.builders import (

@@ -10,7 +10,7 @@ from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.sampling import draw_sample
 from annotators.models import PageVisit
 from annotators.places import assign
-from annotators.places.exclude import exclude
+from annotators.places.exclusions import exclude
 from studies.design.draw import DrawnBatch, write_batches
 from studies.models import Arm, Batch, Output, Question, Study, StudyMember
 from studies.protocols import DrawnItem

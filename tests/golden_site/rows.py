@@ -24,8 +24,8 @@ from annotators.models import (
 from annotators.models.identity import get_person_ids, store_person_id
 from annotators.pay import ledger
 from annotators.pay.verdicts.appeals import answer_appeal, open_appeal
-from annotators.pay.verdicts.decide import approve, reject, reverse_rejection, work_of_assignment, work_of_submission
-from annotators.places.tries import create_test_assignment
+from annotators.pay.verdicts.decisions import approve, reject, reverse_rejection, work_of_assignment, work_of_submission
+from annotators.places.draft_test_runs import create_test_assignment
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.invitation import invitation_token
@@ -35,9 +35,9 @@ from annotators.recruitment.panels.rounds import save_plan as plan_rounds
 from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_secrets
 from heval_site.management.demo import get_or_create_demo
 from heval_site.rehearsal.browser import HttpReply
-from heval_site.rehearsal.play import Rehearsal, entry_url
-from studies.imports.blueprints import STUDY_TEMPLATES, create_template_draft
+from heval_site.rehearsal.rehearsal import Rehearsal, entry_url
 from studies.imports.bundle import bundle_of, read_bundle
+from studies.imports.study_templates import STUDY_TEMPLATES, create_template_draft
 from studies.models import Job, Study, StudyMember
 from studies.services import jobs, lifecycle
 from studies.services.copying import clone

@@ -2,8 +2,8 @@
 
 from django.db.models import F
 
-from analysis.report.watch import check_stopping_rule
-from annotators.places import settle
+from analysis.report.stopping import check_stopping_rule
+from annotators.places import top_ups
 from studies.models import Batch, Study
 from tests.builders import (
     add_choice,
@@ -53,12 +53,12 @@ def max_three() -> Study:
     study = choosing("max three", 8, m=3, prompts=12, annotators_per_batch=2, settings=settings)
     people = People(study, {"alpha": 0.0, "beta": 0.4})
     people.come(*range(8))
-    settle.settle_study_items(Study.objects.get(pk=study.pk))
+    top_ups.settle_study_items(Study.objects.get(pk=study.pk))
     n = 8
     while Batch.objects.filter(study=study, origin="top_up", claimed__lt=F("wanted")).exists():
         people.comes(n)
         n += 1
-        settle.settle_study_items(Study.objects.get(pk=study.pk))
+        top_ups.settle_study_items(Study.objects.get(pk=study.pk))
     check_stopping_rule(Study.objects.get(pk=study.pk))
     return closed(study)
 

@@ -93,7 +93,7 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.core.management import call_command
 from django.test import Client
-from studies.imports.blueprints import STUDY_TEMPLATES
+from studies.imports.study_templates import STUDY_TEMPLATES
 from heval_site.management.demo_texts import load_demo_texts
 settings.ALLOWED_HOSTS.append("testserver")
 assert finders.find("heval.css") and all(one.text for one in STUDY_TEMPLATES) and load_demo_texts()

@@ -11,7 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from heval_site.runtime import home
-from heval_site.runtime.pooled import PooledConnection
+from heval_site.runtime.connection_pool import PooledConnection
 from tests import ROOT
 
 KEY, OTHER_KEY = "k1" + "abcdefghij" * 6, "k2" + "abcdefghij" * 6

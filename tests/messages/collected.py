@@ -17,15 +17,15 @@ from tests import ROOT
 AREAS = {
     "checklist": ("studies/design/**/*.py", "studies/protocols/**/*.py", "annotators/pay/promises.py"),
     "pages": (
-        "studies/services/lifecycle.py", "studies/services/copying.py", "studies/services/drafts.py", "studies/admin/**/*.py", "annotators/places/tries.py", "annotators/admin/preview.py",
-        "annotators/places/exclude.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
+        "studies/services/lifecycle.py", "studies/services/copying.py", "studies/services/drafts.py", "studies/admin/**/*.py", "annotators/places/draft_test_runs.py", "annotators/admin/preview.py",
+        "annotators/places/exclusions.py", "annotators/admin/collecting.py", "annotators/admin/assignments.py",
     ),
     "importers": (
         "studies/imports/tables/**/*.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
         "annotators/imports/**/*.py", "annotators/admin/views.py",
     ),
     "bundle": ("studies/imports/bundle/**/*.py",),
-    "report": ("analysis/report/notices.py", "analysis/report/inconclusive.py"),
+    "report": ("analysis/report/notices.py", "analysis/report/no_conclusion.py"),
 }  # fmt: skip
 
 # What makes a message: the name that is called, and which of its arguments holds the words.

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 from django.utils import timezone
 
-from analysis.report import inconclusive
+from analysis.report import no_conclusion
 from analysis.report.build import build_report
 from annotators.models import PageVisit
-from annotators.places.exclude import exclude
+from annotators.places.exclusions import exclude
 from studies.models import Study, audit
 from studies.services import lifecycle
 from tests import builders
@@ -104,7 +104,7 @@ def why(submitted=6, kept=6, answers=(), problems=(), together=False):
         found = rows(*answers)
         if together:
             found["annotator"] = 1
-        return [Shown(inconclusive.explain_no_conclusion(pair, submitted, kept, found, problems))]
+        return [Shown(no_conclusion.explain_no_conclusion(pair, submitted, kept, found, problems))]
 
     return scenario
 

@@ -188,7 +188,7 @@ def test_a_report_of_which_the_rules_left_nobody_says_so(owner):
     study = builders.spa_draft(owner=owner, target_n=3, with_surveys=False, with_rating=False)
     study = builders.launched(study, owner)
     done = answer(study, 3)
-    from annotators.places.exclude import exclude
+    from annotators.places.exclusions import exclude
 
     exclude(list(study.assignments.all()), "too_fast", owner)
     page = _report_page(study, owner)
@@ -282,10 +282,10 @@ def test_a_closing_study_says_until_when_and_how_many_are_inside(owner):
 
 def test_a_link_leads_to_the_page_where_the_problem_is_changed(owner):
     """The target of a study is on the study's page, also where a section's problem is about it."""
-    from studies.admin import life
+    from studies.admin import workflow
 
     study = builders.draft_study(systems=("alpha", "beta"), prompts=4, target_n=90)
     builders.add_choice(study, m=2, strategy="one")
-    found = [problem for problem in life.checklist(study) if "places under this strategy" in problem.text]
+    found = [problem for problem in workflow.checklist(study) if "places under this strategy" in problem.text]
     assert [problem.url for problem in found] == [f"{study_url(study)}#id_target_n"]
     assert Batch.objects.count() == 0

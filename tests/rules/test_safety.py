@@ -28,7 +28,7 @@ BANNED_MODULES = {
 
 
 # What goes out goes through one of these: to a panel, or from a rehearsal to its own site.
-MAY_FETCH = {"annotators/recruitment/panels/wire.py", "heval_site/rehearsal/stage.py"}
+MAY_FETCH = {"annotators/recruitment/panels/http_client.py", "heval_site/rehearsal/child_process.py"}
 
 
 def runs_or_fetches(tree: ast.AST, banned: set[str]):

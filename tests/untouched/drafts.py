@@ -1,6 +1,6 @@
 """Drafts that hold what a form could spoil."""
 
-from studies.imports.blueprints import STUDY_TEMPLATES, create_template_draft
+from studies.imports.study_templates import STUDY_TEMPLATES, create_template_draft
 from studies.models import Arm, Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
 from studies.protocols import REGISTRY as PROTOCOLS
 from tests import builders

@@ -9,7 +9,7 @@ from django.core.cache import cache
 from django.db.models import QuerySet
 from django.urls import reverse
 
-from studies.design.definition import canonical_json, serialize_design
+from studies.design.serialization import canonical_json, serialize_design
 from studies.models import Study
 from tests.admin_pages import errors_of, forms_of, press
 

@@ -9,7 +9,7 @@ from django.test import RequestFactory
 
 from annotators.models import OutcomePay, Recruitment
 from annotators.recruitment.channels import REGISTRY as CHANNELS
-from studies.imports.blueprints import STUDY_TEMPLATES, create_template_draft
+from studies.imports.study_templates import STUDY_TEMPLATES, create_template_draft
 from studies.models import ExclusionRule, Question, Section
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY as PROTOCOLS

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from analysis.api import urls as api_urls
 from analysis.api.serializers import StudySerializer
-from studies.design.definition import STUDY_FIELDS, canonical_json, serialize_design
+from studies.design.serialization import STUDY_FIELDS, canonical_json, serialize_design
 from studies.imports.bundle import bundle_text
 from studies.models import Study
 from tests import builders

@@ -4,7 +4,7 @@ import dataclasses
 from inspect import cleandoc
 from typing import Any
 
-from analysis.exclusions.applied import MANDATORY_RULES
+from analysis.exclusions.applied_rules import MANDATORY_RULES
 from annotators.recruitment import channels
 from studies import protocols
 from studies.models import rules

@@ -16,7 +16,7 @@ from analysis.protocols.blocks import Block
 from .. import ProtocolAnalysis, register
 from . import layouts
 from .judgements import ALL_DOMAINS, Cell, Judgements, column_arrays, read_judgements, tag_with_cell
-from .planned import planned_comparison_blocks
+from .planned_comparisons import planned_comparison_blocks
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -20,7 +20,7 @@ from studies.protocols.marks import PENALTY, SCORE
 
 from .. import ProtocolAnalysis, register
 from . import layouts
-from .outputs import JudgedOutputs, read_judged_outputs
+from .judged_outputs import JudgedOutputs, read_judged_outputs
 
 if TYPE_CHECKING:
     from pandas import DataFrame

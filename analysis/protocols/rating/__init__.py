@@ -15,12 +15,12 @@ from analysis.protocols.blocks.cells import comparison_words, contrast_of
 from analysis.protocols.blocks.common_tables import reliability_row, reliability_table
 from analysis.protocols.blocks.comparisons import adjust_within_families
 from analysis.protocols.blocks.sentences import is_unpaired
+from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ProtocolAnalysis, register
-from ..stated_and_rated import build_overview
 from . import layouts
 from .estimates import apply_points_margin, paper_mean_difference, superiority_and_difference
-from .questions import DIFFERENCE, SUPERIORITY, QuestionRatings, read_question_ratings
+from .question_ratings import DIFFERENCE, SUPERIORITY, QuestionRatings, read_question_ratings
 from .utilities import utility_blocks
 
 if TYPE_CHECKING:

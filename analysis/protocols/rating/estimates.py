@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks.comparisons import Comparison, unpaired_samples
 
-from .questions import QuestionRatings, paired_ratings, pivot_ratings
+from .question_ratings import QuestionRatings, paired_ratings, pivot_ratings
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

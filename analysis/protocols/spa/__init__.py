@@ -7,16 +7,16 @@ Source: Ethayarajh and Jurafsky 2022, sections 5 and 6.
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
+from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ProtocolAnalysis, register
-from ..stated_and_rated import build_overview
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers, read_section_answers
-from .criteria import drivers_block
-from .exclusions import exclusion_effect_blocks
+from .coherence_and_ranking import coherence_and_ranking_blocks
+from .drivers import drivers_block
+from .exclusion_effects import exclusion_effect_blocks
 from .exposures import exposure_blocks
 from .pairs import pair_blocks
-from .structure import coherence_and_ranking_blocks
 
 TAU_TITLE = "Whether leaving out by tau would move the estimate (correlation of gap and preference)"
 

@@ -9,13 +9,13 @@ Source: Thorleiksdóttir et al. 2022, sections 3 and 5; ``paper`` is its bound o
 
 from typing import Any
 
-from analysis.data.claims import PlannedLabels
 from analysis.data.context import AnalysisContext
+from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols.blocks import Block
 
 from .. import ProtocolAnalysis, StoppingStatus, register
 from .checks import check_blocks, ranking_blocks
-from .compared import read_comparison_labels
+from .comparison_labels import read_comparison_labels
 from .effort import effort_blocks
 from .preference import preference_blocks
 from .stopping import stopping_statuses

@@ -10,7 +10,7 @@ from analysis.protocols.blocks.common_tables import ranking_tables
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
-from .compared import ComparisonLabels
+from .comparison_labels import ComparisonLabels
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -9,7 +9,7 @@ from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
-from .compared import ComparisonLabels, logged_outcome
+from .comparison_labels import ComparisonLabels, logged_outcome
 from .preference import paper_decision_estimate
 
 if TYPE_CHECKING:

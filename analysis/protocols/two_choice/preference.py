@@ -12,7 +12,7 @@ from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
-from .compared import ComparisonLabels, logged_outcome
+from .comparison_labels import ComparisonLabels, logged_outcome
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate

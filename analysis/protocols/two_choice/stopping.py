@@ -19,7 +19,7 @@ N_SIMULATIONS = 200
 
 
 def stopping_statuses(planned_labels: Any, section: Any, seed: str = "") -> list[StoppingStatus]:
-    """What the section's rule says of each primary comparison. ``claims`` are those of ``analysis.data.claims``."""
+    """What the section's rule says of each primary comparison. ``claims`` are those of ``analysis.data.planned_labels``."""
     settings = REGISTRY[section.protocol].cleaned_settings(section)
     mine = [one for one in section_comparisons(section) if one.role == "primary"]
     if settings["stopping"] == "first":

@@ -15,7 +15,7 @@ from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
-from .decide import (
+from .decisions import (
     MAX_MESSAGE_LENGTH,
     clean_message,
     effective_rejection,

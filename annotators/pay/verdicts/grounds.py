@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from annotators.recruitment.panels import FAILED_CHECKS, NO_ANSWERS, OBSERVED, TOO_FAST, TOO_SLOW, RejectionPolicy
 
-from .measured import WorkEvidence, format_duration
+from .evidence import WorkEvidence, format_duration
 
 SHORT_MINUTES = 5  # in a shorter study one failed check is enough
 MIN_FAILED_CHECKS = 2

@@ -14,8 +14,8 @@ from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.reconcile import LEFT_STATES, SENT_STATES, UNSENT_AFTER
 
 from .appeals import ANSWER_DEADLINE
-from .decide import INEFFECTIVE_STATES, current_submission, is_still_rejected_at_panel
-from .measured import evidence_sentences
+from .decisions import INEFFECTIVE_STATES, current_submission, is_still_rejected_at_panel
+from .evidence import evidence_sentences
 
 Kind = Verdict.Kind
 EXTRA_KINDS = (Payment.Kind.BONUS, Payment.Kind.COMPENSATION)

@@ -17,8 +17,8 @@ from studies.access import Action, check_permission
 from studies.models import Study
 from studies.services.lifecycle import ActionRefused
 
+from .blocklists import blocklist_names, order_blocks
 from .orders import create_order
-from .pools import blocklist_names, order_blocks
 
 State = PanelOrder.State
 ENDED_STATES = (State.DONE, State.REFUSED, State.CANCELLED)

@@ -17,7 +17,17 @@ from studies.access import Action, check_permission
 from studies.models import Job, Study
 from studies.services import jobs
 
-from . import PanelBusy, PanelService, RequestRefused, ResultUnclear, SubmissionSnapshot, alerts, credits, pools, rounds
+from . import (
+    PanelBusy,
+    PanelService,
+    RequestRefused,
+    ResultUnclear,
+    SubmissionSnapshot,
+    alerts,
+    blocklists,
+    credits,
+    rounds,
+)
 from .orders import send_due_orders
 from .publishing import publication_orders, tasks_of
 from .reconcile import ImportSummary, import_submissions
@@ -85,7 +95,7 @@ def _shown(recruitment: Recruitment, service: PanelService, progress) -> tuple[l
 
 def push_orders(recruitment: Recruitment, service: PanelService, progress) -> None:
     """Order what follows from how things stand here, send all that is due, and write down what came of it."""
-    pools.update_blocklist(recruitment)
+    blocklists.update_blocklist(recruitment)
     credits.order_credits(recruitment)
     send_due_orders(recruitment, service, progress)
     credits.record_granted_credits(recruitment)

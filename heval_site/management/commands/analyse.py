@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError
 from analysis.data.snapshot import TooManySnapshots
 from analysis.report.parameters import DEFAULT_PARAMETERS, BadParameters
 from analysis.report.runs import run_analysis
-from studies.services.named import find_study
+from studies.services.study_lookup import find_study
 
 
 class Command(BaseCommand):

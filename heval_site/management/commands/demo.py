@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.runtime.preparing import claim_home_and_port, prepare_site, serve
+from heval_site.runtime.startup import claim_home_and_port, prepare_site, serve
 
 ADMIN_NAME = "admin"
 # As it can be typed here: in a checkout there is no command called heval.

@@ -7,15 +7,15 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 
 from analysis.data.blinding import are_outcomes_hidden
-from analysis.data.data_dictionary import export_codebook_markdown
+from analysis.data.export_codebook import export_codebook_markdown
 from analysis.data.exports import BLOCK_MAKERS, OUTCOME_TABLES, TABLES, ExportDigest
-from analysis.data.flat.answers import find_damaged_cells
-from analysis.data.flat.selection import COUNTED_ORIGINS, Selection
+from analysis.data.flat_rows.answers import find_damaged_cells
+from analysis.data.flat_rows.selection import COUNTED_ORIGINS, Selection
 from analysis.data.parquet import ParquetNotInstalled, write_parquet
 from analysis.data.snapshot import snapshot
 from analysis.report.archive import archive_blocks
 from annotators.models import Assignment
-from studies.services.named import find_study
+from studies.services.study_lookup import find_study
 
 FORMATS = ("csv", "jsonl", "parquet", "archive", "codebook")
 

@@ -13,9 +13,9 @@ from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused, read_bundle
 from studies.imports.tables import ImportReport, Options, import_file, import_job
 from studies.models import Study
 from studies.services import drafts, lifecycle
-from studies.services.named import find_study
-from studies.stimuli.declared import SettingsRefused
+from studies.services.study_lookup import find_study
 from studies.stimuli.rows import is_bundle
+from studies.stimuli.settings_records import SettingsRefused
 
 PEEKED_BYTES = 256 * 1024
 

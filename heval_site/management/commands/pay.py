@@ -3,7 +3,7 @@
 from django.core.management.base import BaseCommand, CommandError
 
 from annotators.models import Recruitment
-from annotators.pay import ledger, money
+from annotators.pay import costs, ledger
 from annotators.recruitment.channels import REGISTRY
 
 
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{told.due} newly due: {told.amount:.2f} {told.currency}. {told.paid} found paid, {told.cancelled} taken back."
         )
-        sums = money.link_cost(recruitment)
+        sums = costs.link_cost(recruitment)
         unwritten = f" {sums.unsettled:.2f} not written down yet," if sums.unsettled else ""
         self.stdout.write(
             f"In all: {sums.paid:.2f} paid, {sums.ordered:.2f} ordered, {sums.due:.2f} due,{unwritten} {sums.to_come:.2f} to come."

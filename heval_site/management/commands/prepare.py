@@ -1,6 +1,6 @@
 from django.core.management.base import BaseCommand
 
-from heval_site.runtime.preparing import prepare_site
+from heval_site.runtime.startup import prepare_site
 
 
 class Command(BaseCommand):

@@ -8,7 +8,7 @@ import uuid
 from django.core.management.base import BaseCommand, CommandError
 
 from annotators.participation.simulate import CrowdSettings, default_preferences, simulate_answers
-from studies.services.named import find_study
+from studies.services.study_lookup import find_study
 
 
 class Command(BaseCommand):

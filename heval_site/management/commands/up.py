@@ -1,6 +1,6 @@
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.runtime.preparing import claim_home_and_port, is_migrated, prepare_site, serve
+from heval_site.runtime.startup import claim_home_and_port, is_migrated, prepare_site, serve
 
 
 class Command(BaseCommand):

@@ -8,8 +8,8 @@ from django import forms
 
 from studies.protocols.base.scales import SCALE_KINDS, read_scale
 
+from .cleaning import CleanWords
 from .fields import LinesField, OptionsField, default_label
-from .words import CleanWords
 
 # The parts of a scale that each kind uses; the script of the page hides the others.
 PARTS: dict[str, tuple[str, ...]] = {

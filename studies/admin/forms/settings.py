@@ -7,8 +7,8 @@ from typing import Any
 from django import forms
 from django.utils.functional import cached_property
 
+from .cleaning import CleanWords, changed_names
 from .fields import MarkdownArea, default_label
-from .words import CleanWords, changed_names
 
 
 def merge_settings(stored: Mapping[str, Any], cleaned: Mapping[str, Any], changed: Iterable[str]) -> dict[str, Any]:

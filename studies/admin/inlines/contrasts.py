@@ -2,13 +2,13 @@
 
 from django import forms
 
+from studies.admin.forms.cleaning import CleanWords
 from studies.models import Contrast, Section
 from studies.protocols import REGISTRY
 
 from .. import field_labels
 from ..forms.fields import RowChoiceField
-from ..forms.words import CleanWords
-from .rows import LabelledDeleteFormSet, StudyRowsInline, SwappableFormSetMixin
+from .base import LabelledDeleteFormSet, StudyRowsInline, SwappableFormSetMixin
 
 
 class ContrastForm(CleanWords, forms.ModelForm):

@@ -6,14 +6,14 @@ from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils.html import format_html
 
+from studies.admin.forms.cleaning import CleanWords
 from studies.models import Arm, ExclusionRule, Section, System, rules
 from studies.protocols import REGISTRY
 
 from .. import field_labels
 from ..forms.fields import RowMultipleChoiceField
 from ..forms.settings import SettingsCell, SettingsWidget
-from ..forms.words import CleanWords
-from .rows import (
+from .base import (
     DistinctNamesFormSet,
     LabelledDeleteFormSet,
     OrderedFormSet,

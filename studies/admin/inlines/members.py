@@ -9,7 +9,7 @@ from studies import access
 from studies.access import Action
 from studies.models import StudyMember
 
-from .rows import LabelledDeleteFormSet, StudyRowsInline
+from .base import LabelledDeleteFormSet, StudyRowsInline
 
 
 class MemberForm(forms.ModelForm):

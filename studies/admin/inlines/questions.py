@@ -5,15 +5,15 @@ from copy import deepcopy
 from django import forms
 from django.contrib import admin
 
+from studies.admin.forms.cleaning import find_similar_name
+from studies.admin.permissions import InlinePermissions
 from studies.models import Question
 from studies.protocols import REGISTRY
 
 from .. import field_labels
-from ..access import InlinePermissions
 from ..forms.fields import OptionsField, RowChoiceField
 from ..forms.scales import SCALE_FIELDS, ScaleForm, scale_in_words
-from ..forms.words import find_similar_name
-from .rows import LabelledDeleteFormSet, MoreRows, OrderedFormSetMixin, SwappableFormSetMixin
+from .base import LabelledDeleteFormSet, MoreRows, OrderedFormSetMixin, SwappableFormSetMixin
 
 
 class QuestionForm(ScaleForm):

@@ -4,8 +4,8 @@ What is read back has the same design: the sha256 of the new draft is the origin
 read strictly, and each message names the path of what is wrong, such as ``sections[1].questions[0].scale``.
 """
 
-from .form import MAX_BUNDLE_BYTES, SCHEMA, BundleIncomplete, BundleRefused
 from .reading import parse_bundle, read_bundle
+from .schema import MAX_BUNDLE_BYTES, SCHEMA, BundleIncomplete, BundleRefused
 from .writing import bundle_of, bundle_text, write_bundle
 
 __all__ = [

@@ -9,7 +9,7 @@ from studies.models import Batch, Expected, Item, Output, Prompt
 from studies.stimuli.images import EXTENSION, ImageRefused, encode_image
 
 from .design import DesignValidator
-from .form import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, PROMPT_FIELDS, SCHEMA, BundleRefused
+from .schema import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, PROMPT_FIELDS, SCHEMA, BundleRefused
 
 
 class BundleValidator(DesignValidator):

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from studies.design.definition import ARM_FIELDS, CONTRAST_FIELDS, QUESTION_FIELDS, STUDY_FIELDS
+from studies.design.serialization import ARM_FIELDS, CONTRAST_FIELDS, QUESTION_FIELDS, STUDY_FIELDS
 from studies.models import Arm, Contrast, ExclusionRule, Question, Section, Study, System
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY
 from studies.protocols.base.scales import read_scale
 from studies.stimuli.normalising import Preparation, SettingsRefused
 
-from .form import RULE_FIELDS, SECTION_FIELDS, SYSTEM_FIELDS
-from .shapes import BaseValidator
+from .base_validator import BaseValidator
+from .schema import RULE_FIELDS, SECTION_FIELDS, SYSTEM_FIELDS
 
 
 def _without_flag(system: Any) -> Any:

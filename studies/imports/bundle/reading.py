@@ -5,13 +5,13 @@ from typing import Any
 from django.db import transaction
 
 from studies.access import Action, check_permission
-from studies.design.definition import canonical_json, serialize_design, sha256_of
-from studies.imports.kept_images import storing_images
+from studies.design.serialization import canonical_json, serialize_design, sha256_of
+from studies.imports.image_storage import storing_images
 from studies.models import Study, audit
 from studies.stimuli import strict_json
 
 from .checking import BundleValidator
-from .form import MAX_BUNDLE_BYTES, BundleRefused
+from .schema import MAX_BUNDLE_BYTES, BundleRefused
 from .storing import store
 
 

@@ -6,7 +6,7 @@ from studies import access, models
 from studies.design.draw import item_content_hash
 
 from .checking import BundleValidator
-from .form import BATCH_FIELDS, EXPECTED_FIELDS
+from .schema import BATCH_FIELDS, EXPECTED_FIELDS
 
 
 def store(bundle: BundleValidator, owner: Any) -> models.Study:

@@ -9,11 +9,11 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from studies.design.definition import serialize_design
+from studies.design.serialization import serialize_design
 from studies.models import FIRST_TEST_NUMBER, Batch, Expected, Exposure, Item, Output, Placement, Study
 from studies.stimuli.images import ImageRefused, path_of
 
-from .form import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, PROMPT_FIELDS, SCHEMA, BundleIncomplete
+from .schema import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, PROMPT_FIELDS, SCHEMA, BundleIncomplete
 
 
 def bundle_of(study: Study) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from studies.imports.kept_images import storing_images
+from studies.imports.image_storage import storing_images
 from studies.stimuli.archives import Archive, MemberMissing
 from studies.stimuli.images import ImageRefused, encode_image, path_of, store
 

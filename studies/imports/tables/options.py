@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from studies.stimuli.declared import SettingsRefused, parse_record, tuples_to_lists
+from studies.stimuli.settings_records import SettingsRefused, parse_record, tuples_to_lists
 
 
 @dataclass(frozen=True)

@@ -142,5 +142,5 @@ def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem
 
 
 def pair_key(x: str, y: str) -> str:
-    """The names of both systems, as claims (``analysis.data.claims``) name the pair that an item shows."""
+    """The names of both systems, as claims (``analysis.data.planned_labels``) name the pair that an item shows."""
     return "\x1f".join(sorted((x, y)))

@@ -22,7 +22,7 @@ from .codebook import (
     parse_codebook,
     parse_severities,
 )
-from .parts import WHOLE_TEXT, Sentence, split_sentences
+from .text_sentences import WHOLE_TEXT, Sentence, split_sentences
 
 ERRORS, SCORE = "errors", "score"
 PENALTY = "penalty"

@@ -13,7 +13,6 @@ An app's kinds stand in its ``tasks`` module. It is imported here, when the firs
 numpy and its friends inside its functions.
 """
 
-from .asking import ENDED, cancel, submit
 from .periodic import (
     HEARTBEAT_KEY,
     HEARTBEAT_SECONDS,
@@ -25,6 +24,7 @@ from .periodic import (
     requeue_expired,
     run_periodic,
 )
+from .queue import ENDED, cancel, submit
 from .registry import Kind, UnknownKind, UserFacingError, autodiscover_tasks, kinds, register
 from .running import (
     LEASE_SECONDS,

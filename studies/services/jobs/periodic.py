@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from studies.models import Job
 
-from .asking import wake_runners
+from .queue import wake_runners
 from .registry import autodiscover_tasks
 from .running import new_holder, stop_requested
 

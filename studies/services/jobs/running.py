@@ -15,7 +15,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
 from studies.models import Job
-from studies.services.wish import SignalFlag
+from studies.services.signal_flag import SignalFlag
 
 from .registry import UnknownKind, autodiscover_tasks, kind_of, kinds, to_json_value
 

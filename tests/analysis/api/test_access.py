@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from analysis.api.tokens import create_token, revoke_token
-from analysis.data.flat.selection import assignment_pseudonym
+from analysis.data.flat_rows.selection import assignment_pseudonym
 from annotators.models import Exclusion
 from studies.models import Job, StudyMember
 from tests.builders import draft_study, user

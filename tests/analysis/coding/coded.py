@@ -4,7 +4,7 @@ from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.samples import read_samples
 from analysis.coding.sampling import draw_sample
-from analysis.report.codings import blocks
+from analysis.report.coding_blocks import blocks
 from studies.models import StudyMember
 from tests.builders import user
 

@@ -15,9 +15,9 @@ from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.samples import read_samples
 from analysis.coding.sampling import draw_sample
 from analysis.data.exports import csv_blocks
-from analysis.data.flat.selection import Selection
-from analysis.report.codings import blocks
-from annotators.participation.withdraw import withdraw_annotator
+from analysis.data.flat_rows.selection import Selection
+from analysis.report.coding_blocks import blocks
+from annotators.participation.withdrawal import withdraw_annotator
 from studies.models import Study, StudyMember
 from tests.builders import humanlike_draft, launched, user
 from tests.players import submitted

@@ -6,7 +6,7 @@ from analysis.coding import record
 from analysis.coding.samples import read_samples, refusal_reasons, reviewed_assignment_ids
 from analysis.report.build import build_report
 from annotators.models import Assignment
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from studies.models import Study
 from studies.services import lifecycle
 from tests.analysis.coding.coded import code_all, made, people, sample_of, tables
@@ -102,7 +102,7 @@ def test_reviewers_agree_by_reason_and_refused_work_can_be_left_out(study, coder
     assert rows["Vague"]["estimate"] == 1.0 and rows["any reason"]["agreement"] == 0.875
     assert sum(row["refused"] for row in found["coding_refused_1"]["rows"]) == 2
     from analysis.data.frames import assignments_frame, responses_frame
-    from analysis.data.material import build_rule_input
+    from analysis.data.rule_input import build_rule_input
     from analysis.exclusions import FAIL, PASS
     from analysis.exclusions.rules.failed_review import failed_review
 
@@ -124,7 +124,7 @@ def test_both_must_refuse_where_the_rule_says_so(study, coders):
 
 
 def test_what_a_third_has_not_decided_leaves_an_earlier_review_as_it_was(study, coders):
-    from analysis.data.material import _reviews
+    from analysis.data.rule_input import _reviews
 
     earlier = sample_of(study, coders, kind="rejections")
     for coder in coders:
@@ -144,7 +144,7 @@ def test_what_a_third_has_not_decided_leaves_an_earlier_review_as_it_was(study, 
 
 def test_work_that_nobody_reviewed_is_unknown(study):
     from analysis.data.frames import assignments_frame, responses_frame
-    from analysis.data.material import build_rule_input
+    from analysis.data.rule_input import build_rule_input
     from analysis.exclusions import UNKNOWN
     from analysis.exclusions.rules.failed_review import failed_review
 

@@ -15,7 +15,7 @@ from analysis.coding.models import Coding, CodingSample
 from analysis.coding.samples import read_samples
 from analysis.coding.sampling import explanation_responses
 from annotators.models import Assignment
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from studies.services.lifecycle import ActionRefused
 from tests.analysis.coding.coded import code_all, made, people, sample_of, tables
 from tests.builders import user

@@ -11,10 +11,10 @@ from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.data.codings import CODING_COLUMNS, codings_digest
 from analysis.data.exports import csv_blocks, jsonl_blocks
-from analysis.data.flat.selection import Selection
+from analysis.data.flat_rows.selection import Selection
 from analysis.report.archive import write_archive
 from analysis.report.build import build_report
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from studies.models import Study
 from studies.services import lifecycle
 from tests.analysis.api.rest import api_of

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.data import formats
-from analysis.data.data_dictionary import build_export_codebook, export_codebook_markdown
+from analysis.data.export_codebook import build_export_codebook, export_codebook_markdown
 from analysis.data.exports import TABLES
-from analysis.data.flat.selection import Selection
+from analysis.data.flat_rows.selection import Selection
 from annotators.models import Response
 from studies.stimuli.spreadsheet import FORMULA_STARTS
 from tests.analysis.api.rest import api_of, body_of, close, unguarded

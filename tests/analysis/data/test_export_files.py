@@ -6,10 +6,10 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from analysis.data.data_dictionary import build_export_codebook, export_codebook_markdown
+from analysis.data.export_codebook import build_export_codebook, export_codebook_markdown
 from analysis.data.exports import TABLES
-from analysis.data.flat.cells import format_time
-from analysis.data.flat.selection import Selection
+from analysis.data.flat_rows.cells import format_time
+from analysis.data.flat_rows.selection import Selection
 from tests.analysis.api.rest import api_of, body_of
 from tests.analysis.data.exported import export, json_rows
 from tests.builders import draft_study, spa_study, user

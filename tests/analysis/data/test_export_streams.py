@@ -10,10 +10,10 @@ from django.db import connections
 
 from analysis.data import exports, formats
 from analysis.data.exports import BLOCK_MAKERS
-from analysis.data.flat import seats
-from analysis.data.flat.answers import answer_cells
-from analysis.data.flat.cells import raw_rows
-from analysis.data.flat.selection import Selection
+from analysis.data.flat_rows import assignment_rows
+from analysis.data.flat_rows.answers import answer_cells
+from analysis.data.flat_rows.cells import raw_rows
+from analysis.data.flat_rows.selection import Selection
 from annotators.models import Response
 from tests.analysis.data.exported import ODD, add_text, csv_rows, export, json_rows
 from tests.builders import spa_study, user
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.postgres
 
 @pytest.mark.django_db(transaction=True)
 def test_a_stream_sees_one_moment_whatever_is_written_meanwhile(monkeypatch):
-    monkeypatch.setattr(seats, "ASSIGNMENTS_AT_ONCE", 1)
+    monkeypatch.setattr(assignment_rows, "ASSIGNMENTS_AT_ONCE", 1)
     monkeypatch.setattr(exports, "LINES_AT_ONCE", 1)
     study = spa_study(user("owner"))
     for n in range(3):

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from analysis.data import exports
 from analysis.data.exports import BLOCK_MAKERS, TABLES
-from analysis.data.flat import seats
-from analysis.data.flat.selection import Selection, annotator_pseudonym
+from analysis.data.flat_rows import assignment_rows as seats
+from analysis.data.flat_rows.selection import Selection, annotator_pseudonym
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from studies.models import Exposure
 from studies.models.guards import allow_erasure

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from analysis.data.frames import assignments_frame, data_sha256, responses_frame
 from analysis.data.snapshot import snapshot
 from annotators.models import Assignment, Response
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from tests.analysis.protocols.answers import answer
 from tests.builders import spa_study
 from tests.players import submitted

@@ -3,10 +3,10 @@
 import pytest
 
 from analysis import tasks
-from analysis.data import replacing
+from analysis.data import replacements
 from annotators.models import Assignment
-from annotators.participation.withdraw import withdraw_annotator
-from annotators.places import exclude
+from annotators.participation.withdrawal import withdraw_annotator
+from annotators.places import exclusions
 from studies.models import AuditEvent, Batch, Study
 from studies.services import lifecycle
 from tests import builders
@@ -38,13 +38,13 @@ def test_a_target_of_people_submitted_replaces_none_of_them_unless_excluded_by_h
     study = study_of(replaces_excluded=True)
     (fast,) = answer(study, 1, seconds=1)
     assert tasks.open_replacement_places() == 0
-    exclude.exclude([fast], "technical", study.owner)
+    exclusions.exclude([fast], "technical", study.owner)
     assert tasks.open_replacement_places() == 1
 
 
 def test_a_study_that_wants_no_replacement_gets_none():
     study = study_of()
-    exclude.exclude(answer(study, 1), "technical", study.owner)
+    exclusions.exclude(answer(study, 1), "technical", study.owner)
     assert tasks.open_replacement_places() == 0
 
 
@@ -53,7 +53,7 @@ def test_a_rule_that_looks_at_outcomes_replaces_nobody():
         builders.user(), with_surveys=False, rules=[("incoherent", {"tau": 1.1})], target_n=4, target_kind="kept"
     )
     answer(study, 2, percent=lambda person, x, y: 90)
-    assert replacing.uncounted_assignment_ids(study) == set()
+    assert replacements.uncounted_assignment_ids(study) == set()
 
 
 def test_who_withdrew_after_submitting_is_replaced_where_people_kept_are_counted():
@@ -82,7 +82,7 @@ def test_the_cap_holds_and_who_comes_first_is_replaced_first():
 
 def test_a_place_opened_by_hand_is_not_opened_again():
     study = study_of(target_kind="kept")
-    exclude.exclude(answer(study, 1), "technical", study.owner, reopen=True)
+    exclusions.exclude(answer(study, 1), "technical", study.owner, reopen=True)
     assert tasks.open_replacement_places() == 0 and opened(study).count() == 1
 
 
@@ -91,7 +91,7 @@ def test_nothing_is_opened_while_a_study_is_paused_or_closed():
     answer(study, 1, seconds=1)
     lifecycle.pause(study, by=None)
     assert tasks.open_replacement_places() == 0
-    assert replacing.open_replacements(study) == 0
+    assert replacements.open_replacements(study) == 0
     lifecycle.resume(study, by=None)
     assert tasks.open_replacement_places() == 1
 

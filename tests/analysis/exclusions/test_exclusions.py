@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.exclusions import FAIL, PASS, UNKNOWN, Flags, RuleInput, load_rules, rules
-from analysis.exclusions.applied import AppliedRule, kept_assignment_ids
+from analysis.exclusions.applied_rules import AppliedRule, kept_assignment_ids
 from analysis.exclusions.flow import exclusion_flow
 from analysis.exclusions.rules.answered import AnswerSettings
 from analysis.exclusions.rules.incoherent import TauSettings

@@ -10,13 +10,13 @@ from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat.selection import Selection
+from analysis.data.flat_rows.selection import Selection
 from analysis.report.attrition import DROPOUT_LABEL, EXCLUDED_LABEL, attrition
 from analysis.report.build import build_report
 from annotators.models import Assignment
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign
-from annotators.places.exclude import exclude, reverse_exclusion
+from annotators.places.exclusions import exclude, reverse_exclusion
 from studies.models import Arm, ExclusionRule, Study
 from studies.services import lifecycle
 from tests.builders import add_spa, draft_study, launched, user

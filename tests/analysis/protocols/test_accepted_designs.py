@@ -18,8 +18,8 @@ from analysis.report.build import build_report
 from annotators.models import Assignment
 from annotators.pages.record import page_state
 from annotators.participation.simulate import CrowdSettings, simulate_answers
-from studies.design.burden import batch_workloads
 from studies.design.draw import DrawnBatch, write_batches
+from studies.design.workload import batch_workloads
 from studies.models import Arm, Batch, Contrast, Output, Study
 from studies.protocols import REGISTRY, DrawnItem
 from studies.services import lifecycle

@@ -11,10 +11,10 @@ from scipy import stats
 from statsmodels.stats.inter_rater import fleiss_kappa
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat.selection import Selection
+from analysis.data.flat_rows.selection import Selection
 from analysis.report.build import build_report
-from annotators.places import settle
-from annotators.places.exclude import exclude
+from annotators.places import top_ups
+from annotators.places.exclusions import exclude
 from studies.models import Study
 from studies.protocols.base.fields import TIE
 from studies.services import lifecycle
@@ -33,11 +33,11 @@ def study():
     rng = random.Random(5)
     for n in range(12):
         choosing(study, f"p{n}", lambda item: rng.choice(["alpha", "beta"]))
-    settle.settle_study_items(study)
+    top_ups.settle_study_items(study)
     n = 100
     while outcome(study, f"look {n}") == "claimed" and n < 112:
         choosing(study, f"look {n}", lambda item: rng.choice(["alpha", "beta"]))
-        settle.settle_study_items(study)
+        top_ups.settle_study_items(study)
         n += 1
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
     lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)

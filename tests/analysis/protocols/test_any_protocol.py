@@ -12,7 +12,7 @@ from analysis.protocols.blocks.comparisons import adjust_within_families, compar
 from analysis.protocols.blocks.figures import build_figure, figure_row
 from analysis.protocols.blocks.tables import build_table
 from analysis.report.build import build_report
-from analysis.report.newest import NAME
+from analysis.report.newest_version import NAME
 from studies import protocols
 from studies.models import Contrast, Exposure, Question, Section, Study
 from studies.protocols import PageField, Protocol

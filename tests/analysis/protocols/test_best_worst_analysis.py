@@ -5,7 +5,7 @@ from math import log
 import pandas as pd
 import pytest
 
-from analysis.data.claims import PlannedLabels
+from analysis.data.planned_labels import PlannedLabels
 from analysis.report.build import build_report
 from annotators.participation.simulate import simulate_answers
 from studies.models import Contrast, Study

@@ -3,10 +3,10 @@
 import pytest
 
 from analysis.data.frames import assignments_frame, responses_frame
-from analysis.data.material import build_rule_input
+from analysis.data.rule_input import build_rule_input
 from analysis.exclusions import FAIL, PASS
 from annotators.models import Response
-from annotators.places import settle
+from annotators.places import top_ups
 from studies.models import Item, Study
 from studies.models.rules import REGISTRY
 from studies.services import lifecycle
@@ -55,7 +55,7 @@ def test_who_gives_third_labels_is_asked_what_their_batch_holds():
     disputed = Item.objects.filter(study=study).order_by("number").first().pk
     for person in "ab":
         choosing(study, person, lambda item, p=person: "beta" if item == disputed and p == "b" else "alpha")
-    assert settle.settle_study_items(study) == 1
+    assert top_ups.settle_study_items(study) == 1
     third = choosing(study, "c", lambda item: "beta")
     assert third.responses.count() == 1
     assert set(states(study).values()) == {PASS}

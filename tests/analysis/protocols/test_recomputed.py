@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from analysis.report.build import build_report
-from annotators.places.exclude import exclude
+from annotators.places.exclusions import exclude
 from studies.models import Contrast, Question, Study
 from studies.protocols.base.fields import TIE
 from studies.services import lifecycle

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis.data.claims import PlannedLabels
+from analysis.data.planned_labels import PlannedLabels
 from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_relative, draft_study
 

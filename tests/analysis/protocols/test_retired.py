@@ -5,12 +5,12 @@ import io
 import pandas as pd
 import pytest
 
-from analysis.data.claims import read_planned_labels
 from analysis.data.exports import csv_blocks
-from analysis.data.flat.selection import Selection
+from analysis.data.flat_rows.selection import Selection
+from analysis.data.planned_labels import read_planned_labels
 from analysis.report.build import build_report
-from analysis.report.watch import stopping_state
-from annotators.places import settle
+from analysis.report.stopping import stopping_state
+from annotators.places import top_ups
 from studies.models import Item, Study
 from studies.services import lifecycle
 from tests.builders import add_choice, add_rating, choice_study, draft_study, launched
@@ -97,7 +97,7 @@ def test_in_disagreement_it_keeps_no_later_item_waiting():
     (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
     assert len(look.evidence) == 1, "the second item wants a third label"
     retire(study, items[1])
-    assert settle.settle_study_items(study) == 0
+    assert top_ups.settle_study_items(study) == 0
     (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
     assert len(look.evidence) == 3
     report = build_report(closed(study), {"resamples": 99})

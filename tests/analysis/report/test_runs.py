@@ -11,7 +11,7 @@ import pytest
 from analysis.models import AnalysisRun
 from analysis.report.plots import draw
 from analysis.report.runs import run_analysis
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs, lifecycle
 from tests import ROOT

@@ -5,12 +5,12 @@ import random
 
 import pytest
 
-from analysis.data.claims import assign_queue_numbers, read_planned_labels
-from analysis.report import watch
-from analysis.report.watch import check_stopping_rule, stopping_state, submit_stopping_checks
+from analysis.data.planned_labels import assign_queue_numbers, read_planned_labels
+from analysis.report import stopping
+from analysis.report.stopping import check_stopping_rule, stopping_state, submit_stopping_checks
 from annotators.models import Assignment
-from annotators.participation.withdraw import withdraw_annotator
-from annotators.places import assign, settle
+from annotators.participation.withdrawal import withdraw_annotator
+from annotators.places import assign, top_ups
 from studies.models import AuditEvent, Job, Study
 from studies.services import jobs, lifecycle
 from tests.builders import choice_study, spa_study
@@ -70,7 +70,7 @@ def test_a_withdrawn_claim_stays_in_its_place_and_says_nothing():
 def test_third_labels_stand_outside_the_queue():
     study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
     choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
-    settle.settle_study_items(study)
+    top_ups.settle_study_items(study)
     choosing(study, "c", lambda item: "beta")
     assign_queue_numbers(study)
     assert Assignment.objects.filter(queue_number=None).count() == 1
@@ -119,10 +119,10 @@ def test_a_budget_is_not_spent_while_an_item_wants_a_third_label():
     study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
     choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
     assert not check_stopping_rule(study)["is_over"] and now(study).state == "launched"
-    settle.settle_study_items(study)
+    top_ups.settle_study_items(study)
     assert not check_stopping_rule(study)["is_over"]
     choosing(study, "c", lambda item: "beta")
-    settle.settle_study_items(study)
+    top_ups.settle_study_items(study)
     assert check_stopping_rule(study)["is_over"]
 
 
@@ -179,7 +179,7 @@ def test_a_look_is_asked_for_once_for_what_has_come_and_the_last_one_is_kept():
     many(study, 1, 0.5, first=1)
     assert submit_stopping_checks() == 1
     jobs.run_waiting()
-    (job,) = Job.objects.filter(kind=watch.KIND)
+    (job,) = Job.objects.filter(kind=stopping.KIND)
     assert job.state == "done" and job.result["looks"][0]["n"] == 2
     assert job.result["looks"][0]["remaining"]["labels_left"] == 56
 

@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from analysis.stats import axes, spa
+from analysis.stats import criteria as axes
+from analysis.stats import spa
 from tests.analysis.stats.golden import golden
 
 GOLDEN = golden("axes")

@@ -10,7 +10,7 @@ from annotators.models import Assignment, PageVisit, PanelOrder, Payment
 from annotators.models.identity import store_person_id
 from annotators.pay import ledger
 from annotators.pay.files import read_bonuses
-from annotators.pay.hourly import chart_of, pay_by_arm, wage_warning
+from annotators.pay.hourly_pay import chart_of, pay_by_arm, wage_warning
 from annotators.places import assign
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY

@@ -12,13 +12,13 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from analysis.data.exports import csv_blocks
-from analysis.data.flat.selection import Selection
+from analysis.data.flat_rows.selection import Selection
 from analysis.report.build import build_report
 from analysis.report.parameters import default_origins
 from annotators.imports import Options, import_answers
 from annotators.models import Annotator, Assignment, Response
 from annotators.places.monitor import count_by_day, count_places_by_arm, progress_of
-from studies.design.definition import frozen_design_mismatch
+from studies.design.serialization import frozen_design_mismatch
 from studies.imports.tables import StudyChanged, import_job, uploads
 from studies.models import Design, Item, Job, Study
 from studies.services import jobs, lifecycle
@@ -206,7 +206,7 @@ def test_the_files_own_column_names(tmp_path):
 
 
 def test_withdrawn_and_erased_answers_do_not_come_back(tmp_path):
-    from annotators.participation.withdraw import withdraw_annotator
+    from annotators.participation.withdrawal import withdraw_annotator
 
     study = choice_draft()
     import_answers(study, written(tmp_path, CHOICES), by=None)

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from django.template.loader import render_to_string
 
 from annotators.models import Assignment
-from annotators.pages.show import ShownField
+from annotators.pages.presentation import ShownField
 from tests import ROOT
 
 TEMPLATES = sorted([*ROOT.glob("templates/annotate/**/*.html"), *ROOT.glob("templates/protocols/**/*.html")])

@@ -15,7 +15,7 @@ from annotators.pages.compiled_queries import (
     instance_from_row,
     update_then_insert,
 )
-from annotators.pages.forms import NewResponse
+from annotators.pages.form_data import NewResponse
 from annotators.pages.record import RESPONSE_COLUMNS, VISIT_COLUMNS, record_page
 from tests.builders import spa_study
 from tests.players import claimed, form, plausible, submitted

@@ -5,7 +5,7 @@ from django.template import engines
 from django.template.loader import render_to_string
 from jinja2 import meta
 
-from annotators.pages.show import ShownField
+from annotators.pages.presentation import ShownField
 from studies.protocols.base.fields import (
     ChoiceField,
     ExposureChoiceField,

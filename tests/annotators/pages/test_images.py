@@ -6,14 +6,14 @@ import re
 import pytest
 from django.test import Client
 
-from analysis.data.data_dictionary import build_export_codebook
+from analysis.data.export_codebook import build_export_codebook
 from analysis.data.exports import jsonl_blocks
-from analysis.data.flat.seats import assignment_row_chunks
-from analysis.data.flat.selection import Selection
+from analysis.data.flat_rows.assignment_rows import assignment_row_chunks
+from analysis.data.flat_rows.selection import Selection
 from analysis.report.build import build_report
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import ConflictingAnswers, page_state, record_page
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from studies.models import Study
 from studies.protocols import REGISTRY
 from tests.builders import launched, recruitment

@@ -25,7 +25,7 @@ from annotators.pages.record import (
     save_draft,
 )
 from annotators.places import assign
-from annotators.views.whose import get_page_assignment_or_404
+from annotators.views.lookup import get_page_assignment_or_404
 from studies.models import Batch
 from studies.services import lifecycle
 from tests.builders import spa_study

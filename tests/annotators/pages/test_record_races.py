@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import record_page, save_draft
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign, leases
 from studies.models import Study
 from studies.services import lifecycle

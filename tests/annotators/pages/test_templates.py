@@ -6,8 +6,8 @@ import re
 import pytest
 from django.template.loader import render_to_string
 
-from annotators.pages import drawing
-from annotators.pages.show import ShownField, ShownOutput
+from annotators.pages import jinja
+from annotators.pages.presentation import ShownField, ShownOutput
 from studies.protocols.base.fields import WholeNumberField
 from tests import ROOT
 from tests.annotators.pages.elements import TEMPLATES, Elements
@@ -91,7 +91,7 @@ def test_what_is_included_by_name_stands_in_the_template_and_is_looked_at_again_
         (tmp_path / f"annotate/{name}.html").write_text(text)
     word = tmp_path / "annotate/_word.html"
     word.write_text("{{ word }}\n")
-    made = drawing.environment(drawing.FileSystemLoader([tmp_path]), auto_reload=True)
+    made = jinja.environment(jinja.FileSystemLoader([tmp_path]), auto_reload=True)
     source, _, is_current = made.loader.get_source(made, "annotate/page.html")
     assert source == "<p>{{ word }}!</p>\n" and is_current()
     assert made.get_template("annotate/page.html").render(word="a < b") == "<p>a &lt; b!</p>"

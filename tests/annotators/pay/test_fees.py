@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from annotators.models import PanelTask, Payment, Recruitment
 from annotators.pay import ledger
-from annotators.pay.money import link_cost
+from annotators.pay.costs import link_cost
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.service import ProlificService
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn

@@ -12,7 +12,7 @@ from annotators import tasks
 from annotators.models import Assignment, PanelSubmission, Payment
 from annotators.models.identity import get_person_id, store_person_id
 from annotators.pay import ledger
-from annotators.pay.keeping import retained_ids
+from annotators.pay.id_retention import retained_ids
 from annotators.recruitment.panels.alerts import find_alerts
 from annotators.recruitment.panels.orders import create_order
 from heval_site.runtime import doctor

@@ -18,8 +18,8 @@ from annotators.models import (
     Payment,
     Recruitment,
 )
-from annotators.participation.my_work import parts_overview_context
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.parts import parts_overview_context
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.pay import ledger
 from annotators.pay.ledger import ExtraPayment, order_payments, orderable_payments, settle_payments
 from annotators.pay.promises import default_outcome_pays, is_pay_reduced, undeclared_outcome_labels

@@ -13,11 +13,11 @@ from django.utils import timezone
 from analysis.api import pay_report
 from annotators.admin import pay
 from annotators.models import Assignment, PageVisit, Payment, Recruitment, Verdict
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.pay import ledger
-from annotators.pay.hourly import pay_by_arm, pay_overall_and_by_arm, wage_warning
-from annotators.pay.money import link_cost
-from annotators.places.exclude import reopen_places_up_to_cap
+from annotators.pay.costs import link_cost
+from annotators.pay.hourly_pay import pay_by_arm, pay_overall_and_by_arm, wage_warning
+from annotators.places.exclusions import reopen_places_up_to_cap
 from studies.models import Study
 from studies.services import lifecycle
 from tests.admin_pages import logged_in

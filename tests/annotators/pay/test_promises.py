@@ -7,7 +7,7 @@ from django.test import Client
 
 from annotators.models import Assignment, OutcomePay, Payment, Recruitment
 from annotators.models.identity import get_person_id, store_person_id
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.pay import ledger
 from annotators.places import assign
 from annotators.recruitment.panels.publishing import publishing_obstacles

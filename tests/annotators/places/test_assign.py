@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, PageVisit, PanelIdentity, Response
 from annotators.models.identity import get_person_id, store_person_id
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign, leases
 from studies.models import AuditEvent, Batch, Study
 from studies.services import lifecycle

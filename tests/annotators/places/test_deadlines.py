@@ -14,7 +14,7 @@ from annotators.models import Assignment
 from annotators.pages.record import page_state
 from annotators.places import assign
 from annotators.places.deadlines import EXPIRED_TEXTS, PlaceState
-from annotators.views.whose import has_ended
+from annotators.views.lookup import has_ended
 from studies.models import Batch, Study
 from studies.services import lifecycle
 from tests.annotators.places.passing_time import COUNT, LATE, MAY_BE_LATE, close, give_away, pass_time, row, truth

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from annotators.models import Assignment
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import leases
 from studies.models import Study
 from studies.services import lifecycle

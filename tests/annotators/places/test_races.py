@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import AssignmentClosed, ConflictingAnswers, PageOutOfOrder, page_state
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign, leases
 from tests.annotators.places.sending import came_of
 from tests.builders import humanlike_draft, launched, recruitment, spa_study

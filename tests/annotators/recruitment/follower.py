@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.data import exports
-from analysis.data.flat.selection import Selection
+from analysis.data.flat_rows.selection import Selection
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.report.archive import write_archive
 from analysis.report.runs import run_analysis
@@ -29,7 +29,7 @@ from annotators.models import (
     Verdict,
 )
 from annotators.pages.record import page_state
-from annotators.places.exclude import exclude
+from annotators.places.exclusions import exclude
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RequestRefused
 from annotators.recruitment.panels.orders import create_order

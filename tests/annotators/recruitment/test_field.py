@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, PageVisit, Response
-from annotators.participation import recruiting
+from annotators.participation import link_actions
 from annotators.places import assign
 from annotators.recruitment.channels.invitation import invitation_token
 from studies.services import lifecycle
@@ -241,7 +241,7 @@ def test_who_is_at_work_when_a_link_or_a_study_is_stopped_finishes(what):
     for robot in inside:
         robot.start()
     if what == "link":
-        assert recruiting.stop_link(way, owner) and not recruiting.stop_link(way, owner)
+        assert link_actions.stop_link(way, owner) and not link_actions.stop_link(way, owner)
     else:
         lifecycle.close(study, owner)
     late = Robot(f"/e/{way.key}/?who=W9", seed=9)
@@ -249,7 +249,7 @@ def test_who_is_at_work_when_a_link_or_a_study_is_stopped_finishes(what):
     assert [robot.play() for robot in inside] == ["Thank you"] * 5
     assert Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False).count() == 5
     if what == "link":
-        assert recruiting.reopen_link(way, owner) and late.play() == "Thank you"
+        assert link_actions.reopen_link(way, owner) and late.play() == "Thank you"
 
 
 @pytest.mark.django_db

@@ -7,8 +7,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Recruitment, SampleColumn, SampleValue
-from annotators.participation.withdraw import withdraw_annotator
-from annotators.places.exclude import exclude
+from annotators.participation.withdrawal import withdraw_annotator
+from annotators.places.exclusions import exclude
 from annotators.recruitment import sample
 from annotators.recruitment.sample import declare_columns, import_sample, sample_table, summarize_column
 from studies.models import AuditEvent, StudyMember

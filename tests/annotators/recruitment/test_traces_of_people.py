@@ -32,7 +32,7 @@ from annotators.pay import files, ledger
 from annotators.places import assign
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels import SubmissionSnapshot, WebhookMessage, news, sync
+from annotators.recruitment.panels import SubmissionSnapshot, WebhookMessage, incremental_sync, sync
 from annotators.recruitment.panels.reconcile import import_submissions
 from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_secrets
 from heval_site.runtime import logs
@@ -176,7 +176,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         assert {order.values["submission"] for order in ordered} <= {they.arrival(who).ids["session"] for who in names}
         assert PanelOrder.objects.exclude(words="").exists()
         they.is_clean("ordered")
-        news.schedule_incremental_sync(they.door)
+        incremental_sync.schedule_incremental_sync(they.door)
         for job in Job.objects.filter(state="waiting"):
             jobs.run(job.pk)
         they.is_clean("looked at again")

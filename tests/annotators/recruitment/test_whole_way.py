@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from annotators.models import Assignment, PanelOrder, PanelTask
-from annotators.pay.verdicts.decide import reject, work_of_assignment
+from annotators.pay.verdicts.decisions import reject, work_of_assignment
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels.reconcile import match_status_counts
 from annotators.recruitment.panels.sync import schedule_sync

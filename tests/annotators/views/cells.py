@@ -13,7 +13,7 @@ from django.test import Client
 
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.record import page_state
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign
 from studies.models import Study
 from studies.protocols.base.robots import Robot

@@ -3,10 +3,10 @@
 from html.parser import HTMLParser
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.forms import CONTROL_NAMES, SKIP_SUFFIX
+from annotators.pages.form_data import CONTROL_NAMES, SKIP_SUFFIX
+from annotators.pages.presentation import responses_as_form_data
 from annotators.pages.record import page_state
 from annotators.pages.sequence import restore_shown_page
-from annotators.pages.show import responses_as_form_data
 
 WORDS = "What I wrote, with “quotes”, <b>marks</b> & a line\nbelow."
 

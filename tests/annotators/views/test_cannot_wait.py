@@ -10,7 +10,7 @@ from annotators.models import Annotator, Assignment, Payment
 from annotators.models.constants import SUBMITTED
 from annotators.models.identity import full_external_ids
 from annotators.pay import ledger
-from annotators.pay.owed import payable_assignments
+from annotators.pay.owed_amounts import payable_assignments
 from annotators.places import assign
 from annotators.places.receipts import receipt_of
 from annotators.recruitment.channels import REGISTRY

@@ -3,7 +3,7 @@
 import pytest
 
 from annotators.models import PageVisit
-from annotators.pages.forms import active_seconds, parse_page_form
+from annotators.pages.form_data import active_seconds, parse_page_form
 from studies.protocols import Page, PageField, Protocol
 from studies.protocols.base.fields import ExposureChoiceField
 from studies.protocols.base.scales import read_scale

@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.urls import get_resolver
 
 from annotators.models import Annotator, Assignment, Exclusion
-from annotators.places.tries import start_test_run
-from studies.design.definition import canonical_json, serialize_design
+from annotators.places.draft_test_runs import start_test_run
+from studies.design.serialization import canonical_json, serialize_design
 from studies.models import Output, Prompt, Section, Study
 from tests import builders, players
 from tests.admin_pages import changed, errors_of, form_of, study_url

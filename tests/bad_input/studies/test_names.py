@@ -2,7 +2,7 @@
 
 import pytest
 
-from studies.design.definition import canonical_json, serialize_design
+from studies.design.serialization import canonical_json, serialize_design
 from studies.models import Arm, Study, System
 from tests import builders
 from tests.admin_pages import errors_of, form_of, study_url

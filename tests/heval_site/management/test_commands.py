@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from heval_site.management import cli
 from heval_site.management.commands import demo
-from heval_site.runtime import preparing
+from heval_site.runtime import startup
 from studies.models import Job
 from studies.services import jobs
 from tests import ROOT
@@ -56,7 +56,7 @@ def test_up_refuses_where_migrations_wait_and_may_not_be_applied(monkeypatch):
 
 
 def test_what_is_prepared_is_known_to_be():
-    assert preparing.is_migrated()
+    assert startup.is_migrated()
 
 
 def test_the_demo_makes_an_administrator_once_and_tells_the_password_once():
@@ -86,4 +86,4 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(command, settings,
     said = capsys.readouterr().err
     assert f"port {settings.PORT} of 127.0.0.1 cannot be had: Address already in use. Set PORT" in said
     assert f"PORT={settings.PORT + 1}" in said
-    preparing.claim_home_and_port().close()  # it is free now, and so is the home
+    startup.claim_home_and_port().close()  # it is free now, and so is the home

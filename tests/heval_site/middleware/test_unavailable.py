@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.urls import include, path
 
-from heval_site.middleware import unavailable
+from heval_site.middleware import errors
 from heval_site.runtime import logs
 
 
@@ -41,8 +41,8 @@ urlpatterns = [
     path("well/", well),
     path("", include("heval_site.urls")),
 ]
-handler500 = unavailable.server_error
-handler404 = unavailable.not_found
+handler500 = errors.server_error
+handler404 = errors.not_found
 pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__), pytest.mark.postgres]
 
 

@@ -14,11 +14,11 @@ from django.test import Client
 from annotators.models import Annotator, Assignment, PanelOrder, Recruitment
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.secrets import secret_dates, store_secrets
-from heval_site.rehearsal import guard, runner
+from heval_site.rehearsal import network_guard, runner
 from heval_site.rehearsal.browser import Browser, HttpReply, Page, UnexpectedPage
-from heval_site.rehearsal.cast import ROLES, choose_roles
-from heval_site.rehearsal.play import Rehearsal, entry_url
-from heval_site.rehearsal.summary import build_report, report_lines
+from heval_site.rehearsal.rehearsal import Rehearsal, entry_url
+from heval_site.rehearsal.results import build_report, report_lines
+from heval_site.rehearsal.roles import ROLES, choose_roles
 from studies.models import AuditEvent, Batch, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -302,7 +302,7 @@ def test_the_process_ends_with_its_parent_and_takes_its_folder_along(folders):
     home.mkdir()
     (home / "plan.json").write_text("{}")
     child = subprocess.Popen(
-        [sys.executable, "-m", "heval_site.rehearsal.stage", str(home)],
+        [sys.executable, "-m", "heval_site.rehearsal.child_process", str(home)],
         cwd=home,
         env=runner.child_environment(home),
         stdin=subprocess.PIPE,
@@ -337,13 +337,13 @@ def test_the_copy_knows_nothing_of_the_sites_secrets(monkeypatch, settings):
     ],
 )
 def test_nothing_but_this_machine_is_reached(event, arguments, monkeypatch):
-    monkeypatch.setattr(guard, "refused_hosts", [])
-    with pytest.raises(guard.ConnectionBlocked):
-        guard._audit_hook(event, arguments)
-    assert guard.refused_hosts
-    guard._audit_hook("socket.connect", (None, ("127.0.0.1", 8000)))
-    guard._audit_hook("socket.getaddrinfo", ("localhost", 8000, 0, 0, 0))
-    assert len(guard.refused_hosts) == 1
+    monkeypatch.setattr(network_guard, "refused_hosts", [])
+    with pytest.raises(network_guard.ConnectionBlocked):
+        network_guard._audit_hook(event, arguments)
+    assert network_guard.refused_hosts
+    network_guard._audit_hook("socket.connect", (None, ("127.0.0.1", 8000)))
+    network_guard._audit_hook("socket.getaddrinfo", ("localhost", 8000, 0, 0, 0))
+    assert len(network_guard.refused_hosts) == 1
 
 
 def test_the_guard_holds_in_a_process():

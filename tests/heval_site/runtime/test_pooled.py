@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 from psycopg_pool import ConnectionPool
 
-from heval_site.runtime import pooled
-from heval_site.runtime.pooled import PooledConnection
+from heval_site.runtime import connection_pool
+from heval_site.runtime.connection_pool import PooledConnection
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_on("postgresql"), pytest.mark.postgres]
 
@@ -60,7 +60,7 @@ def test_a_connection_in_use_is_not_asked_again_and_one_that_rested_is(pool, ask
     for _ in range(3):
         handed_out(pool)
     assert len(asked) == 1
-    monkeypatch.setattr(pooled, "CHECK_INTERVAL_SECONDS", 0)
+    monkeypatch.setattr(connection_pool, "CHECK_INTERVAL_SECONDS", 0)
     handed_out(pool)
     assert len(asked) == 2
 
@@ -102,4 +102,4 @@ def test_a_moment_that_python_does_not_know_is_an_error_of_its_data(pool):
 
 def test_django_leaves_the_reader_of_moments_as_it_is():
     """It puts its own in where a reader names another time zone."""
-    assert pooled.TimestampLoader.timezone is connection.timezone
+    assert connection_pool.TimestampLoader.timezone is connection.timezone

@@ -1,6 +1,6 @@
 """Drafts for the checklist, changes of them, and what is then said."""
 
-from studies.admin import life
+from studies.admin import workflow
 from studies.models import Arm, Batch, Contrast, Item, Output, Placement, Question, Section, Study, System
 from studies.protocols.marks import ERRORS
 from studies.services import lifecycle
@@ -18,7 +18,7 @@ def on(make, *changes):
         for change in changes:
             change(study)
         study = Study.objects.get(pk=study.pk)
-        return [Shown(problem.text, problem.url) for problem in life.checklist(study)]
+        return [Shown(problem.text, problem.url) for problem in workflow.checklist(study)]
 
     return scenario
 
@@ -198,7 +198,7 @@ def frozen(make, change):
         try:
             lifecycle.freeze_and_close(study, by=None)
         except lifecycle.NotReady as refused:
-            links = life.problem_links(study, refused.problems)
+            links = workflow.problem_links(study, refused.problems)
             return [Shown(problem.text, problem.url) for problem in links]
         return []
 

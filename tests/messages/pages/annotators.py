@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from django.urls import reverse
 
 from annotators.models import Exclusion
-from annotators.places.exclude import exclude, release_place, reopen_places, reverse_exclusion
-from annotators.places.tries import create_test_assignment, first_batch, start_test_run
+from annotators.places.draft_test_runs import create_test_assignment, first_batch, start_test_run
+from annotators.places.exclusions import exclude, release_place, reopen_places, reverse_exclusion
 from studies.models import Arm
 from studies.services import lifecycle
 from tests import builders, players

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from studies.design.definition import canonical_json, serialize_design
+from studies.design.serialization import canonical_json, serialize_design
 from studies.models import AuditEvent, Batch, Job, Output, Question, Study, audit
 from studies.services import copying, jobs, lifecycle
 from tests import builders, players
@@ -234,7 +234,7 @@ def test_queries_of_a_clone_do_not_grow_with_its_rows(owner, django_assert_max_n
 
 def test_a_draft_without_a_record_is_deleted_with_all_that_hangs_on_it(client, draft):
     from annotators.models import Assignment, Recruitment
-    from annotators.places.tries import start_test_run
+    from annotators.places.draft_test_runs import start_test_run
 
     start_test_run(draft, None)
     builders.recruitment(draft)

@@ -292,8 +292,8 @@ def test_a_job_renews_itself_and_shows_its_end(page, live_server, owner):
 
 def test_a_draft_from_a_template_is_saved_twice_and_stays_as_it_is(page, live_server, owner):
     """Its rule holds a list, its texts have line breaks: what Chromium sends of them changes nothing."""
-    from studies.design.definition import canonical_json, serialize_design
-    from studies.imports.blueprints import STUDY_TEMPLATES, create_template_draft
+    from studies.design.serialization import canonical_json, serialize_design
+    from studies.imports.study_templates import STUDY_TEMPLATES, create_template_draft
 
     blueprint = next(one for one in STUDY_TEMPLATES if "not_native" in one.text)
     study = create_template_draft(blueprint, owner)

@@ -348,7 +348,7 @@ def test_the_pen_refuses_with_words(client, study, changes, words):
 
 
 def test_a_section_is_deleted_with_its_questions_and_its_tries(client, study, owner):
-    from annotators.places.tries import start_test_run
+    from annotators.places.draft_test_runs import start_test_run
 
     start_test_run(study, owner)
     section = study.sections.get(protocol="rating")

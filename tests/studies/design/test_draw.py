@@ -6,7 +6,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from studies.design.burden import batch_workloads
 from studies.design.checklist import find_problems
 from studies.design.draw import (
     ArmSharesRefused,
@@ -18,6 +17,7 @@ from studies.design.draw import (
     seeded_random,
     write_batches,
 )
+from studies.design.workload import batch_workloads
 from studies.models import Arm, ArmSystem, Output, Section
 from studies.stimuli.texts import word_count
 from tests.builders import add_rating, add_spa, draft_study, humanlike_draft, launched, spa_draft

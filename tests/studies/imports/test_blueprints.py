@@ -7,8 +7,13 @@ import pytest
 from django.urls import reverse
 
 from studies.design.checklist import find_problems
-from studies.imports.blueprints import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_template_draft, load_template_bundle
 from studies.imports.bundle import bundle_text, read_bundle
+from studies.imports.study_templates import (
+    STUDY_TEMPLATES,
+    TEMPLATES_BY_SLUG,
+    create_template_draft,
+    load_template_bundle,
+)
 from studies.models import Output, Prompt, Study, audit
 from studies.protocols import REGISTRY
 from tests.builders import launched, user
@@ -26,7 +31,7 @@ BROUGHT = (
 
 
 def test_every_file_is_a_template_and_every_template_a_file():
-    names = {path.name for path in files("studies.imports.blueprints").iterdir() if path.name.endswith(".json")}
+    names = {path.name for path in files("studies.imports.study_templates").iterdir() if path.name.endswith(".json")}
     assert names == {f"{slug}.json" for slug in TEMPLATES_BY_SLUG} and len(TEMPLATES_BY_SLUG) == len(STUDY_TEMPLATES)
     assert all(one.as_in_paper and one.deviations and one.required_inputs and one.place for one in STUDY_TEMPLATES)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from studies.imports import kept_images
-from studies.imports.kept_images import ORPHAN_AGE_SECONDS, remove_orphaned_images, storing_images
+from studies.imports import image_storage
+from studies.imports.image_storage import ORPHAN_AGE_SECONDS, remove_orphaned_images, storing_images
 from studies.models import Output, Prompt
 from studies.stimuli.images import EncodedImage, path_of, store
 from tests.builders import draft_study
@@ -63,7 +63,7 @@ def test_what_an_import_finds_there_is_young_again(root):
 
 def test_what_is_removed_while_an_import_writes_its_rows_is_stored_again(root, monkeypatch):
     path = stored(root, NAMES[0], 1e6)
-    monkeypatch.setattr(kept_images.os, "utime", lambda path: path.stat())  # looked at just before it was touched
+    monkeypatch.setattr(image_storage.os, "utime", lambda path: path.stat())  # looked at just before it was touched
     with storing_images([NAMES[0]], lambda name: b"an image"):
         assert remove_orphaned_images() == 1 and not path.exists()
         named(NAMES[0])

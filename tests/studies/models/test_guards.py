@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from analysis.models import Coding, CodingItem, CodingSample, CodingSeat
 from annotators.models import Appeal, Response, Verdict
-from studies.design.definition import frozen_design_mismatch
+from studies.design.serialization import frozen_design_mismatch
 from studies.models import (
     Arm,
     AuditEvent,

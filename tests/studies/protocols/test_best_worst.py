@@ -6,8 +6,8 @@ from itertools import combinations
 import pytest
 
 from annotators.models import PageVisit, Response
+from annotators.pages.presentation import shown_page
 from annotators.pages.record import record_page
-from annotators.pages.show import shown_page
 from studies.design.checklist import find_problems
 from studies.models import Exposure, Question, Study, System
 from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from annotators.models import Response
+from annotators.pages.feedback import get_practice_feedback, split_at_quotes
 from annotators.pages.record import PageOutOfOrder, page_state, record_page
-from annotators.pages.training import get_practice_feedback, split_at_quotes
 from studies.design.draw import BatchDraw, UnfillableBatch, draw_batches
 from studies.models import Arm, Item, Output, Study
 from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection
@@ -333,7 +333,7 @@ def test_every_page_can_be_previewed_and_tried():
     from django.test import RequestFactory
 
     from annotators.admin.preview import preview
-    from annotators.places.tries import erase_test_data, start_test_run
+    from annotators.places.draft_test_runs import erase_test_data, start_test_run
     from tests.players import answered
 
     study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",))

@@ -3,8 +3,8 @@
 import pytest
 
 from annotators.models import Response
+from annotators.pages.presentation import responses_as_form_data, shown_page
 from annotators.pages.record import record_page, save_draft
-from annotators.pages.show import responses_as_form_data, shown_page
 from studies.design.checklist import find_problems
 from studies.models import Output, Question, Study
 from studies.protocols import REGISTRY
@@ -16,7 +16,7 @@ from studies.protocols.marks.codebook import (
     parse_codebook,
     parse_severities,
 )
-from studies.protocols.marks.parts import split_sentences
+from studies.protocols.marks.text_sentences import split_sentences
 from tests.builders import add_marks, draft_study, launched
 from tests.players import claimed, form, open_page
 

@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 
 from annotators.models import PageVisit, Response
+from annotators.pages.presentation import responses_as_form_data, shown_page
 from annotators.pages.record import record_page
-from annotators.pages.show import responses_as_form_data, shown_page
 from studies.design.checklist import find_problems
 from studies.models import Question, Study
 from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection

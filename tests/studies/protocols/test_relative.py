@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from annotators.models import Response
+from annotators.pages.presentation import responses_as_form_data
 from annotators.pages.record import record_page
-from annotators.pages.show import responses_as_form_data
 from studies.design.checklist import find_problems
 from studies.design.draw import draw_batches
 from studies.models import Contrast, Exposure

@@ -6,8 +6,8 @@ from itertools import combinations
 import pytest
 
 from annotators.models import PageVisit, Response
+from annotators.pages.presentation import responses_as_form_data
 from annotators.pages.record import record_page
-from annotators.pages.show import responses_as_form_data
 from studies.design.checklist import find_problems
 from studies.design.draw import BatchDraw, UnfillableBatch, draw_batches
 from studies.models import Contrast, Item, Question, Section

@@ -7,7 +7,7 @@ from django.db import connection
 from django.utils import timezone
 
 from studies.design.checklist import find_problems
-from studies.design.definition import canonical_json, frozen_design_mismatch, serialize_design, sha256_of
+from studies.design.serialization import canonical_json, frozen_design_mismatch, serialize_design, sha256_of
 from studies.models import AuditEvent, Output, Placement, Question, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused, NotReady

@@ -3,7 +3,6 @@ import time
 
 import pytest
 
-from studies.stimuli.declared import SettingsRefused
 from studies.stimuli.prompt_filters import (
     FILTERS,
     SPA_PROMPT_FILTERS,
@@ -19,6 +18,7 @@ from studies.stimuli.prompt_filters import (
     filter_prompts,
     parse_prompt_filter,
 )
+from studies.stimuli.settings_records import SettingsRefused
 
 
 @pytest.mark.parametrize(

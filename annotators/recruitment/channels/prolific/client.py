@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 from django.conf import settings as site
 
 from annotators.recruitment.panels import PanelBusy, ResultUnclear
-from annotators.recruitment.panels.wire import PanelHttpClient
+from annotators.recruitment.panels.http_client import PanelHttpClient
 
 HOST = "api.prolific.com"
 

@@ -16,7 +16,7 @@ from annotators.recruitment.panels import (
     ResultUnclear,
     SubmissionSnapshot,
 )
-from annotators.recruitment.panels.wire import NotFound
+from annotators.recruitment.panels.http_client import NotFound
 
 from .client import ProlificClient, quote_id, require_object
 from .completion import completion_codes

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 from annotators.models.constants import UNKNOWN
 from annotators.recruitment.panels.stand_in import AcceptedTask, StandIn
 
-from .stand_in_answers import ApiError, StandInApi, now_iso
+from .stand_in_api import ApiError, StandInApi, now_iso
 from .vocabulary import COMPLETE_URL, PARAMETERS, STATES
 
 TOKEN = "a-token-of-nobody-0123456789"  # noqa: S105 - of a panel that does not exist

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 from xml.parsers import expat
 
 from annotators.recruitment.panels import PanelService, RequestRefused, ResultUnclear
-from annotators.recruitment.panels.wire import PanelHttpClient
+from annotators.recruitment.panels.http_client import PanelHttpClient
 
 PATH = "/services/SonaAPI.svc/WebstudyCredit"
 GRANTED_STATUS = "G"

@@ -11,7 +11,7 @@ from analysis.protocols.blocks.sentences import write_conclusions
 from analysis.protocols.blocks.tables import Table, build_table, csv_text, merge_by_name
 from analysis.protocols.spa.layouts import before_after_table
 from analysis.report import latex
-from analysis.report.layouts import warnings_table
+from analysis.report.report_tables import warnings_table
 from analysis.stats.results import Effect, Estimate, HypothesisTest, Interval, ResultWarning
 
 

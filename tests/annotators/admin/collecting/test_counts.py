@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from annotators.models import Assignment, Inquiry, PageVisit
 from annotators.pages.sequence import describe_page_key
 from annotators.places import assign, monitor
-from annotators.places.exclude import exclude
+from annotators.places.exclusions import exclude
 from studies.models import Batch, Study
 from studies.services import lifecycle
 from tests import builders, players

@@ -4,7 +4,7 @@ import pytest
 
 from annotators.models import Assignment, Exclusion
 from annotators.places import assign
-from annotators.places.exclude import annotate_is_excluded, exclude, release_place, reopen_places, reverse_exclusion
+from annotators.places.exclusions import annotate_is_excluded, exclude, release_place, reopen_places, reverse_exclusion
 from annotators.places.receipts import receipt_of
 from studies.models import AuditEvent, Batch, Placement, Study
 from studies.services import lifecycle

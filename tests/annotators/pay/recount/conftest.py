@@ -11,13 +11,13 @@ from annotators.models import (
     PanelSubmission,
     Payment,
 )
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.pay import ledger
 from annotators.pay.verdicts.appeals import answer_appeal, open_appeal
-from annotators.pay.verdicts.decide import reject, work_of_submission
+from annotators.pay.verdicts.decisions import reject, work_of_submission
 from annotators.places import assign, leases
-from annotators.places.exclude import exclude, reverse_exclusion
-from annotators.places.tries import start_test_run
+from annotators.places.draft_test_runs import start_test_run
+from annotators.places.exclusions import exclude, reverse_exclusion
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 from annotators.recruitment.panels import SubmissionSnapshot

@@ -12,14 +12,14 @@ import pytest
 from django.core.management import call_command
 from django.urls import reverse
 
-from analysis.data.flat.selection import assignment_pseudonym
+from analysis.data.flat_rows.selection import assignment_pseudonym
 from annotators.models import (
     Assignment,
     PanelSubmission,
     Response,
 )
-from studies.admin import life
-from studies.design.burden import batch_workloads
+from studies.admin import workflow
+from studies.design.workload import batch_workloads
 from studies.models import Batch, Study
 from studies.services import lifecycle
 from tests.admin_pages import logged_in
@@ -147,7 +147,7 @@ def test_what_batches_ask_is_read_off_their_placements(world):
             found[str(batch.number)] = (words, 4, pytest.approx(minutes), pytest.approx(float(reward) * 60 / minutes))
     told = {one.batch: (one.words, one.questions, one.minutes, one.per_hour) for one in batch_workloads(study)}
     assert told == found and len(found) > 18
-    loads = life.batch_burdens(study)
+    loads = workflow.batch_burdens(study)
     by_minutes = sorted(one.minutes for one in batch_workloads(study))
     assert [one.burden.minutes for one in loads] == [
         by_minutes[0],

@@ -6,7 +6,7 @@ import pytest
 
 from annotators.models import Assignment, PanelSubmission, PanelTask, Response
 from annotators.models.identity import store_person_id
-from annotators.pay.verdicts.decide import work_of_submission
+from annotators.pay.verdicts.decisions import work_of_submission
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 from annotators.recruitment.panels.secrets import store_secrets

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.pay.verdicts.appeals import answer_appeal, open_appeal, unanswered_appeals
-from annotators.pay.verdicts.decide import approve, reject, reverse_rejection
+from annotators.pay.verdicts.decisions import approve, reject, reverse_rejection
 from annotators.recruitment.panels.orders import send_due_orders
 from studies.models import AuditEvent, StudyMember
 from studies.services.lifecycle import ActionRefused

@@ -6,14 +6,14 @@ import pytest
 from django.utils import timezone
 
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.pay.ledger import settle_payments
-from annotators.pay.verdicts import measured as measuring
-from annotators.pay.verdicts.approving import approve_matched
-from annotators.pay.verdicts.decide import approve, ask_for_return, reject, reverse_rejection, work_of_assignment
+from annotators.pay.verdicts import evidence as measuring
+from annotators.pay.verdicts.bulk_approval import approve_matched
+from annotators.pay.verdicts.decisions import approve, ask_for_return, reject, reverse_rejection, work_of_assignment
+from annotators.pay.verdicts.evidence import FailedCheck, WorkEvidence, evidence_sentences, measure_work
 from annotators.pay.verdicts.grounds import MESSAGE_PLACEHOLDER, draft_message, grounds_for
-from annotators.pay.verdicts.measured import FailedCheck, WorkEvidence, evidence_sentences, measure_work
-from annotators.places.exclude import exclude
+from annotators.places.exclusions import exclude
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
 from annotators.recruitment.panels.orders import send_due_orders

@@ -10,8 +10,8 @@ from django.utils import timezone
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.pay.ledger import settle_payments
 from annotators.pay.verdicts.appeals import answer_appeal, eligible_answerers, open_appeal, unanswered_appeals
-from annotators.pay.verdicts.approving import approve_matched
-from annotators.pay.verdicts.decide import approve, effective_rejection, reject, reverse_rejection
+from annotators.pay.verdicts.bulk_approval import approve_matched
+from annotators.pay.verdicts.decisions import approve, effective_rejection, reject, reverse_rejection
 from annotators.pay.verdicts.status import work_status
 from annotators.recruitment.channels import REGISTRY
 from studies.models import AuditEvent

@@ -9,8 +9,14 @@ from annotators.models import Annotator, Assignment, PanelEvent, PanelTask, Recr
 from annotators.models.constants import APPROVED, EXPIRED, RETURNED, SCREENED_OUT, SUBMITTED, UNKNOWN, WORKING
 from annotators.places.assign import hash_person_id
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import SubmissionSnapshot, arrivals, news
-from annotators.recruitment.panels.arrivals import HAS_LEFT, OTHER_PERSON, UNKNOWN_TO_PANEL, VERIFIED, judge_arrival
+from annotators.recruitment.panels import SubmissionSnapshot, arrival_checks, incremental_sync
+from annotators.recruitment.panels.arrival_checks import (
+    HAS_LEFT,
+    OTHER_PERSON,
+    UNKNOWN_TO_PANEL,
+    VERIFIED,
+    judge_arrival,
+)
 from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import Job
 from studies.services import jobs
@@ -87,7 +93,7 @@ def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment
     came(recruitment, session)
     assert not fake.calls and trusts() == ["claimed"] and not Job.objects.exists()
     looked()
-    assert trusts() == ["verified"] and not arrivals.doubtful_arrivals(recruitment)
+    assert trusts() == ["verified"] and not arrival_checks.doubtful_arrivals(recruitment)
     asked = len(fake.calls)
     looked(2)
     assert len(fake.calls) == asked, "nobody is asked about twice"
@@ -98,7 +104,7 @@ def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment
     # Also where it rose while the panel was asked.
     mine = Assignment.objects.get()
     shown = SubmissionSnapshot(mine.external_ids["task"], session, PERSON, WORKING)
-    assert arrivals.record_arrival_checks([mine], {session: shown}) == 0 and trusts() == ["confirmed"]
+    assert arrival_checks.record_arrival_checks([mine], {session: shown}) == 0 and trusts() == ["confirmed"]
 
 
 def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
@@ -107,9 +113,9 @@ def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
     liar, nobody = came(recruitment, theirs), came(recruitment, "77aa" * 6, "7f1a" * 6)
     looked()
     assert trusts() == ["claimed", "claimed"]
-    assert {one.pk: words for one, words in arrivals.doubtful_arrivals(recruitment)} == {
-        liar.pk: arrivals.FLAG_MESSAGES[OTHER_PERSON],
-        nobody.pk: arrivals.FLAG_MESSAGES[UNKNOWN_TO_PANEL],
+    assert {one.pk: words for one, words in arrival_checks.doubtful_arrivals(recruitment)} == {
+        liar.pk: arrival_checks.FLAG_MESSAGES[OTHER_PERSON],
+        nobody.pk: arrival_checks.FLAG_MESSAGES[UNKNOWN_TO_PANEL],
     }
     client = logged_in(user("owner"))
     page = client.get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
@@ -118,9 +124,9 @@ def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
     # They come again from their own submission: what they did stays, the doubt goes.
     came(recruitment, fake.take(task, PERSON))
     looked()
-    assert trusts() == ["verified", "claimed"] and [one.pk for one, _ in arrivals.doubtful_arrivals(recruitment)] == [
-        nobody.pk
-    ]
+    assert trusts() == ["verified", "claimed"] and [
+        one.pk for one, _ in arrival_checks.doubtful_arrivals(recruitment)
+    ] == [nobody.pk]
 
 
 def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitment):
@@ -131,7 +137,7 @@ def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitme
     fake.submissions[session]["status"] = "ACTIVE"
     fake.faults.append((f"GET /submissions/{session}/", "429"))
     looked()
-    assert trusts() == ["claimed"] and news.is_backing_off(recruitment)
+    assert trusts() == ["claimed"] and incremental_sync.is_backing_off(recruitment)
     asked = len(fake.calls)
     looked()
     assert len(fake.calls) == asked, "a panel that asked for quiet has it"

@@ -7,7 +7,7 @@ from django.test import Client
 from annotators import tasks
 from annotators.models import Assignment, PanelEvent, PanelSecret, PanelSubmission, PanelTask, Recruitment
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import RequestRefused, SubmissionSnapshot, hooks, news
+from annotators.recruitment.panels import RequestRefused, SubmissionSnapshot, incremental_sync, webhooks
 from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, has_token, panel_secret, store_secrets
 from studies.models import Job
 from studies.services import jobs
@@ -78,7 +78,7 @@ def test_a_signed_message_is_written_down_once_and_holds_nobodys_id(recruitment)
     event = PanelEvent.objects.get()
     assert (event.external_id, event.kind, event.recruitment) == ("ev1", "submission.status.change", recruitment)
     assert event.body == {"submission": "66f0", "word": "RETURNED"} and event.handled_at is None
-    assert Job.objects.filter(kind=news.KIND).count() == 1
+    assert Job.objects.filter(kind=incremental_sync.KIND).count() == 1
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_signed_message_is_written_down_once_and_holds_nobodys_id(recruitment)
         (RAW, {"X-Prolific-Request-Signature": ""}, 401),
         (RAW, {"X-Prolific-Request-Signature": "hk6U"}, 401),
         (RAW, {"X-Event-ID": ""}, 400),
-        (b"x" * (hooks.MAX_BODY_BYTES + 1), {}, 413),
+        (b"x" * (webhooks.MAX_BODY_BYTES + 1), {}, 413),
     ],
 )
 def test_what_prolific_did_not_sign_or_is_no_message_leaves_nothing(recruitment, raw, headers, status):
@@ -114,7 +114,7 @@ def test_an_event_of_another_kind_is_taken_and_asks_for_nothing(recruitment, mon
     signature = webhook.compute_signature(SECRET, "1795229881", raw)
     assert sent(recruitment, raw, **{"X-Prolific-Request-Signature": signature}).status_code == 200
     assert PanelEvent.objects.get().handled_at is not None and not Job.objects.exists()
-    monkeypatch.setattr(hooks, "MAX_PER_MINUTE", 2)
+    monkeypatch.setattr(webhooks, "MAX_PER_MINUTE", 2)
     assert [sent(recruitment, raw, **{"X-Prolific-Request-Signature": signature}).status_code for _ in range(2)] == [
         200,
         429,
@@ -155,13 +155,16 @@ def test_a_panel_that_is_busy_is_left_alone_and_asked_again(fake, recruitment):
     Client().post(f"/e/{recruitment.key}/hook/", **fake.message(session, "ev5", SECRET))
     fake.faults.append((f"GET /submissions/{session}/", "429"))
     run_jobs()
-    assert news.is_backing_off(recruitment) and news.unhandled_events(recruitment).count() == 1
+    assert incremental_sync.is_backing_off(recruitment) and incremental_sync.unhandled_events(recruitment).count() == 1
     assert tasks.schedule_event_syncs() == 0
     cache.clear()
     Job.objects.update(request_token=None)
     assert tasks.schedule_event_syncs() == 1
     run_jobs()
-    assert not news.unhandled_events(recruitment).exists() and PanelSubmission.objects.get().external_id == session
+    assert (
+        not incremental_sync.unhandled_events(recruitment).exists()
+        and PanelSubmission.objects.get().external_id == session
+    )
 
 
 def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, monkeypatch):
@@ -170,11 +173,13 @@ def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, mon
             source="s", external_id=str(n), recruitment=recruitment, body={"submission": f"{n:024x}"}
         )
     store_secrets(recruitment, {"token": "another-token-0123"}, by=None)
-    look = news.schedule_incremental_sync(recruitment)
+    look = incremental_sync.schedule_incremental_sync(recruitment)
     jobs.run(look.pk)
     look.refresh_from_db()
-    assert look.state == "done" and look.result["asked"] == news.MAX_REFUSALS and "401" in look.result["words"]
-    assert news.unhandled_events(recruitment).count() == 5 and news.is_backing_off(recruitment)
+    assert (
+        look.state == "done" and look.result["asked"] == incremental_sync.MAX_REFUSALS and "401" in look.result["words"]
+    )
+    assert incremental_sync.unhandled_events(recruitment).count() == 5 and incremental_sync.is_backing_off(recruitment)
 
 
 def test_refusals_that_are_not_in_a_row_are_about_single_submissions(fake, recruitment):
@@ -190,9 +195,9 @@ def test_refusals_that_are_not_in_a_row_are_about_single_submissions(fake, recru
                 raise RequestRefused("You may not see this.")
             return SubmissionSnapshot(PanelTask.objects.get().external_id, session, PERSON, "working")
 
-    looked, shown = news._asked(recruitment, Partial(), names, lambda *_: None)
+    looked, shown = incremental_sync._asked(recruitment, Partial(), names, lambda *_: None)
     assert (looked.asked, list(shown)) == (5, [session])
-    assert looked.words == "You may not see this." and not news.is_backing_off(recruitment)
+    assert looked.words == "You may not see this." and not incremental_sync.is_backing_off(recruitment)
 
 
 def test_old_messages_are_forgotten(recruitment):

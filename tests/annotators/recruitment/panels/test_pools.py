@@ -13,8 +13,13 @@ from annotators.models import Annotator, Assignment, PanelBar, PanelOrder, Panel
 from annotators.models.identity import store_person_id
 from annotators.places import assign
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
-from annotators.recruitment.panels import pools
-from annotators.recruitment.panels.pools import annotators_to_block, blocked_annotators, blocklist_name, order_blocks
+from annotators.recruitment.panels import blocklists
+from annotators.recruitment.panels.blocklists import (
+    annotators_to_block,
+    blocked_annotators,
+    blocklist_name,
+    order_blocks,
+)
 from annotators.recruitment.panels.publishing import publish
 from annotators.recruitment.panels.secrets import store_secrets
 from annotators.recruitment.panels.sync import schedule_sync
@@ -110,7 +115,7 @@ def test_the_list_holds_whom_our_own_door_would_refuse():
 
 
 def test_many_are_one_order_and_nobody_is_ordered_twice(monkeypatch):
-    monkeypatch.setattr(pools, "PEOPLE_PER_ORDER", 4)
+    monkeypatch.setattr(blocklists, "PEOPLE_PER_ORDER", 4)
     before = spa_study(user("owner"), target_n=12, exclusion_group="tales")
     for person in PEOPLE:
         known(claimed(before, person), person)
@@ -125,7 +130,7 @@ def test_many_are_one_order_and_nobody_is_ordered_twice(monkeypatch):
     assert order_blocks(here, by=None) == 0
     PanelOrder.objects.filter(pk=first.pk).update(ended_at=timezone.now() - timedelta(hours=2))
     assert annotators_to_block(here).count() == 4 == order_blocks(here, by=None) and order_blocks(here, by=None) == 0
-    assert pools.blocklist_status(here) == {"listed": 0, "doubtful": 1}
+    assert blocklists.blocklist_status(here) == {"listed": 0, "doubtful": 1}
 
 
 def test_a_panel_without_lists_is_ordered_nothing():
@@ -139,7 +144,7 @@ def test_nothing_is_made_at_a_panel_where_nothing_was_published_from_here():
     study = spa_study(user("owner"), target_n=12)
     here = link(study)
     known(claimed(study, PEOPLE[0], here), PEOPLE[0])
-    assert pools.update_blocklist(here) == 0 and not PanelOrder.objects.exists()
+    assert blocklists.update_blocklist(here) == 0 and not PanelOrder.objects.exists()
 
 
 def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, client):

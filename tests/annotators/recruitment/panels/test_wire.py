@@ -5,9 +5,9 @@ import socket
 
 import pytest
 
-from annotators.recruitment.panels import PanelBusy, RequestRefused, ResultUnclear, wire
+from annotators.recruitment.panels import PanelBusy, RequestRefused, ResultUnclear, http_client
+from annotators.recruitment.panels.http_client import PanelHttpClient
 from annotators.recruitment.panels.loopback import LoopbackServer
-from annotators.recruitment.panels.wire import PanelHttpClient
 
 SECRET = "s3cret-token"
 
@@ -58,14 +58,14 @@ def test_a_redirect_is_not_followed(status):
 
 @pytest.mark.parametrize(("ask", "raised"), [("get", PanelBusy), ("order", ResultUnclear)])
 def test_an_answer_that_is_too_large_is_not_read_to_its_end(monkeypatch, ask, raised):
-    monkeypatch.setattr(wire, "MAX_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(http_client, "MAX_ANSWER_BYTES", 1000)
     with Panel(body=b"[" + b"1," * 500 + b"1]") as panel, pytest.raises(raised, match="larger than"):
         wire_to(panel).get("/") if ask == "get" else wire_to(panel).order("POST", "/")
 
 
 @pytest.mark.parametrize(("ask", "raised"), [("get", PanelBusy), ("order", ResultUnclear)])
 def test_an_answer_that_does_not_come_in_time_leaves_an_order_open(monkeypatch, ask, raised):
-    monkeypatch.setattr(wire, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(http_client, "ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         line = PanelHttpClient(f"http://127.0.0.1:{silent.getsockname()[1]}", ())
         with pytest.raises(raised, match="broke before the answer came"):

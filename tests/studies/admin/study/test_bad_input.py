@@ -74,7 +74,7 @@ BAD_COLUMNS = {
 
 @pytest.mark.parametrize("name", BAD_COLUMNS)
 def test_bad_input_ends_in_words_and_stores_nothing(client, study, name):
-    from studies.design.definition import canonical_json, serialize_design
+    from studies.design.serialization import canonical_json, serialize_design
 
     changes, words = BAD_COLUMNS[name]
     data = form_of(page(client, study), "study_form")

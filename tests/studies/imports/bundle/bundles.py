@@ -2,7 +2,7 @@
 
 import io
 
-from studies.design.definition import canonical_json, serialize_design, sha256_of
+from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.imports.bundle import (
     bundle_text,
     read_bundle,

@@ -6,8 +6,8 @@ from base64 import b64encode
 
 import pytest
 
-from studies.design.definition import serialize_design
 from studies.design.draw import draw_batches, item_content_hash
+from studies.design.serialization import serialize_design
 from studies.imports.bundle import (
     SCHEMA,
     BundleIncomplete,

@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from annotators import tasks
 from annotators.models import Annotator, Assignment, PanelOrder, PanelSubmission, Payment, Recruitment
-from annotators.participation.withdraw import withdraw_annotator
+from annotators.participation.withdrawal import withdraw_annotator
 from annotators.pay import ledger
-from annotators.pay.verdicts import decide
+from annotators.pay.verdicts import decisions
 from annotators.pay.verdicts.status import work_status
-from annotators.recruitment.panels import alerts, credits, news
+from annotators.recruitment.panels import alerts, credits, incremental_sync
 from annotators.recruitment.panels.orders import cancel_order
 from annotators.recruitment.panels.reconcile import with_match_status
 from annotators.recruitment.panels.secrets import service_of, store_secrets
@@ -109,7 +109,7 @@ def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, mo
     looked()
     assert Job.objects.count() == jobs_before
     asked(door)
-    news.sync_changes(door, service_of(door), lambda *_: None)
+    incremental_sync.sync_changes(door, service_of(door), lambda *_: None)
     assert written() == as_it_stands and len(fake.asked) == 1
 
 
@@ -170,8 +170,8 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
         and "finished here, not sent to the panel" in panel
     )
     # A person may order it anew, and only after a refusal.
-    work = decide.work_of_submission(door, row.pk)
-    decide.approve(work, user("owner"))
+    work = decisions.work_of_submission(door, row.pk)
+    decisions.approve(work, user("owner"))
     asked(door)
     assert list(PanelOrder.objects.filter(submission=row).values_list("state", flat=True)) == ["refused", "done"]
     assert credits.credit_status(one) == "given" and len(fake.asked) == n + 1
@@ -203,7 +203,7 @@ def test_an_order_that_waits_is_not_given_a_second_time_by_hand(door, fake):
     row, order = PanelSubmission.objects.get(), PanelOrder.objects.get()
     assert order.state == "waiting"
     with pytest.raises(ActionRefused, match="ordered already"):
-        decide.approve(decide.work_of_submission(door, row.pk), user("owner"))
+        decisions.approve(decisions.work_of_submission(door, row.pk), user("owner"))
     assert cancel_order(order, by=user("owner"))
     looked()
     assert PanelOrder.objects.count() == 1 and credits.credit_status(row.assignment) == ""
@@ -243,7 +243,7 @@ def test_where_the_service_lacks_a_setting_nobody_is_promised_anything_and_no_jo
     one = finished(door)
     assert not credits.uncredited_recruitment_ids([door]) and credits.credit_status(one) == ""
     looked()
-    assert not Job.objects.filter(kind=news.KIND).exists()
+    assert not Job.objects.filter(kind=incremental_sync.KIND).exists()
 
 
 def test_who_leaves_after_the_last_page_is_credited_and_who_leaves_before_is_not(door, fake):

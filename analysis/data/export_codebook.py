@@ -1,0 +1,144 @@
+"""The codebook: what every column means, and the questions, scales, systems and arms that occur in them."""
+
+import json
+from typing import Any
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from annotators.models import Assignment
+from studies.models import Arm, Question, Study, System
+from studies.protocols.base.scales import read_scale
+
+from .codings import describe_coding_samples
+from .exports import TABLES
+from .flat_rows.columns import Column
+
+SCHEMA = "heval.codebook/1"
+
+
+def build_export_codebook(study: Study) -> dict[str, Any]:
+    """Everything that a reader of the exports needs to know, as plain JSON values."""
+    return {
+        "schema": SCHEMA,
+        "study": {"code": str(study.code), "title": study.title, "state": study.state, "language": study.language},
+        "rows": {
+            "responses": "One row a judgement. Sorted by assignment, then in the order in which answers were stored.",
+            "assignments": "One row an annotator with a batch, also where nothing was answered. Sorted by claim.",
+            "codings": "One row a coding of an explanation, or of an annotator's work. Sorted by sample, item, coder and revision.",
+            "items": "One row an output of an item: with answers about two outputs it says which two. Sorted by section, item and system.",
+        },
+        "missing": "Empty in CSV, null in JSON lines. Booleans are 1 and 0 in CSV. Times are ISO 8601 in UTC.",
+        "tables": {name: [_column(column) for column in columns] for name, columns in TABLES.items()},
+        "origins": {value: str(label) for value, label in Assignment.Origin.choices},
+        "questions": _questions(study),
+        "samples": describe_coding_samples(study),
+        "systems": list(study.systems.order_by("name").values("name", "is_human", "reference")),
+        "arms": [
+            {
+                "name": arm.name,
+                "condition": arm.condition,
+                "domain": arm.domain,
+                "systems": sorted(s.name for s in arm.systems.all()),
+            }
+            for arm in Arm.objects.filter(study=study).order_by("name").prefetch_related("systems")
+        ],
+    }
+
+
+def _column(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "meaning": column.meaning,
+        "unit": column.unit,
+        "levels": list(column.levels),
+    }
+
+
+def _questions(study: Study) -> list[dict[str, Any]]:
+    rows = (
+        Question.objects.filter(section__study=study)
+        .order_by("section__position", "position")
+        # As text: a scale that cannot be read must not stop the codebook.
+        .values_list("section__position", "section__protocol", "key", "text", "criterion", Cast("scale", TextField()), "x__name", "y__name")
+    )  # fmt: skip
+    return [
+        {
+            "section": section, "protocol": protocol, "question": key, "text": text, "criterion": criterion,
+            "x": x, "y": y, "scale": _scale(stored),
+        }
+        for section, protocol, key, text, criterion, stored, x, y in rows
+    ]  # fmt: skip
+
+
+def _scale(stored: str) -> dict[str, Any]:
+    try:
+        scale = read_scale(json.loads(stored))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return {"problem": f"cannot be read: {error}"[:200]}
+    described = {"stored_in": scale.answer_column, **scale.as_json()}
+    if scale.answer_column == "value" and scale.kind not in ("multiple", "acknowledgement"):
+        described |= {"minimum": scale.minimum, "maximum": scale.maximum}
+    if scale.kind == "likert":
+        described["points"] = {point.key: point.label for point in scale.points}
+    return described
+
+
+def export_codebook_markdown(study: Study) -> str:
+    """The codebook for people."""
+    book = build_export_codebook(study)
+    lines = [f"# Codebook: {_inline(book['study']['title'])}", "", book["missing"], ""]
+    for name, columns in book["tables"].items():
+        lines += [
+            f"## {name}",
+            "",
+            book["rows"][name],
+            "",
+            "| column | type | meaning | levels |",
+            "| --- | --- | --- | --- |",
+        ]
+        lines += [
+            f"| {c['name']} | {c['type']}{', ' + c['unit'] if c['unit'] else ''} | {_inline(c['meaning'])} | {', '.join(c['levels'])} |"
+            for c in columns
+        ]
+        lines.append("")
+    lines += [
+        "## Questions",
+        "",
+        "| section | question | x | y | scale | text |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {q['section']} ({q['protocol']}) | {q['question']} | {_inline(q['x'])} | {_inline(q['y'])} | "
+        f"{_inline(json.dumps(q['scale'], ensure_ascii=False))} | {_inline(q['text'])} |"
+        for q in book["questions"]
+    ]
+    lines += ["", "## Systems", ""]
+    for system in book["systems"]:
+        marks = ["human"] * system["is_human"] + (
+            [str(System.Reference(system["reference"]).label)] if system["reference"] else []
+        )
+        lines.append(f"- {_inline(system['name'])}{' (' + ', '.join(marks) + ')' if marks else ''}")
+    lines += ["", "## Arms", ""]
+    lines += [
+        f"- {_inline(a['name'])}: {a['condition']}{', ' + _inline(a['domain']) if a['domain'] else ''}"
+        for a in book["arms"]
+    ]
+    for sample in book["samples"]:
+        lines += ["", f"## Coding sample {sample['sample']}: {sample['kind']}", ""]
+        lines += [
+            f"{sample['per_arm']} of each arm, origin {sample['origin']}. Rule: {_inline(sample['rule_words'])}.",
+            "",
+        ]
+        lines += ["| label | name | category | meaning |", "| --- | --- | --- | --- |"]
+        lines += [
+            f"| {key} | {_inline(name)} | {_inline(category)} | {_inline('; '.join(filter(None, words)))} |"
+            for category, key, name, *words in sample["codebook"]["labels"]
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _inline(text: str | None) -> str:
+    """A text within a cell of a table."""
+    return " ".join((text or "").split()).replace("|", "\\|")

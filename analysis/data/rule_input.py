@@ -1,0 +1,66 @@
+"""What exclusion rules look at, read from the database."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from analysis.coding.samples import read_samples, refusal_reasons, reviewed_assignment_ids
+from analysis.exclusions import RuleInput
+from annotators.models import Assignment
+from annotators.places.exclusions import active_exclusions
+from studies.design.workload import batch_workloads
+from studies.models import Batch, Exposure, Item, Placement, Study
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def build_rule_input(study: Study, responses: "DataFrame", assignments: "DataFrame") -> RuleInput:
+    """The frames with people's decisions beside them; words and texts are read when a rule asks for them."""
+    return RuleInput(
+        responses,
+        assignments,
+        decisions=_decisions(study),
+        allowed=study.batches_per_annotator,
+        words=lambda: {int(burden.batch): burden.words for burden in batch_workloads(study)},
+        shown=lambda: _shown(study),
+        review_reasons=lambda: _reviews(study),
+        asked=lambda: _asked(study),
+    )
+
+
+def _decisions(study: Study) -> dict[int, str]:
+    """Exclusions entered by people and not taken back: assignment to reason."""
+    standing = active_exclusions(Assignment.objects.filter(study=study)).order_by("pk")
+    return dict(standing.values_list("assignment_id", "reason"))
+
+
+def _reviews(study: Study) -> dict[int, str]:
+    """What reviewers decided: assignment to their reasons, '' for work that they let pass."""
+    samples = read_samples(study, Assignment.Origin.values)
+    return dict.fromkeys(reviewed_assignment_ids(samples), "") | refusal_reasons(samples)
+
+
+def _shown(study: Study) -> dict[int, list[str]]:
+    rows = Exposure.objects.filter(item__placements__batch__study=study).values_list(
+        "item__placements__batch__number", "output__text"
+    )
+    shown: dict[int, list[str]] = {}
+    for batch, text in rows:
+        shown.setdefault(batch, []).append(text)
+    return shown
+
+
+def _asked(study: Study) -> dict[int, tuple[tuple[int, int], ...]]:
+    """The live items by section of those who had fewer than their batch was drawn with, or a batch of third labels."""
+    placed: dict[int, list[tuple[int, int | None]]] = {}
+    rows = Placement.objects.filter(batch__study=study, item__kind=Item.Kind.LIVE, item__section__purpose="live")
+    for batch, section, retired in rows.values_list("batch_id", "item__section__position", "item__retired_in__version"):
+        placed.setdefault(batch, []).append((section, retired))
+    found = {}
+    people = Assignment.objects.filter(study=study, batch__isnull=False).exclude(origin=Assignment.Origin.IMPORTED)
+    for pk, batch, origin, version in people.values_list("pk", "batch_id", "batch__origin", "design__version"):
+        items = placed.get(batch, [])
+        shown = Counter(section for section, retired in items if retired is None or retired > (version or 0))
+        if origin == Batch.Origin.TOP_UP or shown.total() < len(items):
+            found[pk] = tuple(sorted(shown.items()))
+    return found

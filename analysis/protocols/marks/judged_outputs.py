@@ -1,0 +1,113 @@
+"""Marks as the statistics take them: a row a judged output (an annotator read it), and a row a sentence of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
+from studies.protocols import REGISTRY
+from studies.protocols.base.scales import read_scale
+from studies.protocols.marks import ERRORS, SCORE, Codebook
+from studies.protocols.marks.text_sentences import WHOLE_TEXT, split_sentences
+from studies.stimuli.texts import word_count
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# The assignment too: what somebody said in a batch that is left out is apart from what they said in another.
+OUTPUT_KEY = ["assignment", "annotator", "item", "system", "sample"]
+KEPT_COLUMNS = ["is_kept", "is_kept_paper"]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedOutputs:
+    """A section's judged outputs. ``outputs``: KEY, prompt, penalty, errors, one column ``is:<category>`` and ``at:<severity>`` each
+    with counts, score (NaN where not asked), words. ``parts``: KEY, part, is_marked, worst (weight of the worst mark, 0 without)."""
+
+    section: Any
+    codebook: Codebook
+    references: PlantedReferences
+    outputs: "DataFrame"
+    parts: "DataFrame"
+    has_score: bool
+    score_range: tuple[float, float]
+
+    @property
+    def title(self) -> str:
+        return f"section {self.section.position}"
+
+
+def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
+    """Marks and scores of a section, by output. An output counts as judged where a mark or "no error" was stored for it."""
+    import pandas as pd
+
+    book = REGISTRY[section.protocol].codebook_of(section)
+    scales = {}
+    for question in section.questions.all():
+        try:
+            scales[question.key] = read_scale(question.scale)
+        except (ValueError, TypeError, KeyError):
+            continue  # the frame lists it among its problems
+    rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
+    marks = rows[(rows["question"] == ERRORS) & rows["value"].notna()]
+    errors, score = scales.get(ERRORS), scales.get(SCORE)
+    low, high = (errors.minimum, errors.maximum) if errors else (0, 1)
+    # Weights have four decimals at most; what the way through 0..1 adds goes here.
+    marks = marks.assign(weight=(low + marks["value"] * (high - low)).round(4))
+    found = marks.groupby(OUTPUT_KEY, sort=True, dropna=False).agg(
+        prompt=("prompt", "first"),
+        penalty=("weight", "sum"),
+        errors=("choice", lambda choices: int((choices != "").sum())),
+        **{name: (name, "first") for name in KEPT_COLUMNS},
+    )
+    real = marks[marks["choice"] != ""]
+    for one in book.categories:
+        found[f"is:{one.key}"] = (
+            real[real["choice"] == one.key].groupby(OUTPUT_KEY).size().reindex(found.index, fill_value=0)
+        )
+    for one in book.severities:
+        at = real[real["weight"] == float(one.weight)]
+        found[f"at:{one.key}"] = at.groupby(OUTPUT_KEY).size().reindex(found.index, fill_value=0)
+    ends = (float(score.minimum), float(score.maximum)) if score else (0.0, 100.0)
+    given = rows[(rows["question"] == SCORE)].groupby(OUTPUT_KEY)["value"].first().reindex(found.index)
+    found["score"] = ends[0] + given.astype(float) * (ends[1] - ends[0])
+    found = found.reset_index()
+    texts = _output_texts(section)
+    found["words"] = [
+        word_count(texts.get(key, "")) for key in zip(found["prompt"], found["system"], found["sample"], strict=True)
+    ]
+    return JudgedOutputs(
+        section,
+        book,
+        planted_references_of(section.study),
+        found,
+        _sentence_rows(found, real, texts, pd),
+        score is not None,
+        ends,
+    )
+
+
+def _sentence_rows(outputs: "DataFrame", error_rows: "DataFrame", texts: Mapping[tuple, str], pd: Any) -> "DataFrame":
+    """Every sentence of every judged output; marks of no sentence are left out."""
+    worst: dict[tuple, float] = {}
+    for *key, part, weight in zip(*(error_rows[name] for name in (*OUTPUT_KEY, "part", "weight")), strict=True):
+        number = str(part).partition(":")[0]
+        if number.isdecimal() and int(number) != WHOLE_TEXT:
+            place = (*key, int(number))
+            worst[place] = max(worst.get(place, 0.0), float(weight))
+    rows = []
+    for prompt, *key in zip(outputs["prompt"], *(outputs[name] for name in OUTPUT_KEY), strict=True):
+        for part in split_sentences(texts.get((prompt, *key[-2:]), "")):
+            weight = worst.get((*key, part.number), 0.0)
+            rows.append((*key, part.number, float(weight > 0), weight))
+    return pd.DataFrame(rows, columns=[*OUTPUT_KEY, "part", "is_marked", "worst"])
+
+
+def _output_texts(section: Any) -> dict[tuple, str]:
+    """The texts of the section's outputs by prompt, system and sample: they are not in the frame."""
+    from studies.models import Output
+
+    shown = Output.objects.filter(system__study=section.study_id).values_list(
+        "prompt__key", "system__name", "sample", "text"
+    )
+    return {(prompt, system, sample): text for prompt, system, sample, text in shown}

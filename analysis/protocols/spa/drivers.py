@@ -1,0 +1,123 @@
+"""What the overall answers go with, where a section asks an overall question beside at least two criteria.
+
+Criteria are questions of their own and are never averaged; this describes which of them move with the overall one. It tests nothing.
+
+Source: Ethayarajh and Jurafsky 2022, Limitations, point 3.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from analysis.data.context import AnalysisContext
+from analysis.protocols.blocks import Block
+from analysis.protocols.blocks.cells import interval_bounds
+from analysis.protocols.blocks.tables import build_table
+
+from .answers import SectionAnswers
+
+if TYPE_CHECKING:
+    from analysis.stats.criteria import Drivers
+    from analysis.stats.results import Estimate
+
+OVERALL_CRITERION = ""
+MIN_CRITERIA = 2
+BLOCK_NAME = "spa.drivers"
+
+
+def drivers_block(answers: Sequence[SectionAnswers], context: AnalysisContext) -> Block | None:
+    """One block for all sections with an overall question and criteria; None where there is no such section.
+
+    ``answers``: those who are kept for the recommended estimates.
+    """
+    found = [(one, _fit_drivers(one, context.level)) for one in answers if _has_overall_and_criteria(one)]
+    if not found:
+        return None
+    rows = [row for one, mine in found for row in _table_rows(one, mine)]
+    described = "; ".join(
+        f"section {one.section.position}: {mine.r_squared:.0%}" for one, mine in found if mine.r_squared is not None
+    )
+    laid = build_table(
+        "drivers",
+        "What the overall answers go with",
+        "where|Section|text; what|Criterion|text; slope|Points overall for one point on it|number; "
+        "interval|95% CI|wide_interval; explained|Told by the other criteria|percent; n|n annotators|integer; "
+        "n_rows|Rows|integer; reason|Undefined because|text",
+        rows,
+        "sure",
+        "One row of the fit is what one annotator said of one pair. Read: .60 means that answers ten points higher on this "
+        "criterion, the others equal, go with six points more overall. The last row is what is left overall where no criterion decides, in "
+        "points of 100. Whoever likes a text tends to like everything about it: this describes and explains nothing, so nothing is tested."
+        + (f" Share of the overall answers' variance that the criteria describe: {described}." if described else ""),
+    )
+    return Block(
+        BLOCK_NAME,
+        "What the overall answers go with",
+        "recommended",
+        tables=[laid],
+        estimates=tuple(estimate for one, mine in found for estimate in _tagged_estimates(one, mine)),
+        note="Least squares over annotators and pairs, annotators as clusters (CV3); both orders of naming combined. Descriptive.",
+    )
+
+
+def _criteria(answers: SectionAnswers) -> list[str]:
+    return list(
+        dict.fromkeys(compared.criterion for compared in answers.comparisons if compared.criterion != OVERALL_CRITERION)
+    )
+
+
+def _has_overall_and_criteria(answers: SectionAnswers) -> bool:
+    return len(_criteria(answers)) >= MIN_CRITERIA and any(
+        compared.criterion == OVERALL_CRITERION for compared in answers.comparisons
+    )
+
+
+def _fit_drivers(answers: SectionAnswers, level: float) -> "Drivers":
+    """The fit over (annotator, pair); pairs about which a criterion was not asked drop out with their missing answers."""
+    import numpy as np
+
+    from analysis.stats import criteria as axes
+    from analysis.stats import spa
+
+    values = spa.combine_orders(answers.xy, answers.yx)
+    criteria = _criteria(answers)
+    said: dict[frozenset[str], dict[str, Any]] = {}
+    first: dict[frozenset[str], str] = {}
+    for column, compared in enumerate(answers.comparisons):
+        pair = frozenset((compared.x, compared.y))
+        # All questions about a pair in the direction of its first one.
+        is_turned = first.setdefault(pair, compared.x) != compared.x
+        said.setdefault(pair, {})[compared.criterion] = 1 - values[:, column] if is_turned else values[:, column]
+    nothing = np.full(len(answers.people), np.nan)
+    overall = np.concatenate([mine.get(OVERALL_CRITERION, nothing) for mine in said.values()])
+    table = np.concatenate(
+        [np.column_stack([mine.get(criterion, nothing) for criterion in criteria]) for mine in said.values()]
+    )
+    people = np.tile(answers.people["annotator"].to_numpy(object), len(said))
+    return axes.drivers(overall, table, people, names=criteria, level=level, analysis=BLOCK_NAME)
+
+
+def _tagged_estimates(answers: SectionAnswers, drivers: "Drivers") -> list["Estimate"]:
+    named = [*drivers.coefficients.items(), (OVERALL_CRITERION, drivers.intercept)]
+    return [
+        replace(each, settings={**each.settings, "section": answers.section.position, "criterion": name})
+        for name, each in named
+    ]
+
+
+def _table_rows(answers: SectionAnswers, drivers: "Drivers") -> list[dict[str, Any]]:
+    def row(what: str, each: "Estimate", scale: float = 1) -> dict[str, Any]:
+        between = interval_bounds(each)
+        return {
+            "where": f"section {answers.section.position}",
+            "what": what,
+            "slope": None if each.estimate is None else scale * each.estimate,
+            "interval": between and [scale * end for end in between],
+            "explained": (each.detail or {}).get("explained_by_others"),
+            "n": each.n,
+            "n_rows": each.n_rows,
+            "reason": each.reason,
+        }
+
+    rows = [row(name, each) for name, each in drivers.coefficients.items()]
+    return [*rows, row("left where no criterion decides", drivers.intercept, 100)]

@@ -1,0 +1,155 @@
+"""All that a report rests on, from one moment of the database."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Count
+
+from analysis.coding.samples import CodedSample, read_samples
+from analysis.data.codings import codings_digest
+from analysis.data.flat_rows.selection import Selection
+from analysis.data.frames import assignments_frame, data_sha256, responses_frame
+from analysis.data.planned_labels import PlannedLabels, read_planned_labels
+from analysis.data.rule_input import build_rule_input
+from analysis.exclusions.applied_rules import AppliedRule, apply_rules
+from analysis.exclusions.applied_rules import kept_assignment_ids as kept_by
+from analysis.protocols import REGISTRY
+from annotators.models import Assignment
+from studies.design.serialization import canonical_json, frozen_design_mismatch, serialize_design, sha256_of
+from studies.models import Study
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """What the snapshot gave."""
+
+    study: Study
+    responses: "DataFrame"
+    assignments: "DataFrame"
+    applied_rules: list[AppliedRule]
+    sections: list[Any]
+    design_versions: list[dict[str, Any]]
+    design_mismatch: str
+    current_design_sha256: str
+    data_sha256: str
+    coding_samples: list[CodedSample]
+    sources: list[dict[str, Any]]
+    codings: tuple[str, int]
+    retired_items: frozenset[str]
+    problems: list[dict[str, Any]]
+    n_problems: int
+    n_withdrawn: int
+    claims: PlannedLabels | None = None
+
+    @property
+    def submitted(self) -> list[int]:
+        return self.assignments.loc[self.assignments["is_submitted"], "assignment"].tolist()
+
+    @property
+    def kept(self) -> set[int]:
+        return kept_by(self.applied_rules, self.submitted)
+
+    @property
+    def live_sections(self) -> dict[str, list[Any]]:
+        """The live sections by their protocol."""
+        found: dict[str, list[Any]] = {}
+        for section in self.sections:
+            if section.purpose == "live":
+                found.setdefault(section.protocol, []).append(section)
+        return found
+
+    def live_answers(self) -> "DataFrame":
+        """Live answers of those who submitted, with who is kept by what."""
+        submitted = self.submitted
+        rows = self.responses
+        rows = rows[(rows["purpose"] == "live") & (rows["kind"].isna() | (rows["kind"] == "live"))]
+        rows = rows[rows["assignment"].isin(submitted)].copy()
+        rows["is_kept"] = rows["assignment"].isin(self.kept)
+        rows["is_kept_paper"] = rows["assignment"].isin(kept_by(self.applied_rules, submitted, is_paper=True))
+        for rule in self.applied_rules:
+            rows[f"kept:{rule.slug}"] = ~rows["assignment"].isin(rule.failed)
+        return rows
+
+    def newest_version_data(self) -> "ReportData | None":
+        """What the newest version of an amended design brought; None where all that was submitted is of one version."""
+        assignments = self.assignments
+        versions = assignments.loc[assignments["is_submitted"], "design_version"]
+        if versions.nunique() < 2:
+            return None
+        theirs = assignments[assignments["design_version"] == self.design_versions[-1]["version"]]
+        those = theirs["assignment"]
+        claims = self.claims and replace(self.claims, rows=self.claims.rows[self.claims.rows["assignment"].isin(those)])
+        return replace(
+            self, responses=self.responses[self.responses["assignment"].isin(those)], assignments=theirs, claims=claims
+        )
+
+
+def read_data(study: Study, origins: list[str]) -> ReportData:
+    """Reads the database in several queries: call it inside a snapshot."""
+    study = Study.objects.get(pk=study.pk)
+    given, seats = responses_frame(study, origins), assignments_frame(study, origins)
+    responses, assignments = given.rows, seats.rows
+    sections = list(study.sections.order_by("position"))
+    reads_claims = any(
+        section.protocol in REGISTRY and REGISTRY[section.protocol].needs_planned_labels for section in sections
+    )
+    counts = Counter(version for version in assignments["design_version"].tolist() if version == version)
+    versions = [
+        {
+            "version": design.version,
+            "sha256": design.sha256,
+            "at": design.at.isoformat(),
+            "reason": design.reason,
+            "assignments": counts.get(design.version, 0),
+        }
+        for design in study.designs.order_by("version")
+    ]
+    return ReportData(
+        study,
+        responses,
+        assignments,
+        apply_rules(study, build_rule_input(study, responses, assignments)),
+        sections,
+        versions,
+        frozen_design_mismatch(study),
+        sha256_of(canonical_json(serialize_design(study))),
+        data_sha256(responses),
+        read_samples(study, origins),
+        import_sources(study) if Assignment.Origin.IMPORTED in origins else [],
+        codings_digest(Selection(study, tuple(origins))),
+        _retired(study),
+        [*given.problems, *seats.problems],
+        given.n_problems + seats.n_problems,
+        seats.n_withdrawn,
+        read_planned_labels(study, origins) if reads_claims else None,
+    )
+
+
+def import_sources(study: Study) -> list[dict[str, Any]]:
+    """The files from which answers were imported, each with its hash and the number of assignments that it brought."""
+    rows = (
+        Assignment.objects.filter(study=study, origin="imported", withdrawn_at=None)
+        .order_by("source")
+        .values_list("source__code", "source__arguments", "source__result", "source__created_at")
+        .annotate(n=Count("pk"))
+    )
+    return [
+        {
+            "job": str(code),
+            "filename": (arguments or {}).get("filename", ""),
+            "at": at.isoformat() if at else "",
+            "assignments": n,
+            "sha256": (arguments or {}).get("sha256") or (result or {}).get("sha256") or "",
+        }
+        for code, arguments, result, at, n in rows
+    ]
+
+
+def _retired(study: Study) -> frozenset[str]:
+    """The items that amendments took out, as frames name them."""
+    rows = study.items.filter(retired_in__isnull=False).values_list("section__position", "number")
+    return frozenset(f"s{section}.{number}" for section, number in rows)

@@ -1,0 +1,212 @@
+"""Tables of every report, whatever was asked: who was left out, what was answered, and every number with its warnings."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from analysis.protocols.blocks import Block, apa
+from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds
+from analysis.protocols.blocks.tables import Table, build_table
+
+from .report_data import ReportData
+
+if TYPE_CHECKING:
+    from analysis.stats.results import Estimate
+
+# So many things a warning names before it only counts them.
+MAX_NAMED = 3
+
+
+def tables_of_flow(flow: Mapping[str, Any]) -> list[Table]:
+    """Who left by which rule."""
+    return [rules_table(flow), overlaps_table(flow), exclusions_by_arm_table(flow), excluded_people_table(flow)]
+
+
+def tables_of_data(data: ReportData) -> list[Table]:
+    """What was answered, and how long it took."""
+    return [answers_table(data), durations_table(data)]
+
+
+def rules_table(flow: Mapping[str, Any]) -> Table:
+    """Who left by which rule."""
+    rows = [
+        {
+            **step,
+            "settings": ", ".join(f"{key}: {_setting(value)}" for key, value in sorted(step["settings"].items())),
+            "blind": "no" if step["is_outcome_blind"] else "yes",
+            "recommended": "yes" if step["role"] != "sensitivity" and step["is_outcome_blind"] else "no",
+        }
+        for step in flow["rules"]
+    ]
+    return build_table(
+        "rules",
+        "Who was left out by which rule",
+        "label|Rule|text; role|Role|text; settings|Settings|text; blind|Looks at outcomes|text; recommended|Applied to recommended|text; "
+        "n_in|Before|integer; n_flagged|Found|integer; n_unknown|Unknown|integer; n_excluded|Left out|integer; n_out|After|integer; problem|Problem|text",
+        rows,
+        "sure",
+        "Found counts everybody whom the rule finds, left out those whom no rule above had left out. Unknown never excludes. "
+        "A rule that looks at outcomes is applied to the paper's estimates alone.",
+    )
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def overlaps_table(flow: Mapping[str, Any]) -> Table:
+    rows = [{"rules": " + ".join(found["rules"]), "n": found["n"]} for found in flow["overlaps"]]
+    columns = "rules|Found by exactly these rules|text; n|n assignments|integer"
+    return build_table("overlaps", "Overlap of the rules", columns, rows, "sure")
+
+
+def exclusions_by_arm_table(flow: Mapping[str, Any]) -> Table:
+    rows = [
+        {
+            "rule": step["label"],
+            "arm": arm,
+            **counts,
+            "share": counts["n_excluded"] / counts["n_in"] if counts["n_in"] else None,
+        }
+        for step in flow["rules"]
+        if step["n_excluded"]
+        for arm, counts in step["by_arm"].items()
+    ]
+    columns = "rule|Rule|text; arm|Arm|text; n_in|Before|integer; n_excluded|Left out|integer; share|Share|percent"
+    return build_table("rules_by_arm", "Left out, by arm", columns, rows, "more")
+
+
+def excluded_people_table(flow: Mapping[str, Any]) -> Table:
+    columns = "annotator|Annotator|text; rule|First rule|text; evidence|Evidence|text"
+    return build_table("left_out", "Assignments left out", columns, flow["people"], "more")
+
+
+def answers_table(data: ReportData) -> Table:
+    """Answers by section and question: given, skipped, erased, unreadable."""
+    rows = data.responses[data.responses["assignment"].isin(data.submitted)]
+    found = []
+    for (section, question), mine in rows.groupby(["section", "question"], sort=True):
+        is_given = mine["value"].notna() | (mine["choice"] != "") | mine["chosen_system"].notna() | (mine["text"] != "")
+        found.append(
+            {
+                "section": int(section),
+                "question": question,
+                "assignments": int(mine["assignment"].nunique()),
+                "rows": len(mine),
+                "given": int(is_given.sum()),
+                "skipped": int((mine["skip_reason"] != "").sum()),
+                "erased": int(mine["is_erased"].sum()),
+            }
+        )
+    columns = (
+        "section|Section|integer; question|Question|text; assignments|n assignments|integer; rows|Answers stored|integer; given|Given|integer; "
+        "skipped|Skipped|integer; erased|Erased|integer"
+    )
+    return build_table("answers", "Answers by question", columns, found, "more")
+
+
+def durations_table(data: ReportData) -> Table:
+    """How long it took, by arm: quartiles of minutes from start to submission."""
+    rows = data.assignments[data.assignments["is_submitted"] & data.assignments["seconds"].notna()]
+    found = []
+    for arm, mine in rows.groupby("arm", sort=True):
+        low, middle, high = (float(mine["seconds"].quantile(q)) / 60 for q in (0.25, 0.5, 0.75))
+        found.append({"arm": arm, "n": len(mine), "median": middle, "quartiles": [low, high]})
+    columns = "arm|Arm|text; n|n assignments|integer; median|Median, minutes|number; quartiles|Quartiles, minutes|wide_interval"
+    return build_table("times", "Minutes from start to submission", columns, found, "more")
+
+
+def warnings_table(blocks: Iterable[Block]) -> Table:
+    """Every warning that numbers carry, once with all the numbers that carry it."""
+    from analysis.stats.results import json_safe
+
+    found: dict[tuple[str, ...], dict[str, dict[str, None]]] = {}
+    for block in blocks:
+        for estimate in block.estimates:
+            for one in (estimate, *estimate.sensitivity):
+                for warning in one.warnings:
+                    if warning.severity == "info":
+                        continue
+                    about = comparison_label(estimate, True) if contrast_of(estimate) else one.estimand
+                    detail = ", ".join(
+                        f"{k.replace('_', ' ')} {_short(v)}" for k, v in sorted(json_safe(warning.detail).items())
+                    )
+                    key = (warning.code.replace("_", " "), warning.severity, detail, block.mode)
+                    found.setdefault(key, {}).setdefault(about, {})[one.analysis] = None
+    rows = [
+        {
+            "code": code,
+            "severity": severity,
+            "detail": detail,
+            "mode": mode,
+            "n": sum(map(len, mine.values())),
+            "about": _join_names(mine, None if severity == "block" else MAX_NAMED),
+            "analysis": _join_names(dict.fromkeys(name for names in mine.values() for name in names), None),
+        }
+        for (code, severity, detail, mode), mine in found.items()
+    ]
+    columns = (
+        "code|Warning|text; severity|Severity|text; detail|Detail|text; n|Numbers|integer; about|About|text; analysis|Analyses|text; "
+        "mode|Mode|text"
+    )
+    note = "“block”: no claim may rest on these numbers. Which carry a warning, the result as JSON says of each."
+    return build_table("warnings", "Warnings", columns, rows, "more", note)
+
+
+def _join_names(names: Iterable[str], most: int | None) -> str:
+    every = list(names)
+    shown = every[:most]
+    return ", ".join(shown) + (f" and {len(every) - len(shown)} more" if len(every) > len(shown) else "")
+
+
+def _short(value: Any) -> str:
+    return apa.number(value, 3) if isinstance(value, float) else str(value)
+
+
+def estimates_table(blocks: Sequence[Block]) -> Table:
+    """Every number of the report in one table, with its unit, n and status: the last word for who wants to check."""
+    rows = [
+        _line(block, estimate, one)
+        for block in blocks
+        for estimate in block.estimates
+        for one in (estimate, *estimate.sensitivity)
+    ]
+    return build_table(
+        "estimates",
+        "Every number",
+        "mode|Mode|text; role|Role|text; analysis|Analysis|text; about|About|text; estimand|Estimand|text; estimate|Estimate|number; interval|CI|wide_interval; "
+        "level|CI at|text; method|CI by|text; test|Test|text; statistic|Statistic|number; df|df|number; p|p|p; p_adjusted|adj. p|p; family|Family|text; "
+        "family_size|Tests in it|integer; effect|d|number; n|n|integer; unit|Unit|text; n_rows|Answers|integer; status|Status|text; reason|Because|text",
+        rows,
+        "more",
+    )
+
+
+def _line(block: Block, estimate: "Estimate", shown_estimate: "Estimate") -> dict[str, Any]:
+    """``one``: the estimate itself, or one of those beside it."""
+    contrast, test = contrast_of(estimate), shown_estimate.test
+    return {
+        "mode": block.mode,
+        "analysis": shown_estimate.analysis,
+        "about": comparison_label(estimate, True) if contrast else estimate.settings.get("system", ""),
+        "estimand": shown_estimate.estimand,
+        "unit": shown_estimate.unit,
+        "n": shown_estimate.n,
+        "n_rows": shown_estimate.n_rows,
+        "estimate": shown_estimate.estimate,
+        "interval": interval_bounds(shown_estimate),
+        "level": apa.confidence_level(shown_estimate),
+        "method": shown_estimate.interval.method if shown_estimate.interval else "",
+        "test": test.name if test else "",
+        "statistic": test and test.statistic,
+        "df": test and test.df,
+        "p": test and test.pvalue,
+        "p_adjusted": test and test.pvalue_adjusted,
+        "family": (test and test.family) or "",
+        "family_size": test and test.family_size,
+        "effect": shown_estimate.effect and shown_estimate.effect.value,
+        "status": shown_estimate.status,
+        "reason": shown_estimate.reason,
+        "role": contrast.get("role", "") if shown_estimate is estimate else "sensitivity",
+    }

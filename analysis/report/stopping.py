@@ -1,0 +1,136 @@
+"""Stopping rules while a study collects: a job looks, and the study closes itself when all is decided.
+
+A look writes down how far the evidence has come, and nothing of which side it is on: that is told when the study is closed.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from analysis.data.planned_labels import assign_queue_numbers, read_planned_labels
+from analysis.protocols import REGISTRY as ANALYSES
+from analysis.protocols import StoppingStatus
+from annotators.models import Assignment
+from annotators.places.open_places import unsettled_items
+from studies.models import Job, Study, audit
+from studies.protocols import REGISTRY
+from studies.services import jobs, lifecycle
+
+KIND = "look"
+# How many points of a path are kept for the figure.
+MAX_FIGURE_POINTS = 240
+
+
+@dataclass(frozen=True, slots=True)
+class StoppingState:
+    """All looks of one moment. ``is_exhausted``: as many submitted as the target allows, and no item wants another label."""
+
+    looks: tuple[StoppingStatus, ...]
+    is_budget_exhausted: bool
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self.looks) and (self.is_budget_exhausted or all(look.is_decided for look in self.looks))
+
+    def blinded_summary(self) -> dict[str, Any]:
+        """What may be shown while the study collects."""
+        return {"looks": [_blind(look) for look in self.looks], "is_over": self.is_over}
+
+    def outcomes(self) -> list[dict[str, Any]]:
+        """What was decided, for the log."""
+        return [
+            {
+                "comparison": look.name,
+                "rule": look.rule,
+                "verdict": look.verdict if look.is_decided else "budget_exhausted",
+                "stopped_at": look.stopped_at,
+                "unit": look.unit,
+                "n": len(look.evidence),
+                "threshold": look.threshold,
+                "evidence": look.evidence[(look.stopped_at or len(look.evidence)) - 1] if look.evidence else None,
+            }
+            for look in self.looks
+        ]
+
+
+def _blind(look: StoppingStatus) -> dict[str, Any]:
+    step = max(1, -(-len(look.evidence) // MAX_FIGURE_POINTS))
+    kept = [n for n in range(len(look.evidence)) if n % step == 0 or n == len(look.evidence) - 1]
+    return {
+        "name": look.name, "rule": look.rule, "unit": look.unit, "threshold": look.threshold, "n": len(look.evidence),
+        "points": [[n + 1, round(look.evidence[n], 4)] for n in kept], "is_decided": look.is_decided, "remaining": look.remaining,
+    }  # fmt: skip
+
+
+def stopping_sections(study: Study) -> list[Any]:
+    return [
+        section
+        for section in study.sections.all()
+        if section.protocol in REGISTRY and REGISTRY[section.protocol].has_stopping_rule(section)
+    ]
+
+
+def stopping_state(study: Study) -> StoppingState:
+    """Look at the study as it is now."""
+    claims = read_planned_labels(study)
+    looks: list[StoppingStatus] = []
+    for section in stopping_sections(study):
+        looks += ANALYSES[section.protocol].looks(claims, section, str(study.code))
+    done = Assignment.objects.filter(
+        study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None, replaced_at=None
+    ).exclude(batch__origin="top_up")
+    is_full = bool(study.target_n and done.count() >= study.target_n)
+    return StoppingState(tuple(looks), is_full and not unsettled_items(study).exists())
+
+
+def check_stopping_rule(study: Study) -> dict[str, Any]:
+    """Number the claims, look, and close the study where all is decided. Gives what may be shown of it.
+
+    Two at once: claims are numbered and the study is closed under its lock, by whoever comes first.
+    """
+    with transaction.atomic():
+        study = _locked(study)
+        if study.state not in Study.RUNNING:
+            return {"looks": [], "is_over": True}
+        assign_queue_numbers(study)
+    found = stopping_state(study)
+    if found.is_over:
+        with transaction.atomic():
+            if _locked(study).state in Study.RUNNING:
+                audit.record("decide", study=study, by=None, outcomes=found.outcomes())
+                lifecycle.close(study, by=None, reason="the stopping rule has decided")
+    return found.blinded_summary()
+
+
+def _locked(study: Study) -> Study:
+    return Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
+
+
+@jobs.register(KIND, exclusive=True)
+def run_stopping_check_job(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
+    """One look. Earlier ones are no longer needed, and go."""
+    progress(0, 1, "Looking at the stopping rule")
+    result = check_stopping_rule(job.study)
+    Job.objects.filter(kind=KIND, study=job.study, state=Job.State.DONE, pk__lt=job.pk).delete()
+    return result
+
+
+def submit_stopping_checks() -> int:
+    """Ask for a look at every open study with a stopping rule in which a claim was settled since the last. Gives their number."""
+    n = 0
+    for study in Study.objects.filter(state__in=Study.RUNNING).prefetch_related("sections"):
+        if not stopping_sections(study):
+            continue
+        settled = Assignment.objects.filter(study=study, origin=Assignment.Origin.LIVE, batch__isnull=False).filter(
+            Q(submitted_at__isnull=False) | Q(released_at__isnull=False)
+        )
+        submitted = settled.filter(submitted_at__isnull=False).count()
+        unsettled = unsettled_items(study).count()
+        if count := settled.count():
+            job = jobs.submit(
+                KIND, study=study, by=None, request_token=f"look-{study.pk}-{submitted}-{count}-{unsettled}"
+            )
+            n += job.state == Job.State.WAITING
+    return n

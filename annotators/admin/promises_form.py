@@ -1,0 +1,76 @@
+"""The part of a link's form that says what an early end pays."""
+
+from copy import copy
+from decimal import Decimal
+
+from django import forms
+from django.utils.html import format_html
+
+from annotators.models import OutcomePay
+from annotators.participation import link_actions
+
+Outcome, Rule = OutcomePay.Outcome, OutcomePay.Rule
+CHECKED_COLUMNS = {"key", "reward", "currency", "opens_at", "closes_at"}
+FIELD_NAMES = tuple((f"ends_{outcome}", f"ends_{outcome}_amount") for outcome in Outcome)
+HELP_TEXTS = {
+    Outcome.SCREENED_OUT: "Weigh it by how long the first questions take.",
+    Outcome.FAILED_CHECKS: "Nobody is refused by default: they did the work as far as they came.",
+    Outcome.FULL: "They came by your link and found it closed.",
+    Outcome.FAULT: "Whoever is at work when the study is closed over them.",
+    Outcome.WITHDRAWN: "Whoever leaves before the last page. Who finished is paid in any case.",
+}
+
+
+def promise_fields() -> dict[str, forms.Field]:
+    made: dict[str, forms.Field] = {}
+    for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
+        made[name] = forms.ChoiceField(
+            required=False,
+            choices=[("", "not said yet"), *Rule.choices],
+            label=outcome.label,
+            help_text=HELP_TEXTS[outcome],
+        )
+        made[amount] = forms.DecimalField(
+            required=False,
+            min_value=0,
+            max_digits=7,
+            decimal_places=2,
+            label=format_html('this much<span class="heard"> ({})</span>', outcome.label),
+        )
+    return made
+
+
+class PromisesFormMixin:
+    """For the form of a link: the fields of what an early end pays, and what ``recruiting.faults`` says of the link as it would be."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        before = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=self.instance)}
+        for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
+            if row := before.get(outcome):
+                self.initial |= {name: row.rule, amount: row.amount}
+
+    def clean(self):
+        cleaned = super().clean() or self.cleaned_data
+        self.promises = self._clean_promises(cleaned)
+        wanted = copy(self.instance)
+        for column in CHECKED_COLUMNS & set(cleaned):
+            setattr(wanted, column, cleaned[column])
+        names = dict(zip(Outcome, (name for name, _ in FIELD_NAMES), strict=True))
+        for column, words in link_actions.find_link_errors(wanted, self.promises).items():
+            name = names.get(column, column)
+            if name in self.fields and name not in self.errors:
+                self.add_error(name, words)
+        return cleaned
+
+    def _clean_promises(self, cleaned) -> dict[str, tuple[str, Decimal | None]]:
+        found = {}
+        for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
+            rule, much = cleaned.get(name), cleaned.get(amount)
+            if rule == Rule.AMOUNT and much is None and amount not in self.errors:
+                self.add_error(amount, "Say how much.")
+            elif rule != Rule.AMOUNT and much is not None:
+                self.add_error(amount, f"An amount is paid only where “{Rule.AMOUNT.label}” is chosen.")
+            elif rule:
+                found[outcome] = (rule, much)
+        return found

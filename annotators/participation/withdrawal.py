@@ -1,0 +1,62 @@
+"""Somebody leaves a study: what they said is blanked, their place goes back, and the panel's id of them is erased."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+
+from annotators.models import Annotator, Assignment, PageVisit, Response, SampleValue, Verdict
+from annotators.pay.id_retention import erase_withdrawn_ids
+from annotators.pay.statement import is_owed_on_withdrawal
+from studies.models import Batch, audit
+from studies.models.guards import allow_erasure
+
+
+def withdraw_annotator(assignment: Assignment) -> int:
+    """The annotator leaves the study: all their assignments in it. Words are blanked at once, ratings as the study declared.
+
+    Before submission the place goes back; afterwards it stays. The keyed hash of the person stays, against a second start. The panel's
+    id of them goes, unless something is owed to them or they take part in another study.
+    """
+    study, stays_owed = assignment.study, is_owed_on_withdrawal(assignment)
+    with allow_erasure():
+        Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.annotator_id)
+        mine = Assignment.objects.filter(study=study, annotator=assignment.annotator_id)
+        # All batches by number, then the assignments: the order of everybody else.
+        batches = [pk for pk in mine.values_list("batch", flat=True) if pk]
+        list(Batch.objects.select_for_update(no_key=True, of=("self",)).filter(pk__in=batches).order_by("number"))
+        held = list(mine.filter(batch__isnull=False).select_for_update(no_key=True, of=("self",)).order_by("pk"))
+        for one in held:
+            if not one.released_at and not one.submitted_at:
+                Assignment.objects.filter(pk=one.pk).update(
+                    released_at=Now(), released_reason=Assignment.Released.WITHDRAWN
+                )
+                Batch.objects.filter(pk=one.batch_id, claimed__gt=0).update(claimed=F("claimed") - 1)
+        withdrawn = Assignment.objects.filter(pk__in=[one.pk for one in held], withdrawn_at=None)
+        codes = list(withdrawn.values_list("code", flat=True))
+        withdrawn.update(withdrawn_at=Now())
+        _erase_answers(Response.objects.filter(assignment__in=held, erased_at=None), study.withdrawal_blanks_ratings)
+        if study.withdrawal_blanks_ratings:
+            for verdict in Verdict.objects.filter(assignment__in=held, evidence__has_key="failed_checks"):
+                Verdict.objects.filter(pk=verdict.pk).update(evidence=_without_answers(verdict.evidence))
+        blanked = {"unseen": ""} if study.withdrawal_blanks_ratings else {}
+        PageVisit.objects.filter(assignment__in=held).update(draft=None, **blanked)
+        SampleValue.objects.filter(column__study=study, annotator=assignment.annotator_id).delete()
+        if not stays_owed:
+            erase_withdrawn_ids([assignment.annotator_id])
+        for code in codes:
+            audit.record("withdraw", study=study, by=None, assignment_code=code)
+    return len(codes)
+
+
+def _erase_answers(answers: QuerySet[Response], blanks_ratings: bool) -> None:
+    if blanks_ratings:
+        answers.update(text="", value=None, chosen=None, choice="", part="", skip_reason="", erased_at=Now())
+    else:
+        answers.exclude(text="").update(text="", erased_at=Now())
+
+
+def _without_answers(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """A decision's evidence without what the person answered."""
+    return {name: value for name, value in evidence.items() if name != "failed_checks"}

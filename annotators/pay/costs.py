@@ -1,0 +1,93 @@
+"""What a link has cost and will cost, with the panel's fees."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.db.models import Count, Q, Sum
+
+from annotators.models import Assignment, Payment, Recruitment
+from annotators.places.monitor import progress_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.links import link_state
+from annotators.recruitment.panels import Fee
+from annotators.recruitment.panels.alerts import cached_fees
+from studies.models import Study
+
+from . import ledger
+from .promises import ZERO, arm_rewards
+
+State = Payment.State
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCost:
+    """``due``: owed, not ordered. ``unwritten``: owed since the last look and not written down yet; below zero where more stands written down
+    than is owed. ``to_come``: for the people who are still to finish, at the highest reward. ``fees``: as the panel told them, of all until
+    then; empty where nothing is known. ``is_least``: fees may come that are not among them, or people whose number nobody has said."""
+
+    currency: str
+    paid: Decimal
+    ordered: Decimal
+    due: Decimal
+    failed: int
+    people_to_come: int
+    to_come: Decimal
+    fees: tuple[Fee, ...]
+    is_lower_bound: bool = False
+    unsettled: Decimal = ZERO
+
+    @property
+    def total(self) -> Decimal:
+        known = self.paid + self.ordered + self.due + self.unsettled
+        return known + self.to_come + sum((fee.amount for fee in self.fees), ZERO)
+
+
+def reported_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
+    """What the panel itself said lately that it has taken; sums in another currency are not added to ours."""
+    found = cached_fees(recruitment)
+    if found is None or found[0].currency != currency:
+        return ()
+    told, at = found
+    source = f"{REGISTRY[recruitment.channel].label} itself, on {at:%Y-%m-%d %H:%M} UTC, for all until then"
+    lines = (("of rewards", told.rewards), ("of bonuses", told.bonuses), ("tax on these", told.tax))
+    return tuple(Fee(label, amount, source) for label, amount in lines if amount)
+
+
+def link_cost(recruitment: Recruitment) -> LinkCost:
+    study = recruitment.study
+    rows = Payment.objects.filter(assignment__recruitment=recruitment).order_by().values_list("state")
+    sums = {state: (n, amount) for state, n, amount in rows.annotate(n=Count("pk"), amount=Sum("amount"))}
+    reward = arm_rewards(recruitment, recruitment.reward)[-1]
+    may_come = people_to_come(recruitment)
+    to_come = may_come or 0
+    channel = REGISTRY.get(recruitment.channel)
+    foreseen = ledger.projected_payments(recruitment) if channel else []
+    currency = recruitment.currency or study.currency
+    fees = reported_fees(recruitment, currency) if channel else ()
+    nothing = (0, ZERO)
+    paid, ordered, due = (sums.get(state, nothing)[1] for state in (State.PAID, State.ORDERED, State.DUE))
+    return LinkCost(
+        currency, paid, ordered, due, sums.get(State.FAILED, nothing)[0], to_come, reward * to_come, fees,
+        is_lower_bound=bool(channel and channel.pays_by) or may_come is None,
+        unsettled=ledger.total_of(foreseen) - (paid + ordered + due) if channel else ZERO,
+    )  # fmt: skip
+
+
+def people_to_come(recruitment: Recruitment) -> int | None:
+    """How many may still finish who come by this link: while nobody new may come, those at work; None where neither the link nor the study
+    says how many are wanted. Another link's people fill the same study."""
+    study = recruitment.study
+    counts = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
+        done=Count("pk", filter=Q(submitted_at__isnull=False)),
+        at_work=Count("pk", filter=Q(released_at=None, submitted_at=None)),
+    )
+    done, at_work = counts["done"], counts["at_work"]
+    if study.state == Study.State.CLOSED:
+        return 0
+    if link_state(study, recruitment).is_over:
+        return at_work
+    left = [recruitment.wanted - done] if recruitment.wanted else []
+    if study.target_n:
+        progress = progress_of([study.pk]).get(study.pk)
+        left.append(study.target_n - (progress.submitted if progress else 0))
+    return max(at_work, min(left)) if left else None

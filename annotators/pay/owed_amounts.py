@@ -1,0 +1,79 @@
+"""What is owed for an assignment, by how it ended. Reads alone; whether somebody is left out of an analysis is not asked here."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from annotators.models import Assignment, OutcomePay, Recruitment
+from annotators.pages.record import page_state
+from annotators.pages.sequence import get_itinerary
+from studies.models import Study
+
+from .promises import ZERO, PayTerms, Rule
+
+Released, Outcome = Assignment.Released, OutcomePay.Outcome
+OUTCOME_BY_RELEASE = {
+    Released.SCREENED_OUT: Outcome.SCREENED_OUT,
+    Released.FAILED_CHECKS: Outcome.FAILED_CHECKS,
+    Released.FULL: Outcome.FULL,
+    Released.WITHDRAWN: Outcome.WITHDRAWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OwedAmount:
+    """``reward``: what the last page would pay."""
+
+    outcome: str
+    reward: Decimal
+    amount: Decimal
+
+
+def outcome_of(assignment: Assignment, study: Study) -> str:
+    """ "complete", an OutcomePay outcome, or "" where nothing is owed: at work, given back, or gone without a word.
+
+    Who finished is paid, late or not, also if they withdraw afterwards. Our fault: at work when the study was closed over them.
+    """
+    if assignment.submitted_at:
+        return "complete"
+    reason = assignment.released_reason
+    if reason == Released.EXPIRED:
+        closed, kept = study.closed_at, assignment.reserved_until
+        is_cut_off = bool(
+            assignment.started_at and closed and kept and assignment.released_at >= closed and kept > closed
+        )
+        return Outcome.FAULT if is_cut_off else ""
+    return OUTCOME_BY_RELEASE.get(reason, "")
+
+
+def payable_assignments(recruitment: Recruitment) -> QuerySet[Assignment]:
+    """Everybody who came by this link, with ``sent`` pages. Tries, robots and imports are nobody to pay."""
+    mine = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
+    got_a_place = Assignment.objects.filter(
+        study=OuterRef("study"), annotator=OuterRef("annotator"), batch__isnull=False
+    )
+    return (
+        mine.exclude(Q(batch=None) & Exists(got_a_place))
+        .select_related("batch__arm")
+        .annotate(sent=Count("visits", filter=Q(visits__recorded_at__isnull=False)))
+        .order_by("pk")
+    )
+
+
+def amount_owed(assignment: Assignment, terms: PayTerms, assumed_outcome: str = "") -> OwedAmount:
+    """``assignment`` as ``payable_assignments`` gives it; ``ending``: as if it had ended so."""
+    outcome = assumed_outcome or outcome_of(assignment, terms.study)
+    if not outcome:
+        return OwedAmount("", ZERO, ZERO)
+    reward = terms.reward_of(assignment.design_id, assignment.batch.arm.name if assignment.batch else None)
+    rule = terms.rules.get(outcome)
+    is_share = rule is not None and rule.rule == Rule.SHARE and assignment.sent and assignment.batch_id
+    pages = _pages(assignment) if is_share else 0
+    return OwedAmount(outcome, reward, terms.promised_pay(outcome, reward, assignment.sent, pages))
+
+
+def _pages(assignment: Assignment) -> int:
+    """How many pages it had in all, as far as the answers determined them. Kept by batch where nothing depends on answers."""
+    fixed = get_itinerary(assignment).fixed
+    return len((fixed or page_state(assignment).walk).keys)

@@ -1,0 +1,94 @@
+"""What a person's own page says of their pay: how much, and how it comes. It tells of nobody else, and of no condition."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.db.models import Q, Sum
+
+from annotators.models import Assignment, OutcomePay, PageVisit, Payment
+from annotators.models.identity import get_person_id
+from annotators.recruitment.channels import REGISTRY
+
+from . import id_retention
+from .owed_amounts import amount_owed, outcome_of, payable_assignments
+from .promises import ZERO, Rule, terms_of
+
+
+@dataclass(frozen=True, slots=True)
+class PayStatement:
+    """``amount`` 0: the page said that nothing is paid for this."""
+
+    amount: Decimal
+    currency: str
+    words: str
+    is_share: bool
+    sent: int
+
+
+def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayStatement | None:
+    """What this person is paid for how it ended, or would be for ``ending`` now; None where nothing was said of it."""
+    recruitment = assignment.recruitment
+    if recruitment is None or assignment.origin != Assignment.Origin.LIVE:
+        return None
+    # Who found no place and was given one later is paid for the work alone.
+    if assignment.batch_id is None and not payable_assignments(recruitment).filter(pk=assignment.pk).exists():
+        return None
+    outcome = (
+        assumed_outcome if assumed_outcome and not assignment.submitted_at else outcome_of(assignment, assignment.study)
+    )
+    terms = terms_of(recruitment)
+    if not outcome or (outcome != "complete" and outcome not in terms.rules):
+        return None
+    assignment.sent = PageVisit.objects.filter(assignment=assignment, recorded_at__isnull=False).count()
+    owed = amount_owed(assignment, terms, outcome)
+    if not owed.reward:
+        return None
+    rule = terms.rules.get(outcome)
+    return PayStatement(
+        owed.amount,
+        terms.currency,
+        _how(recruitment.channel, outcome),
+        bool(rule and rule.rule == Rule.SHARE),
+        assignment.sent,
+    )
+
+
+def _how(channel: str, outcome: str) -> str:
+    ways, name = REGISTRY[channel].pays_by, REGISTRY[channel].label
+    if outcome == "complete" and Payment.Way.APPROVAL in ways:
+        return f"It comes through {name}, once what you sent there is approved."
+    if outcome == OutcomePay.Outcome.SCREENED_OUT and Payment.Way.SCREEN_OUT in ways:
+        return f"It comes through {name}."
+    if Payment.Way.BONUS in ways:
+        return f"It comes through {name}, as a bonus or by approval."
+    return "It comes by the way that brought you here."
+
+
+def is_owed_on_withdrawal(assignment: Assignment) -> bool:
+    """Whether somebody who leaves now is owed something for a part of the study, so that the panel's id of them is needed until then."""
+    theirs = {"annotator": assignment.annotator_id}
+    if id_retention.unpaid_payments().filter(
+        assignment__annotator=assignment.annotator_id
+    ).exists() or id_retention.uncredited_assignments().filter(**theirs):
+        return True
+    mine = Assignment.objects.filter(study=assignment.study_id, **theirs)
+    paid = Payment.objects.filter(assignment__in=mine, state=Payment.State.PAID, kind__in=Payment.COVERING)
+    paid_for = dict(paid.order_by().values_list("assignment").annotate(Sum("amount")))
+    parts = mine.filter(Q(pk=assignment.pk) | Q(submitted_at__isnull=False))
+    for part in parts.select_related("study", "recruitment", "batch__arm"):
+        pay = pay_statement(part, "withdrawn")
+        if pay is not None and pay.amount > paid_for.get(part.pk, ZERO):
+            return True
+    return False
+
+
+def reason_id_retained(assignment: Assignment) -> str:
+    """Why the panel's id of somebody who leaves now is kept: "owed", "elsewhere" for another study, or "" where it is erased at once."""
+    if assignment.recruitment_id is None or get_person_id(assignment.annotator) is None:
+        return ""
+    others = (
+        id_retention.assignments_needing_ids()
+        .filter(annotator=assignment.annotator_id)
+        .exclude(study=assignment.study_id)
+    )
+    return "owed" if is_owed_on_withdrawal(assignment) else "elsewhere" if others.exists() else ""

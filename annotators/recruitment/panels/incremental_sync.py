@@ -1,0 +1,158 @@
+"""The job that follows soon after something happened: what a panel told, who has just arrived or
+finished, whom to keep out from now on.
+
+It asks the service what holds, so that messages may come late, twice and in any order. The regular look finds what it misses.
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+
+from django.core.cache import cache
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from annotators.models import Assignment, PanelEvent, PanelSubmission, Recruitment
+from annotators.recruitment.channels import REGISTRY
+from studies.models import Job
+from studies.services import jobs
+
+from . import PanelBusy, PanelService, RequestRefused, ResultUnclear, SubmissionSnapshot, arrival_checks, credits
+from .publishing import tasks_of
+from .reconcile import import_submissions
+from .secrets import service_of
+from .sync import PanelUnavailable, push_orders, recruitments_to_sync
+
+KIND = "panel_news"
+EVERY_SECONDS = 60  # seconds
+MAX_EVENTS = 500
+# So many refusals in a row are about the token and not about one submission.
+MAX_REFUSALS = 3
+LONGEST_PAUSE = 3600
+# Panels repeat a message for two days at most.
+EVENT_RETENTION = timedelta(days=30)
+
+
+@dataclass(slots=True)
+class IncrementalSyncSummary:
+    """What a look came to. ``words``: why it ended early."""
+
+    asked: int = 0
+    handled: int = 0
+    changed: int = 0
+    verified: int = 0
+    words: str = ""
+
+
+def event_source(recruitment: Recruitment) -> str:
+    return f"{recruitment.channel}:{recruitment.key}"[:64]
+
+
+def unhandled_events(recruitment: Recruitment) -> QuerySet[PanelEvent]:
+    """Messages that nobody has followed yet, the oldest first."""
+    return PanelEvent.objects.filter(recruitment=recruitment, handled_at=None).order_by("pk")
+
+
+def schedule_incremental_sync(recruitment: Recruitment, seconds: int = 5) -> Job:
+    """The job for this link: one in each span of ``seconds``, however many messages come."""
+    span = int(timezone.now().timestamp()) // seconds
+    token = f"news:{recruitment.pk}:{span}"
+    return jobs.submit(KIND, study=recruitment.study, by=None, request_token=token, recruitment=recruitment.pk)
+
+
+def schedule_pending_syncs() -> int:
+    """Links that have something to look at, unless their panel wants to be left alone."""
+    every = list(recruitments_to_sync())
+    told = set(PanelEvent.objects.filter(recruitment__in=every, handled_at=None).values_list("recruitment", flat=True))
+    came = {one.recruitment_id for one in arrival_checks.unchecked_arrivals(every)}
+    listing = [one.pk for one in every if REGISTRY[one.channel].has_blocklist]
+    started = Assignment.objects.filter(
+        recruitment__in=listing, claimed_at__gt=Now() - timedelta(seconds=2 * EVERY_SECONDS)
+    ).order_by()
+    came.update(started.values_list("recruitment", flat=True).distinct() if listing else ())
+    came.update(credits.uncredited_recruitment_ids(every))
+    due = [one for one in every if one.pk in told | came and not is_backing_off(one)]
+    for recruitment in due:
+        schedule_incremental_sync(recruitment, EVERY_SECONDS)
+    return len(due)
+
+
+def run_incremental_sync_job(job: Job, progress) -> dict:
+    recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
+    return {} if is_backing_off(recruitment) else asdict(sync_changes(recruitment, service_of(recruitment), progress))
+
+
+def sync_changes(recruitment: Recruitment, service: PanelService, progress) -> IncrementalSyncSummary:
+    """Read each submission that something was told of once, and write down what holds. Raises Silent."""
+    # Who started is kept out of what else is published, while the panel listens anyway.
+    push_orders(recruitment, service, progress)
+    told = list(unhandled_events(recruitment)[:MAX_EVENTS])
+    came = arrival_checks.unchecked_arrivals([recruitment])
+    # Who has just arrived first: their place may be somebody else's.
+    names = list(
+        dict.fromkeys([*(one.external_ids["session"] for one in came), *(event.body["submission"] for event in told)])
+    )
+    looked, shown = _asked(recruitment, service, names, progress)
+    mine = set(tasks_of(recruitment).values_list("external_id", flat=True))
+    looked.verified = arrival_checks.record_arrival_checks(came, shown)
+    # A workspace's messages are about all its studies, and addresses name whatever was typed.
+    ours = [seen for seen in shown.values() if seen is not None and seen.task in mine]
+    try:
+        summary = import_submissions(recruitment, ours, PanelSubmission.Source.SERVICE)
+    except ValueError as words:
+        raise PanelUnavailable(str(words)) from words
+    looked.changed = summary.new + summary.changed
+    read = [event.pk for event in told if event.body["submission"] in shown]
+    looked.handled = PanelEvent.objects.filter(pk__in=read).update(handled_at=Now())
+    return looked
+
+
+def _asked(
+    recruitment, service, names, progress
+) -> tuple[IncrementalSyncSummary, dict[str, SubmissionSnapshot | None]]:
+    looked, refused = IncrementalSyncSummary(), 0
+    shown: dict[str, SubmissionSnapshot | None] = {}
+    for n, name in enumerate(names):
+        progress(n, len(names), "Looking at submissions")
+        looked.asked += 1
+        try:
+            shown[name], refused = service.submission(name), 0
+        except RequestRefused as no:
+            looked.words, refused = str(no), refused + 1
+            if refused == MAX_REFUSALS:
+                break
+        except (PanelBusy, ResultUnclear) as later:
+            looked.words = str(later)
+            _back_off(recruitment, getattr(later, "seconds", 60.0))
+            return looked, shown
+    if shown:
+        cache.delete_many([_pause_key(recruitment), _pauses_key(recruitment)])
+    elif refused:
+        _back_off(recruitment, 60.0)
+    return looked, shown
+
+
+def _pause_key(recruitment) -> str:
+    return f"heval:panel:pause:{recruitment.pk}"
+
+
+def _pauses_key(recruitment) -> str:
+    return f"heval:panel:pauses:{recruitment.pk}"
+
+
+def is_backing_off(recruitment: Recruitment) -> bool:
+    """Whether the panel asked to be left alone for now."""
+    return cache.get(_pause_key(recruitment)) is not None
+
+
+def _back_off(recruitment, seconds: float) -> None:
+    """As long as the panel asked, and twice as long each time that it asks again."""
+    times = cache.get(_pauses_key(recruitment), 0)
+    cache.set(_pauses_key(recruitment), times + 1, 2 * LONGEST_PAUSE)
+    cache.set(_pause_key(recruitment), 1, max(1, min(seconds * 2**times, LONGEST_PAUSE)))
+
+
+def delete_old_events() -> int:
+    """Messages are kept no longer than they may be repeated, those of submissions that nobody could read too."""
+    old = PanelEvent.objects.filter(received_at__lt=Now() - EVENT_RETENTION)
+    return old.exclude(source=arrival_checks.SOURCE).delete()[0]

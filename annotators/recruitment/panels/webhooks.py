@@ -1,0 +1,56 @@
+"""Where panels send messages by themselves: proven, written down, and left to a job.
+
+The address lies with the annotators', where no cookie is read and none is set: only the panel's signature counts.
+"""
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.http import Http404, HttpResponse
+from django.views.decorators.http import require_POST
+
+from annotators.models import PanelEvent, Recruitment
+from annotators.recruitment.channels import REGISTRY
+from studies.services.rate_limits import is_rate_limited
+
+from . import ForgedMessage, incremental_sync
+from .secrets import WEBHOOK_SECRET, panel_secret
+
+MAX_BODY_BYTES = 64 * 1024
+# A study of hundreds sends some a minute. What is refused comes again, and what is lost the regular look finds.
+MAX_PER_MINUTE = 600
+
+
+@require_POST
+def receive_webhook(request, key):
+    """Told twice it is once; what it says is not believed but looked up."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+        return HttpResponse(status=413)
+    recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
+    channel = REGISTRY.get(recruitment.channel) if recruitment else None
+    secret = panel_secret(recruitment, WEBHOOK_SECRET) if channel and channel.sends_webhooks else ""
+    if not secret:
+        raise Http404("Nobody listens here.")
+    if is_rate_limited(f"hook:{recruitment.pk}", MAX_PER_MINUTE):
+        return HttpResponse(status=429, headers={"Retry-After": "60"})
+    try:
+        message = channel.read_message(secret, request.headers, request.body)
+    except ForgedMessage:
+        return HttpResponse(status=401)
+    except ValueError as words:
+        return HttpResponse(str(words), status=400, content_type="text/plain")
+    with transaction.atomic():
+        # A panel may tell several links of one event, under one id: each has it for itself. Who it is about is not kept.
+        _, is_new = PanelEvent.objects.get_or_create(
+            source=incremental_sync.event_source(recruitment),
+            external_id=message.event_id,
+            defaults={
+                "recruitment": recruitment,
+                "kind": message.kind,
+                "body": {"submission": message.submission, "word": message.word},
+                "handled_at": None if message.submission else Now(),
+            },
+        )
+        if is_new and message.submission:
+            incremental_sync.schedule_incremental_sync(recruitment)
+    return HttpResponse(status=200)

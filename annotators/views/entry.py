@@ -1,0 +1,209 @@
+"""The door: who comes, who is given a place, and who is told that there is none."""
+
+from urllib.parse import urlencode
+
+from django.core.signing import BadSignature, TimestampSigner
+from django.db import transaction
+from django.http import Http404, HttpResponseRedirect
+from django.views.decorators.http import require_http_methods
+
+from annotators.models import Annotator, Assignment, Recruitment
+from annotators.pages.presentation import cached_markdown
+from annotators.participation.parts import get_remaining_parts
+from annotators.pay.promises import is_outcome_paid, promise_lines
+from annotators.places import assign
+from annotators.places.offers import range_of
+from annotators.places.receipts import receipt_of
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.links import LinkState, link_state
+from studies.design.wording import Wording
+
+from .assignment_pages import render_parts_overview
+from .http_responses import (
+    OUTCOME_BY_NOTICE,
+    add_annotator_headers,
+    allow_framing,
+    public_wording,
+    render,
+    render_notice,
+    way_back_of,
+)
+from .lookup import has_ended, has_parts_overview
+
+# So long after "no place right now" somebody may still say that they cannot wait.
+WAIT_TOKEN_MAX_AGE = 24 * 3600
+
+
+@add_annotator_headers
+@require_http_methods(["GET", "HEAD", "POST"])
+def entry(request, key):
+    """The door. Looking writes nothing; only Start, pressed by a person, claims a place."""
+    recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
+    state = link_state(recruitment.study, recruitment) if recruitment else LinkState.UNPUBLISHED
+    if state is LinkState.UNPUBLISHED:
+        raise Http404
+    study, channel = recruitment.study, REGISTRY[recruitment.channel]
+    allow_framing(request, recruitment.channel)
+    wording = public_wording(study)
+    words = wording.study
+    repeated = [name for name, values in request.GET.lists() if len(values) > 1]
+    parameters = request.GET.dict()
+    # U+FFFD is what is left of bytes that were no text.
+    if repeated or any(c < " " or c == "\ufffd" for value in parameters.values() for c in value):
+        return render_entry_page(
+            request, recruitment, wording, problem="This link is not right. Please start from the panel again."
+        )
+    arrival = channel.read_arrival(recruitment, parameters)
+    if arrival.problem or arrival.is_preview:
+        shown = {"problem": arrival.problem, "is_preview": arrival.is_preview, "preview_words": channel.preview_words}
+        return render_entry_page(request, recruitment, wording, **shown)
+    past = _past_assignments(recruitment, arrival)
+    returning = next((one for one in reversed(past) if one.batch_id), None)
+    # For whom this link had no place: that page has the code that they were given.
+    turned_away = next((one for one in past if not one.batch_id and one.recruitment_id == recruitment.pk), None)
+    if request.method != "POST" and returning is not None and has_parts_overview(returning):
+        return render_parts_overview(request, returning)
+    has_finished = returning is not None and has_ended(returning)
+    more = (
+        get_remaining_parts(returning)
+        if has_finished and not returning.withdrawn_at and returning.submitted_at
+        else None
+    )
+    if has_finished and not (more and more.is_any_left):
+        return _handle_return_after_end(request, recruitment, returning, arrival, wording)
+    if request.method != "POST":
+        if returning is None and state is not LinkState.OPEN:
+            if turned_away is not None:
+                return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
+            kind = "paused" if state is LinkState.PAUSED else "closed"
+            return render_notice(request, words, kind, way_back_of(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids))
+        path = f"/p/{returning.code}/" if returning is not None else ""
+        return render_entry_page(
+            request, recruitment, wording, is_returning=returning is not None, more=more, own_path=path
+        )
+    if "decline" in request.POST:
+        if returning is not None:
+            # An old copy of this page. Whoever has begun leaves the study on a page of their own, which says what is deleted.
+            return HttpResponseRedirect(request.get_full_path())
+        if turned_away is not None:
+            return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
+        return render_notice(request, words, "no_consent", way_back_of(recruitment, "no_consent", arrival.ids))
+    if "leave" in request.POST:
+        leaving = _turn_away_waiting_person(request, recruitment, arrival)
+        return HttpResponseRedirect(f"/p/{leaving.code}/" if leaving else request.get_full_path())
+    if returning is None and state not in (LinkState.OPEN, LinkState.PAUSED):
+        if turned_away is not None:
+            return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
+        return render_notice(request, words, "closed", way_back_of(recruitment, "closed", arrival.ids))
+    if returning is None and words["consent"] and request.POST.get("agree") != "1":
+        return render_entry_page(
+            request, recruitment, wording, error="Please tick the box if you agree to take part.", status=422
+        )
+    arms = list(recruitment.arms.values_list("pk", flat=True))
+    # One transaction, for one wait for the disk.
+    with transaction.atomic():
+        annotator = assign.get_or_create_annotator(recruitment.pool, arrival.person)
+        claim = assign.claim_batch(
+            study,
+            annotator,
+            recruitment,
+            arms,
+            external_ids=dict(arrival.ids),
+            trust=arrival.trust,
+            is_consented=bool(words["consent"]),
+        )
+    if claim.outcome == "claimed":
+        return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
+    if more is not None:
+        return _handle_return_after_end(request, recruitment, returning, arrival, wording)
+    if returning is not None:
+        # No place is free for them. Their own pages say so, and what becomes of answers that they send all the same.
+        assign.update_external_ids(returning, dict(arrival.ids))
+        return HttpResponseRedirect(f"/p/{returning.code}/")
+    if claim.outcome in ("closed", "paused") and turned_away is not None:
+        return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
+    kind = claim.outcome
+    if kind == "wait" and _should_record_leaving(recruitment, arrival):
+        waited = _wait_signer(recruitment).sign(str(annotator.code))
+        pays = is_outcome_paid(recruitment, OUTCOME_BY_NOTICE[kind])
+        return render_notice(request, words, kind, may_retry=True, waited=waited, pays=pays)
+    receipt = receipt_of(claim.assignment.code) if claim.assignment and kind != "done" else ""
+    return render_notice(
+        request,
+        words,
+        kind,
+        way_back_of(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids, receipt),
+        may_retry=kind in ("wait", "paused"),
+    )
+
+
+def _wait_signer(recruitment: Recruitment) -> TimestampSigner:
+    """What it signs was told by this link that there is no place right now."""
+    return TimestampSigner(salt=f"waits:{recruitment.key}")
+
+
+def _should_record_leaving(recruitment: Recruitment, arrival) -> bool:
+    """Whether a panel wants to be told, or pay was promised: only then is somebody who cannot wait written down."""
+    back = way_back_of(recruitment, OUTCOME_BY_NOTICE["wait"], arrival.ids)
+    return back.is_one or is_outcome_paid(recruitment, OUTCOME_BY_NOTICE["wait"])
+
+
+def _turn_away_waiting_person(request, recruitment: Recruitment, arrival) -> Assignment | None:
+    """Who was told to wait, and cannot. None where it is not they who say so, or where it is long ago."""
+    try:
+        code = _wait_signer(recruitment).unsign(request.POST.get("waited", ""), max_age=WAIT_TOKEN_MAX_AGE)
+    except BadSignature:
+        return None
+    annotator = Annotator.objects.filter(code=code).first()
+    key = assign.hash_person_id(recruitment.pool, arrival.person) if arrival.person else ""
+    if annotator is None or key not in ("", annotator.external_id):
+        return None
+    return assign.turn_away(recruitment.study, annotator, recruitment, dict(arrival.ids), arrival.trust)
+
+
+def _past_assignments(recruitment: Recruitment, arrival) -> list[Assignment]:
+    """A person's assignments in this study, the first one first, where the channel knows persons: looking it up writes nothing."""
+    if not arrival.person:
+        return []
+    mine = Assignment.objects.filter(
+        study=recruitment.study,
+        annotator__pool=recruitment.pool,
+        annotator__external_id=assign.hash_person_id(recruitment.pool, arrival.person),
+    )
+    return list(mine.exclude(origin=Assignment.Origin.TEST).select_related("study", "recruitment").order_by("pk"))
+
+
+def _handle_return_after_end(request, recruitment: Recruitment, ended: Assignment, arrival, wording: Wording):
+    """Somebody comes again whose work here has ended: to that end, which has the only code that they are ever given for it."""
+    channel = REGISTRY[recruitment.channel]
+    retaken = channel.is_retaken_task(ended.external_ids, arrival.ids)
+    if retaken is False:
+        # Another task of the panel, for which they did nothing.
+        kind = "done" if ended.submitted_at else "barred"
+        return render_notice(
+            request, wording.study, kind, way_back_of(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
+        )
+    if retaken and not ended.withdrawn_at:
+        # Looking writes nothing: the new ids of the panel are taken over when they press the button.
+        if request.method != "POST":
+            return render_entry_page(request, recruitment, wording, is_returning=True, has_ended=True)
+        assign.update_external_ids(ended, dict(arrival.ids))
+    return HttpResponseRedirect(f"/p/{ended.code}/done/")
+
+
+def render_entry_page(request, recruitment, wording: Wording, status=200, **more):
+    words = wording.study
+    is_varied = any(arm["reward"] is not None or arm["minutes"] for arm in wording.arms.values())
+    arms = set(recruitment.arms.values_list("name", flat=True)) if is_varied and recruitment.pk else ()
+    offer = range_of(wording, arms, recruitment.reward)
+    currency = recruitment.currency or words["currency"]
+    context = {
+        "study": words,
+        "purpose": cached_markdown(words["purpose"]) if words["purpose"] else "",
+        "consent": cached_markdown(words["consent"]) if words["consent"] else "",
+        "offer": offer,
+        "currency": currency,
+        "early": promise_lines(recruitment, currency, wording) if offer.pays else [],
+        "action": f"?{urlencode(request.GET)}" if request.GET else "",
+    }
+    return render(request, "annotate/landing.html", context | more, status=status)

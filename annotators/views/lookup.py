@@ -1,0 +1,121 @@
+"""The assignment that an address means."""
+
+from dataclasses import replace
+from itertools import islice
+
+from django.db.models import FilteredRelation, Q
+from django.http import Http404
+from django.utils import timezone
+
+from annotators.models import Assignment, PageVisit
+from annotators.pages.compiled_queries import CompiledSelect, columns_of, instance_from_row
+from annotators.pages.record import PREVIOUS_VISIT_COLUMNS, VISIT_COLUMNS
+from annotators.pages.sequence import page_before
+from annotators.pay.statement import pay_statement
+from annotators.places import assign, leases
+from annotators.places.deadlines import PlaceStatus, is_cut_off_by_closing, place_status
+from studies.models import Study
+
+from .http_responses import allow_framing
+
+
+def assignment_or_404(request, code: str) -> Assignment:
+    try:
+        assignment = Assignment.objects.select_related("study", "recruitment").get(code=code)
+    except Assignment.DoesNotExist:
+        raise Http404 from None
+    if assignment.recruitment is not None:
+        assignment.recruitment.study = assignment.study
+        allow_framing(request, assignment.recruitment.channel)
+    return assignment
+
+
+# What a page and its record read. A study has fifty columns: loading them took longer than anything else in a page.
+ASSIGNMENT_COLUMNS = columns_of(
+    Assignment,
+    "id", "code", "study_id", "batch_id", "annotator_id", "design_id", "seed", "origin", "reserved_until", "started_at",
+    "submitted_at", "withdrawn_at", "released_at", "released_reason", "consented_at",
+)  # fmt: skip
+STUDY_COLUMNS = columns_of(
+    Study, "id", "idle_seconds", "minutes", "usual_seconds", "state", "closing_at", "grace_seconds"
+)
+_select_page_row = CompiledSelect(
+    lambda code, before, key: (
+        Assignment.objects.filter(code=code)
+        .annotate(
+            before=FilteredRelation("visits", condition=Q(visits__key=before)),
+            here=FilteredRelation("visits", condition=Q(visits__key=key)),
+        )
+        .order_by()
+        .values_list(
+            *ASSIGNMENT_COLUMNS,
+            *(f"study__{name}" for name in STUDY_COLUMNS),
+            *(f"before__{name}" for name in PREVIOUS_VISIT_COLUMNS),
+            *(f"here__{name}" for name in VISIT_COLUMNS),
+            "recruitment__channel",
+        )
+    ),
+    str,
+    str,
+    str,
+)
+
+
+def get_page_assignment_or_404(request, code: str, key: str = "") -> Assignment:
+    """The assignment with what its pages read of it, and the visits around this page; every other column would be loaded when
+    asked for. Raises Http404."""
+    wanted = (page_before(code, key) if key else "", key)
+    rows = _select_page_row(code, *wanted)
+    if not rows:
+        raise Http404
+    row = iter(rows[0])
+    assignment, study, before, here = (
+        instance_from_row(model, columns, islice(row, len(columns)))
+        for model, columns in (
+            (Assignment, ASSIGNMENT_COLUMNS),
+            (Study, STUDY_COLUMNS),
+            (PageVisit, PREVIOUS_VISIT_COLUMNS),
+            (PageVisit, VISIT_COLUMNS),
+        )
+    )
+    Assignment.study.field.set_cached_value(assignment, study)
+    allow_framing(request, next(row))
+    assignment.preloaded_visits = wanted, {visit.key: visit for visit in (before, here) if visit.pk is not None}
+    return assignment
+
+
+def has_ended(assignment: Assignment) -> bool:
+    return bool(
+        assignment.submitted_at
+        or assignment.withdrawn_at
+        or assignment.released_reason in assign.FINAL_RELEASE_REASONS
+        or assignment.batch_id is None
+        or is_cut_off_by_closing(assignment)
+    )
+
+
+def may_withdraw(assignment) -> bool:
+    until = assignment.study.withdrawal_until
+    return (
+        not assignment.withdrawn_at
+        and assignment.batch_id is not None
+        and (until is None or timezone.now().date() <= until)
+    )
+
+
+def has_parts_overview(assignment) -> bool:
+    """Whether the person has a list of parts: they came by a recruitment that keeps places for days, and may still take part."""
+    return (
+        leases.channel_reserved_seconds(assignment.recruitment) > 0
+        and assignment.batch_id is not None
+        and assignment.withdrawn_at is None
+        and assignment.released_reason not in assign.FINAL_RELEASE_REASONS
+    )
+
+
+def place_status_with_pay(assignment: Assignment) -> PlaceStatus | None:
+    """What a page says of the time: once it is over, also that whoever finishes is paid, where that was promised."""
+    place = place_status(assignment)
+    if place and place.is_over and (pay := pay_statement(assignment, "complete")) and pay.amount:
+        return replace(place, words=f"{place.words} If you finish, you are paid all the same.")
+    return place

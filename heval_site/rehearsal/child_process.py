@@ -1,0 +1,184 @@
+"""The process in which a rehearsal takes place: ``python -m heval_site.rehearsal.child_process FOLDER``, started by ``runner`` alone.
+
+Its home, database and secrets lie in FOLDER and go with it. It speaks JSON lines on its standard output. Its standard input is the
+string by which its parent holds it: when that breaks, folder and process end.
+"""
+
+import json
+import logging
+import os
+import shutil
+import ssl
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from annotators.recruitment.panels.loopback import LoopbackServer
+
+from . import network_guard
+
+HTTP_TIMEOUT_SECONDS = 60
+
+
+class PanelProxy(LoopbackServer):
+    """Listens before the settings are read, which name it; who answers is known when the study is there."""
+
+    target: LoopbackServer
+
+    def handle(self, handler):
+        self.target.handle(handler)
+
+
+class QuietRequestHandler(WSGIRequestHandler):
+    def log_message(self, *words):
+        pass
+
+
+def exit_with_parent(folder: Path) -> None:
+    def watch():
+        sys.stdin.buffer.read()
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(3)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def start_site_server() -> int:
+    """The site's own application behind a server on this machine; gives its port."""
+    from heval_site.wsgi import application
+
+    server = WSGIServer(("127.0.0.1", 0), QuietRequestHandler)
+    server.set_app(application)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    return server.server_port
+
+
+def http_senders(port: int, site: str) -> Callable[[int], Callable]:
+    """For each person a way to the site, as through a proxy that ends https."""
+    import httpx
+
+    from .browser import HttpReply
+
+    host = urlsplit(site)
+    trust = ssl.create_default_context()  # made once: httpx would make one for each request
+    for name in ("httpx", "httpcore"):  # they log each address
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+    def of_person(number: int):
+        def ask(method: str, path: str, body: bytes | None) -> HttpReply:
+            headers = {
+                "Accept-Encoding": "identity",
+                "Host": host.netloc,
+                "X-Forwarded-Proto": host.scheme,
+                "X-Forwarded-For": f"198.51.100.{number % 250}",
+            }
+            if body is not None:
+                headers |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": site}
+            # A connection and a client of its own for each request: no cookie is kept, and nothing of the environment is read.
+            alone = {"timeout": HTTP_TIMEOUT_SECONDS, "verify": trust, "trust_env": False}
+            answer = httpx.request(method, f"http://127.0.0.1:{port}{path}", content=body, headers=headers, **alone)
+            html = answer.content.decode("utf-8", "replace")
+            told = answer.headers
+            return HttpReply(answer.status_code, html, told.get("Location", ""), told.get("Set-Cookie", ""))
+
+        return ask
+
+    return of_person
+
+
+def create_study_copy(plan: dict[str, Any]):
+    """The study in this database, launched, and its recruitment with invented secrets. Raises NotReady, BundleRefused."""
+    from django.contrib.auth import get_user_model
+
+    from annotators.models import OutcomePay, Recruitment
+    from studies.imports.bundle import read_bundle
+    from studies.services import lifecycle
+
+    owner = get_user_model().objects.create_user("rehearsal", is_staff=True)
+    study = read_bundle(plan["bundle"], owner)
+    accepted = [problem.key for problem in lifecycle.find_problems(study) if not problem.is_blocking]
+    study = lifecycle.launch(study, owner, accepted)
+    columns = plan["recruitment"]
+    recruitment = Recruitment.objects.create(
+        study=study,
+        channel=columns["channel"],
+        key=columns["key"],
+        settings=columns["settings"],
+        reward=columns["reward"] or None,
+        currency=columns["currency"],
+        wanted=columns["wanted"],
+    )
+    recruitment.arms.set(study.arms.filter(name__in=columns["arms"]))
+    OutcomePay.objects.bulk_create(
+        OutcomePay(recruitment=recruitment, outcome=outcome, rule=rule, amount=amount)
+        for outcome, (rule, amount) in columns["promises"].items()
+    )
+    return Recruitment.objects.select_related("study").get(pk=recruitment.pk)
+
+
+def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[..., None]) -> dict[str, Any]:
+    port = start_site_server()
+    from django.conf import settings
+
+    from annotators.recruitment.channels import REGISTRY
+    from annotators.recruitment.panels.secrets import store_secrets
+    from heval_site.runtime.startup import prepare_site
+
+    from .rehearsal import Rehearsal, entry_url
+    from .results import build_report
+    from .schema_copy import create_tables
+
+    progress(0, 1, "Making a database of its own")
+    if plan["tables"]:
+        create_tables(plan["tables"])
+    prepare_site()
+    progress(0, 1, "Launching a copy of the study")
+    recruitment = create_study_copy(plan)
+    stand_in = REGISTRY[recruitment.channel].stand_in(recruitment, entry_url(recruitment))
+    panel.target = stand_in
+    # What a page shows to those who completed is there as well where no service is.
+    store_secrets(
+        recruitment, dict.fromkeys(REGISTRY[recruitment.channel].secrets, "rehearsal") | dict(stand_in.secrets), by=None
+    )
+    rehearsal = Rehearsal(recruitment, stand_in, http_senders(port, settings.SITE_URL), plan["seed"], progress)
+    rehearsal.play(plan["people"])
+    for host in dict.fromkeys(network_guard.refused_hosts):
+        rehearsal.faults.append(f"Something wanted to reach {host}; a rehearsal reaches nothing but this machine.")
+    return build_report(rehearsal)
+
+
+def main(folder: Path) -> None:
+    said = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else is printed goes to the log
+
+    def say(**words):
+        said.write(json.dumps(words) + "\n")
+        said.flush()
+
+    exit_with_parent(folder)
+    network_guard.block_outgoing_connections()
+    plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    begun = time.monotonic()
+    with PanelProxy() as panel:
+        os.environ["PROLIFIC_API"] = panel.url
+        try:
+            found = play_rehearsal(plan, panel, lambda *progress: say(progress=progress))
+        except Exception as error:
+            traceback.print_exc()
+            from studies.imports.bundle import BundleRefused
+            from studies.services.lifecycle import ActionRefused, NotReady
+
+            words = str(error) if isinstance(error, NotReady | ActionRefused | BundleRefused) else ""
+            say(failed=words, kind=type(error).__name__, is_refused=bool(words))
+            return
+    say(report=found | {"seconds": round(time.monotonic() - begun, 1), "people": plan["people"]})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,119 @@
+"""The course of a rehearsal, in the copy's own database: publish, let people come, look, decide, pay, stop; and note what differs.
+
+Everything goes the way it goes in life: orders by the functions that the pages call, looks by the job, people over HTTP. Only time is
+set forward by hand, and the doors are closed to whoever shall come too late.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.conf import settings
+from django.db.models import F
+from django.urls import reverse
+
+from annotators.models import Assignment, Recruitment
+from annotators.places import assign
+from annotators.recruitment.panels.stand_in import StandIn
+from studies.models import Study
+from studies.services import lifecycle
+
+from .browser import SendRequest
+from .comparison import check_expectations
+from .panel_actions import PanelActions
+from .rehearsal_context import Person, Progress, RehearsalContext
+from .roles import Role, choose_roles
+from .visits import VisitPlayer
+
+# After so long a look finds who never reached the panel, and the places of those who left are free.
+ONE_DAY = timedelta(days=1)
+
+
+class Rehearsal(RehearsalContext):
+    """``asks`` gives a way to the site for each person, by number. ``play`` does it all; what it found is in the attributes."""
+
+    def __init__(
+        self,
+        recruitment: Recruitment,
+        panel: StandIn,
+        senders: Callable[[int], SendRequest],
+        seed: int,
+        progress: Progress,
+    ):
+        super().__init__(recruitment, panel, progress)
+        self.asks, self.seed = senders, seed
+
+    def left_out(self) -> dict[str, str]:
+        """Roles that this study or panel has no place for, each with why."""
+        out = {}
+        if not self._can_screen_out():
+            out["screened_out"] = "The study screens nobody out."
+        if not self.study.consent:
+            out["declines"] = "The study asks for no consent."
+        can_reject = self.has_service and self.channel.rejection_policy is not None
+        if not can_reject:
+            out["rejected"] = "Nobody is rejected through heval here."
+        elif self.recruitment.settings.get("review") == "automatic":
+            out["rejected"] = "The panel approves by itself at once: there is nothing left to reject."
+        return out
+
+    def _can_screen_out(self) -> bool:
+        for section in self.study.sections.filter(purpose="screening").prefetch_related("questions"):
+            for question in section.questions.all():
+                if any(option.get("screens_out") for option in (question.scale or {}).get("options", ())):
+                    return True
+        return False
+
+    def play(self, people: int) -> None:
+        visits, orders = VisitPlayer(self, self.asks, self.seed), PanelActions(self)
+        out = self.left_out()
+        self.notes += out.values()
+        chosen = self._fitting_roles(choose_roles(people, set(out)))
+        self.people = [Person(role, n, self.asks(n)) for n, role in enumerate(chosen, 1)]
+        self.total = len(self.people) + 6
+        if not orders.publish():
+            return
+        self.report_progress("Somebody looks without accepting")
+        visits.play_preview()
+        late = [person for person in self.people if person.role.key == "full"]
+        for person in self.people:
+            if person not in late:
+                visits.comes(person)
+        self.report_progress("A day passes, and the panel is asked")
+        self._shift_times_back()
+        orders.sync_when_throttled()
+        assign.release_expired_places()
+        Study.objects.filter(pk=self.study.pk).update(open_to=0)
+        for person in late:
+            visits.comes(person)
+        if self.has_service:
+            self.report_progress("Deciding and paying")
+            orders.look()
+            orders.decide_and_pay()
+            orders.stop()
+        self.report_progress("Comparing the books")
+        check_expectations(self)
+
+    def _fitting_roles(self, chosen: list[Role]) -> list[Role]:
+        """As many as there are places for, where the study cannot be given more: the last ones stay away."""
+        missing = sum(role.needs_place for role in chosen) - lifecycle.count_open_places(self.study)
+        if missing <= 0:
+            return chosen
+        few = "The study has fewer places than this rehearsal has people: "
+        try:
+            lifecycle.open_more_places(self.study, missing, by=None)
+        except lifecycle.ActionRefused as words:
+            staying_away = [n for n, role in enumerate(chosen) if role.needs_place][-missing:]
+            left = ", ".join(dict.fromkeys(f"“{chosen[n].label}”" for n in staying_away))
+            self.notes.append(f"{few}{missing} stay away (of those who {left}). {words}")
+            return [role for n, role in enumerate(chosen) if n not in staying_away]
+        self.notes.append(f"{few}the copy has {missing} more.")
+        return chosen
+
+    def _shift_times_back(self) -> None:
+        mine = Assignment.objects.filter(study=self.study)
+        moments = ("claimed_at", "reserved_until", "started_at", "submitted_at")
+        mine.update(**{name: F(name) - ONE_DAY for name in moments})
+
+
+def entry_url(recruitment: Recruitment) -> str:
+    return f"{settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"

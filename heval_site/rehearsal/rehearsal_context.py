@@ -1,0 +1,95 @@
+"""What all parts of a rehearsal share: the link, the panel's stand-in, the people, and what was found."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from urllib.parse import parse_qsl, urlsplit
+
+from annotators.models import Assignment, PanelSubmission, Recruitment
+from annotators.models.identity import person_id_placeholder
+from annotators.places import assign
+from annotators.recruitment.channels import REGISTRY
+from annotators.recruitment.panels.reconcile import with_match_status
+from annotators.recruitment.panels.stand_in import AcceptedTask, ShownWayBack, StandIn
+from studies.models import Study
+
+from .browser import SendRequest
+from .roles import Role
+
+Progress = Callable[[int, int, str], object]
+
+
+@dataclass
+class Person:
+    role: Role
+    number: int
+    send: SendRequest
+    id: str = ""
+    visit: AcceptedTask | None = None
+    code: str = ""  # of their assignment
+    told: str = ""
+    way: ShownWayBack = field(default_factory=ShownWayBack)
+    faults: list[str] = field(default_factory=list)
+    here: str = ""
+    there: str = ""
+    standing: str = ""
+    pay: str = ""
+
+    def note(self, words: str) -> None:
+        if words not in self.faults:
+            self.faults.append(words)
+
+
+class RehearsalContext:
+    """What was found is in ``faults``, ``proofs`` and ``notes``, and with each person."""
+
+    def __init__(self, recruitment: Recruitment, panel: StandIn, progress: Progress):
+        self.recruitment, self.panel, self.progress = recruitment, panel, progress
+        self.study: Study = recruitment.study
+        self.channel = REGISTRY[recruitment.channel]
+        self.has_service = bool(panel.secrets)
+        self.people: list[Person] = []
+        self.faults: list[str] = []  # what is not as it should be, beside what people met
+        self.passed_checks: list[str] = []  # what was broken on purpose and held
+        self.notes: list[str] = []
+        self.total = 0  # steps that progress counts
+        self._steps = 0
+
+    @property
+    def reward(self) -> Decimal | None:
+        return self.recruitment.reward if self.recruitment.reward is not None else self.study.reward
+
+    @property
+    def currency(self) -> str:
+        return self.recruitment.currency or self.study.currency
+
+    def report_progress(self, words: str) -> None:
+        self._steps += 1
+        self.progress(self._steps, max(self.total, self._steps), words)
+
+    def record_check(self, has_passed: bool, words: str) -> bool:
+        (self.passed_checks if has_passed else self.faults).append(
+            words if has_passed else f"This did not hold: {words}."
+        )
+        return has_passed
+
+    def rows(self) -> Iterator[PanelSubmission]:
+        return with_match_status(self.recruitment).select_related("assignment", "annotator").order_by("pk")
+
+    def submission_of(self, person: Person) -> PanelSubmission | None:
+        if person.visit is None:
+            return None
+        key = assign.hash_person_id(self.recruitment.pool, person.id)
+        mine = self.rows().filter(
+            external_id__in=[person.visit.session, person_id_placeholder(key)], annotator__external_id=key
+        )
+        return mine.first()
+
+    def assignment_of(self, person: Person) -> Assignment | None:
+        if person.code:
+            return Assignment.objects.get(code=person.code)
+        if not self.channel.identifies_people or person.visit is None:
+            return None
+        arrival = self.channel.read_arrival(self.recruitment, dict(parse_qsl(urlsplit(person.visit.address).query)))
+        key = assign.hash_person_id(self.recruitment.pool, arrival.person)
+        return Assignment.objects.filter(study=self.study, annotator__external_id=key).order_by("-pk").first()

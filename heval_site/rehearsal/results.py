@@ -1,0 +1,118 @@
+"""What came of a rehearsal: as plain values for a page and for machines, and as lines for a terminal."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit
+
+from annotators.models.constants import APPROVED, SUBMITTED
+from annotators.recruitment.panels.reconcile import MATCH_STATUSES
+
+from .rehearsal_context import Person, RehearsalContext
+from .roles import FINISHED
+
+
+def build_report(rehearsal: RehearsalContext) -> dict[str, Any]:
+    """Everything in JSON's values. ``is_ok``: nothing was otherwise than expected."""
+    roles: dict[str, list[Person]] = {}
+    for person in rehearsal.people:
+        roles.setdefault(person.role.key, []).append(person)
+    rows = [_role_row(people) for people in roles.values()]
+    faults = list(dict.fromkeys(rehearsal.faults))
+    return {
+        "is_ok": not faults and all(row["is_ok"] for row in rows),
+        "roles": rows,
+        "faults": faults,
+        "proofs": rehearsal.passed_checks,
+        "notes": list(dict.fromkeys(rehearsal.notes)),
+        "money": _cost_summary(rehearsal),
+    }
+
+
+def _role_row(people: list[Person]) -> dict[str, Any]:
+    role = people[0].role
+    wrong = list(dict.fromkeys(words for person in people for words in person.faults))
+    return {
+        "key": role.key,
+        "who": role.label,
+        "people": len(people),
+        "expected": role.expected,
+        "told": _join_counts(person.told for person in people),
+        "sent": _join_counts(_describe_way_back(person) for person in people) if role.has_way_back else "",
+        "there": _join_counts(person.there.replace("_", " ") for person in people),
+        "here": _join_counts(person.here.replace("_", " ") for person in people),
+        "standing": _join_counts(MATCH_STATUSES[person.standing][0] for person in people if person.standing),
+        "pay": _join_counts(person.pay for person in people),
+        "wrong": wrong,
+        "is_ok": not wrong,
+    }
+
+
+def _describe_way_back(person: Person) -> str:
+    """Where the last page leads, without the code itself."""
+    way = person.way
+    if way.fields:
+        return f"a form to {urlsplit(way.url).netloc}"
+    if way.url:
+        return f"{urlsplit(way.url).netloc}{' with a code' if urlsplit(way.url).query else ''}"
+    return "a code to copy" if way.code else "nowhere"
+
+
+def _join_counts(words: Iterable[str]) -> str:
+    """One thing said of all, or each with its number."""
+    found = Counter(word for word in words if word)
+    return next(iter(found)) if len(found) == 1 else ", ".join(f"{n} {word}" for word, n in found.items())
+
+
+def _cost_summary(rehearsal: RehearsalContext) -> dict[str, Any]:
+    """What these people would have cost, and what the number that is wanted in earnest costs."""
+    reward = rehearsal.reward
+    if reward is None:
+        return {}
+    paid = sum(person.here == FINISHED and person.there in (APPROVED, SUBMITTED) for person in rehearsal.people)
+    bonuses = sum((rehearsal.panel.bonus(one.visit) for one in rehearsal.people if one.visit), Decimal(0))
+    wanted = rehearsal.recruitment.wanted or rehearsal.study.target_n or 0
+    return {
+        "currency": rehearsal.currency,
+        "reward": f"{reward:.2f}",
+        "paid": paid,
+        "bonuses": f"{bonuses:.2f}",
+        "rehearsed": f"{reward * paid + bonuses:.2f}",
+        "wanted": wanted,
+        "rewards": f"{reward * wanted:.2f}",
+    }
+
+
+def report_lines(report: dict[str, Any]) -> Iterator[str]:
+    """For a terminal."""
+    yield f"{report['study']}, by {report['channel']}: {report['people']} people, {report['seconds']} s"
+    yield ""
+    for row in report["roles"]:
+        yield f"{'ok ' if row['is_ok'] else 'NOT'} {row['people']:3} {row['who']}"
+        told = [("told", row["told"]), ("sent to", row["sent"]), ("at the panel", row["there"]), ("here", row["here"])]
+        told += [("reconciled", row["standing"]), ("pay", row["pay"])]
+        yield "        " + "; ".join(f"{what}: {words}" for what, words in told if words)
+        yield from (f"        ! {words}" for words in row["wrong"])
+    for head, key in (
+        ("Not as it should be", "faults"),
+        ("Broken on purpose, and it held", "proofs"),
+        ("To know", "notes"),
+        ("Before you publish", "before"),
+    ):
+        if report.get(key):
+            yield ""
+            yield head
+            yield from (f"  {words}" for words in report[key])
+    if money := report.get("money"):
+        yield ""
+        yield (
+            f"Money, of which nothing was spent: {money['paid']} who finished at {money['reward']} and {money['bonuses']} of bonuses are "
+            f"{money['rehearsed']} {money['currency']}."
+        )
+        yield (
+            f"In earnest {money['wanted']} people cost {money['rewards']} {money['currency']}, and what the panel takes, which is not "
+            "known here."
+        )
+    yield ""
+    yield "Everything was as expected." if report["is_ok"] else "Something was not as expected."

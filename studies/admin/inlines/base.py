@@ -1,0 +1,140 @@
+"""Rows of a study are tables of its page: each field has a label of its own, names differ, and the order is given anew."""
+
+import secrets
+
+from django import forms
+from django.contrib import admin
+from django.db.models import CharField, F, Value
+from django.db.models.functions import Cast, Concat
+from django.forms.models import BaseInlineFormSet
+
+from studies.admin.forms.cleaning import check_distinct_names
+from studies.admin.permissions import InlinePermissions
+
+POSITION_OFFSET = 10_000  # positions are moved here while they are given anew, so that two rows may change places
+
+
+class MoreRows:
+    """Empty rows where the address asks for them: how a row is added without a script (``admin/studies/_more_rows.html``)."""
+
+    most = 20
+
+    def get_extra(self, request, obj=None, **kwargs):
+        asked = request.GET.get("rows", "")
+        return min(int(asked), self.most) if asked.isascii() and asked.isdecimal() else 0
+
+
+class StudyRowsInline(MoreRows, InlinePermissions, admin.TabularInline):
+    """A table whose every field says, to who cannot see the head of the column, what it is."""
+
+    form_class: type[forms.ModelForm] = forms.ModelForm
+
+    def extra_fields(self, study) -> dict[str, forms.Field]:
+        """Fields that depend on the study: choices among its own rows."""
+        return {}
+
+    def get_formset(self, request, obj=None, **kwargs):
+        form = type(self.form_class.__name__, (RowLabelsMixin, self.form_class), self.extra_fields(obj))
+        return super().get_formset(request, obj, form=form, **kwargs)
+
+
+class RowLabelsMixin:
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        for name, field in self.fields.items():
+            row = f" of {self.instance}" if self.instance.pk else " of the new row"
+            field.widget.attrs.setdefault("aria-label", f"{field.label or name}{row}")
+
+
+class LabelledDeleteFormSet(BaseInlineFormSet):
+    def add_fields(self, form, index):
+        super().add_fields(form, index)
+        if "DELETE" in form.fields:
+            form.fields["DELETE"].widget.attrs["aria-label"] = (
+                f"Delete {form.instance if form.instance.pk else 'the new row'}"
+            )
+
+
+class SwappableFormSetMixin:
+    """Mixin for formsets: two rows may trade what each has for itself alone, and a new row may take it from one that goes.
+
+    The database looks at each row as it is saved. Those that change or go are marked first, in the column ``marked``.
+    """
+
+    unique_column = "name"
+
+    def save(self, commit=True):
+        rows = [form.instance.pk for form in self.initial_forms if form.has_changed() or form in self.deleted_forms]
+        if commit and rows:
+            mark = Concat(Value(f"{secrets.token_hex(8)} "), Cast("pk", CharField()))
+            self.model.objects.filter(pk__in=rows).update(**{self.unique_column: mark})
+        return super().save(commit)
+
+
+class DistinctNamesFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
+    """Rows whose names differ to a person's eye."""
+
+    def clean(self):
+        kept = [form for form in self.forms if hasattr(form, "cleaned_data") and not form.cleaned_data.get("DELETE")]
+        check_distinct_names(
+            ((form, form.cleaned_data.get("name") or "") for form in kept), self.model._meta.verbose_name
+        )
+        super().clean()
+
+
+class OrderedFormSetMixin:
+    """Mixin for formsets of rows with a ``position``: any numbers, also equal ones, are given anew as 1, 2, 3 …
+
+    The rows are moved aside first, so that two may change places though each position is there once. Where nobody touched the order,
+    the rows keep the numbers that they have.
+    """
+
+    def add_fields(self, form, index):
+        super().add_fields(form, index)
+        if "position" in form.fields:
+            form.fields["position"].required = False
+            form._get_validation_exclusions = _without_position(form._get_validation_exclusions)
+
+    def _ordered(self):
+        kept = [
+            form
+            for form in self.forms
+            if form not in self.deleted_forms and (form.instance.pk or form.has_changed()) and form.is_valid()
+        ]
+        far = float("inf")
+        given = [(form.cleaned_data.get("position"), number, form) for number, form in enumerate(kept)]
+        return [form for _, _, form in sorted(given, key=lambda p: (far if p[0] is None else p[0], p[1]))]
+
+    def _is_order_changed(self):
+        return bool(self.deleted_forms) or any(
+            form.has_changed() and ("position" in form.changed_data or not form.instance.pk) for form in self.forms
+        )
+
+    def save(self, commit=True):
+        if not self._is_order_changed():
+            return super().save(commit)
+        in_order = self._ordered()
+        moved = []
+        for number, form in enumerate(in_order, 1):
+            if form.instance.pk and form.initial.get("position") != number:
+                moved.append(form.instance)
+            form.instance.position = number
+        if not commit:
+            return super().save(commit)
+        gone = [form.instance.pk for form in self.deleted_forms if form.instance.pk]
+        if aside := [row.pk for row in moved] + gone:
+            self.model.objects.filter(pk__in=aside).update(position=F("position") + POSITION_OFFSET)
+        saved = super().save(commit)
+        self.model.objects.bulk_update([row for row in moved if row not in saved], ["position"])
+        return saved
+
+
+def _without_position(exclusions):
+    def excluded():
+        return exclusions() | {"position"}
+
+    return excluded
+
+
+class OrderedFormSet(OrderedFormSetMixin, LabelledDeleteFormSet):
+    pass

@@ -1,0 +1,160 @@
+"""What the admin's classes have in common: the role in a study decides in the place of Django's own permissions."""
+
+from django.contrib import admin
+from django.db.models import Q
+
+from studies import access
+from studies.access import Action, is_researcher
+from studies.models import Study
+
+CODE_SHOWN = 8  # characters of an assignment's code, so that people may speak of it
+
+
+def is_request_allowed(request, action: Action, study_id: int | None = None) -> bool:
+    """``access.allowed`` for whoever sent the request; their roles are read once a request."""
+    if not hasattr(request, "_study_roles"):
+        request._study_roles = access.roles_of(request.user)
+    return access.is_allowed(request.user, action, study_id, request._study_roles)
+
+
+def changed_fields(form, formsets=()) -> list[str]:
+    """The columns and the kinds of rows in which a page that was sent differs from what it showed."""
+    rows = {str(formset.model._meta.verbose_name_plural) for formset in formsets if formset.has_changed()}
+    return sorted({*form.changed_data} | rows)
+
+
+def row_id(value: str) -> int | None:
+    """A row's id from an address, None for what can be none."""
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
+
+
+def assignment_code_q(term: str, column: str) -> Q:
+    """Rows whose assignment is meant: by as much of its code as lists show, or by the whole code of who has it."""
+    # The code is an annotator's credential: any other part of it that finds a row would tell it letter by letter.
+    return Q(**{f"{column}__startswith" if len(term) <= CODE_SHOWN else column: term})
+
+
+class RestrictedLookupAdmin(admin.ModelAdmin):
+    """A list is filtered by what it offers: any other column that an address names is refused, whatever is asked of it."""
+
+    def lookup_allowed(self, lookup, value, request):
+        offered = self.get_list_filter(request)
+        columns = {f"{one}{how}" for one in offered if isinstance(one, str) for how in ("", "__exact", "__isnull")}
+        names = columns | {one.parameter_name for one in offered if not isinstance(one, str)}
+        return lookup in names and "\0" not in value  # which PostgreSQL would not even compare
+
+
+class StudyScopedAdmin(RestrictedLookupAdmin):
+    """A ModelAdmin for rows that belong to a study. Rows of a design may be changed in a draft alone."""
+
+    action = Action.EDIT
+    is_design = True
+    change_list_template = "admin/studies/list.html"
+
+    def get_queryset(self, request):
+        return access.filter_allowed(request.user, super().get_queryset(request))
+
+    def listed_study(self, request) -> Study | None:
+        """The study whose rows alone a list shows, where its address names one."""
+        if not hasattr(request, "_listed_study"):
+            pk = row_id(request.GET.get("study", ""))
+            request._listed_study = (
+                access.filter_allowed(request.user, Study.objects.filter(pk=pk)).first() if pk else None
+            )
+        return request._listed_study
+
+    def get_list_display(self, request):
+        # In the list of one study its title would stand in every row.
+        columns = super().get_list_display(request)
+        return (
+            [one for one in columns if one not in ("study", "study_title")] if self.listed_study(request) else columns
+        )
+
+    def changelist_view(self, request, extra_context=None):
+        study = self.listed_study(request)
+        title = str(self.opts.verbose_name_plural).capitalize()
+        extra = {"title": title, "subtitle": study.title if study else None, "study": study}
+        return super().changelist_view(request, extra | (extra_context or {}))
+
+    def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
+        if add:  # what is added goes on on its own page, whatever the button
+            context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def has_module_permission(self, request):
+        return is_researcher(request.user)
+
+    def has_view_permission(self, request, obj=None):
+        return (
+            is_researcher(request.user)
+            if obj is None
+            else is_request_allowed(request, Action.VIEW, access.study_of(obj).pk)
+        )
+
+    def has_add_permission(self, request):
+        return False
+
+    def has_change_permission(self, request, obj=None):
+        if obj is None:
+            return is_request_allowed(request, self.action)
+        study = access.study_of(obj)
+        return is_request_allowed(request, self.action, study.pk) and (study.is_draft or not self.is_design)
+
+    def has_delete_permission(self, request, obj=None):
+        return obj is not None and self.has_change_permission(request, obj)
+
+
+class ReadOnlyAdmin(StudyScopedAdmin):
+    """A record: it is looked at, never changed here."""
+
+    def has_change_permission(self, request, obj=None):
+        return False
+
+    def has_delete_permission(self, request, obj=None):
+        return False
+
+
+class StudyFilter(admin.SimpleListFilter):
+    """A filter by the studies that the user may see."""
+
+    title = "study"
+    parameter_name = "study"
+
+    def lookups(self, request, model_admin):
+        studies = access.filter_allowed(request.user, Study.objects.filter(archived_at=None)).order_by("-pk")
+        return [(str(pk), title) for pk, title in studies.values_list("pk", "title")[:100]]
+
+    def queryset(self, request, queryset):
+        value = self.value()
+        if not value:
+            return queryset
+        return (
+            queryset.filter(**{access.study_lookup_path(queryset.model): row_id(value)})
+            if row_id(value)
+            else queryset.none()
+        )
+
+
+class InlinePermissions:
+    """Permissions of a study's inlines: its roles, and its design in a draft alone."""
+
+    is_design = True
+    action = Action.EDIT
+
+    def _study(self, obj):
+        return obj if isinstance(obj, Study) or obj is None else obj.study
+
+    def _may(self, request, obj):
+        study = self._study(obj)
+        if study is None or study.pk is None:
+            return True
+        return is_request_allowed(request, self.action, study.pk) and (study.is_draft or not self.is_design)
+
+    def has_view_permission(self, request, obj=None):
+        study = self._study(obj)
+        return study is None or study.pk is None or is_request_allowed(request, Action.VIEW, study.pk)
+
+    def has_add_permission(self, request, obj=None):
+        return self._may(request, obj)
+
+    has_change_permission = has_delete_permission = lambda self, request, obj=None: self._may(request, obj)

@@ -1,0 +1,196 @@
+"""The life of a study as a line, and its checklist with links to where each thing is mended."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median_low
+
+from django.urls import NoReverseMatch, reverse
+
+from studies import signals
+from studies.design.checklist import find_problems
+from studies.design.workload import BatchWorkload, batch_workloads
+from studies.models import Study
+from studies.protocols import Problem
+from studies.services import lifecycle
+
+# (step, the page that is its own). Pages of other apps are known here by the names of their addresses alone.
+STEPS = (
+    ("Design", "admin:studies_study_change"),
+    ("Preview", "admin:annotators_preview"),
+    ("Plan", "admin:studies_plan"),
+    ("Launch", "admin:studies_launch"),
+    ("Collect", "admin:annotators_collecting"),
+    ("Analyse", "analyses"),
+    ("Share", "share"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    name: str
+    url: str
+    standing: str  # done | here | ahead
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """The one thing to do next."""
+
+    label: str
+    url: str
+    why: str = ""
+
+
+def reverse_or_empty(name: str, *args) -> str:
+    """The address of a page, '' where no app provides it."""
+    try:
+        return reverse(name, args=args)
+    except NoReverseMatch:
+        return ""
+
+
+def current_step_name(study: Study, is_ready: bool = False) -> str:
+    """The name of the step at which the study stands."""
+    if study.state == Study.State.DRAFT:
+        return "Launch" if is_ready else "Design"
+    if study.state == Study.State.LAUNCHING:
+        return "Launch"
+    return "Analyse" if study.state == Study.State.CLOSED else "Collect"
+
+
+def workflow_steps(study: Study, is_ready: bool = False, current: str = "") -> list[Step]:
+    """The steps with links; ``here`` is where the study stands."""
+    current = current or current_step_name(study, is_ready)
+    names = [name for name, _ in STEPS]
+    place = names.index(current)
+    steps = []
+    for number, (name, url) in enumerate(STEPS):
+        standing = "here" if number == place else "done" if number < place else "ahead"
+        is_offered = not (name == "Launch" and study.state != Study.State.DRAFT)
+        is_offered = is_offered and not (name in ("Analyse", "Share") and study.launched_at is None)
+        # Pages beside the admin go by the study's code.
+        key = study.pk if url.startswith("admin:") else study.code
+        steps.append(Step(name, reverse_or_empty(url, key) if is_offered else "", standing))
+    return steps
+
+
+def closing_words(study: Study) -> str:
+    """How long a closing study takes answers, and how many people are inside; '' for any other."""
+    until = lifecycle.closes_at(study)
+    if until is None:
+        return ""
+    inside = 0
+    for _, counted in signals.counting_progress.send(Study, study_ids=[study.pk]):
+        found = counted.get(study.pk)
+        inside = found.in_progress if found else 0
+    until_when = f"until {until:%d %B %Y at %H:%M} UTC at the latest"
+    if not inside:
+        return (
+            f"Nobody is inside. The study takes answers {until_when}, and then it is closed. You need not do anything."
+        )
+    people = "1 person is" if inside == 1 else f"{inside} people are"
+    return f"{people} inside and may finish {until_when}. Then the study is closed. You need not do anything."
+
+
+def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool) -> NextStep:
+    """The button beside the line."""
+    State = Study.State
+    if study.state == State.DRAFT:
+        blocking = [problem for problem in problems if problem.is_blocking]
+        if not may_edit:
+            return NextStep("Preview as annotator", reverse_or_empty("admin:annotators_preview", study.pk))
+        if blocking:
+            many = f"{len(blocking)} things are missing" if len(blocking) > 1 else "One thing is missing"
+            return NextStep("Complete the design", blocking[0].url, f"{many} before it can be launched.")
+        return NextStep("Launch…", reverse_or_empty("admin:studies_launch", study.pk), "Nothing is missing.")
+    if study.state == State.LAUNCHING:
+        return NextStep("Watch the launch", reverse_or_empty("admin:studies_launch", study.pk))
+    if study.state == State.CLOSED:
+        url = reverse_or_empty("analyses", study.code)
+        return NextStep("Analyse", url, "The study is closed.")
+    words = {
+        State.LAUNCHED: "Annotators may come.",
+        State.PAUSED: "The study is paused: nobody new comes in until you resume it.",
+        State.CLOSING: f"The study is closing: nobody new comes in. {closing_words(study)}",
+    }
+    return NextStep("Watch it collect", reverse_or_empty("admin:annotators_collecting", study.pk), words[study.state])
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedProblem:
+    text: str
+    key: str
+    is_blocking: bool
+    url: str
+
+
+# A problem's field > the part of the study page that holds it, where the field has no input of its own.
+_GROUPS = {
+    "systems": "systems-group",
+    "arms": "arms-group",
+    "contrasts": "contrasts-group",
+    "sections": "sections-group",
+    "exclusion_rules": "exclusion_rules-group",
+}
+_LISTS = {
+    "prompts": "admin:studies_prompt_changelist",
+    "outputs": "admin:studies_output_changelist",
+    "batches": "admin:studies_prompt_changelist",
+}
+# What is changed on a section's own page. Other fields that a section's problem names are on the study's page.
+_OF_A_SECTION = {"", "questions", "m", "settings", "reuses", "sections"}
+_SECTION = re.compile(r"Section (\d+)\b")
+
+
+def problem_links(
+    study: Study, found: Iterable[Problem], sections: dict[int, int] | None = None
+) -> list[LinkedProblem]:
+    """Problems with the address of the field or page where each is mended."""
+    found = list(found)
+    if sections is None:
+        sections = dict(study.sections.values_list("position", "pk"))
+    page = reverse_or_empty("admin:studies_study_change", study.pk)
+    return [LinkedProblem(p.text, p.key, p.is_blocking, _mended_at(study, p, page, sections)) for p in found]
+
+
+def _mended_at(study: Study, problem: Problem, page: str, sections: dict[int, int]) -> str:
+    # A problem of a section says so in its first words; its field is one of the section's page.
+    about = _SECTION.match(problem.text)
+    if about and int(about[1]) in sections and problem.field in _OF_A_SECTION:
+        url = reverse_or_empty("admin:studies_section_change", sections[int(about[1])])
+        anchors = {"questions": "questions-group", "m": "id_m"}
+        return f"{url}#{anchors[problem.field]}" if problem.field in anchors else url
+    if problem.field in _LISTS:
+        importing = reverse_or_empty("import", study.code)
+        return importing or f"{reverse_or_empty(_LISTS[problem.field])}?study={study.pk}"
+    if problem.field in _GROUPS:
+        return f"{page}#{_GROUPS[problem.field]}"
+    return f"{page}#id_{problem.field}" if problem.field else page
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBurden:
+    """The burden of a study's batches, in words for the checklist."""
+
+    name: str
+    burden: BatchWorkload
+    is_below_wage: bool
+
+
+def batch_burdens(study: Study) -> list[BatchBurden]:
+    """The smallest, the median and the largest batch."""
+    found = batch_workloads(study)
+    if not found:
+        return []
+    by_minutes = sorted(found, key=lambda burden: burden.minutes)
+    median = by_minutes[median_low(range(len(by_minutes)))]
+    aim = float(study.wage_per_hour) if study.wage_per_hour is not None else None
+    return [
+        BatchBurden(name, burden, aim is not None and burden.per_hour is not None and burden.per_hour < aim)
+        for name, burden in (("smallest", by_minutes[0]), ("median", median), ("largest", by_minutes[-1]))
+    ]
+
+
+def checklist(study: Study) -> list[LinkedProblem]:
+    return problem_links(study, find_problems(study))

@@ -1,0 +1,92 @@
+"""The shapes of a bundle's parts: each fault is told by its path, and all of them at once."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from studies.stimuli.texts import name_key
+
+from .schema import MAX_PROBLEMS, BundleRefused
+from .values import ValueRefused, check_json, to_column_type
+
+
+class BaseValidator:
+    """A value that is checked part by part, and what was found wrong with it."""
+
+    def __init__(self, value: dict[str, Any]):
+        self.value = value
+        self.problems: list[str] = []
+
+    def add_problem(self, path: str, text: str) -> None:
+        if len(self.problems) < MAX_PROBLEMS:
+            # A name may hold half of a surrogate pair, which no page can show.
+            self.problems.append(f"{path}: {text}".encode("utf-8", "replace").decode())
+
+    def rows(self, value: dict[str, Any], name: str, path: str = "") -> list[tuple[str, Any]]:
+        found = value.get(name)
+        where = f"{path}.{name}" if path else name
+        if not isinstance(found, list):
+            self.add_problem(where, "must be a list." if name in value else "is missing.")
+            return []
+        return [(f"{where}[{number}]", each) for number, each in enumerate(found)]
+
+    def check_object(self, value: Any, path: str, names: tuple[str, ...]) -> bool:
+        """Whether the value is an object with exactly these names."""
+        if not isinstance(value, dict):
+            self.add_problem(path, "must be an object.")
+            return False
+        unknown, missing = sorted(set(value) - set(names)), sorted(set(names) - set(value))
+        for name in unknown:
+            self.add_problem(f"{path}.{name[:80]}" if path else name[:80], "is not known here.")
+        for name in missing:
+            self.add_problem(f"{path}.{name}" if path else name, "is missing.")
+        return not (unknown or missing)
+
+    def columns(
+        self, model: type[models.Model], value: dict[str, Any], names: tuple[str, ...], path: str
+    ) -> dict[str, Any]:
+        """The values of these columns, each of the type, length and choice that the column wants."""
+        return {name: self.column(model._meta.get_field(name), value[name], f"{path}.{name}") for name in names}
+
+    def column(self, field: models.Field, value: Any, path: str) -> Any:
+        try:
+            value = to_column_type(field, value, path)
+            if isinstance(field, models.JSONField):
+                check_json(value, path)
+                return value
+            return field.clean(value, None)
+        except ValueRefused as refused:
+            self.add_problem(refused.path, refused.text)
+        except ValidationError as error:
+            self.add_problem(path, " ".join(error.messages))
+        return None
+
+    def reference(self, value: Any, known: Any, path: str, what: str) -> Any:
+        """One of the known names or numbers."""
+        if isinstance(value, bool) or not isinstance(value, str | int) or value not in known:
+            self.add_problem(path, f"there is no {what} {value!r:.60}.")
+            return None
+        return value
+
+    def references(self, value: Any, known: Any, path: str, what: str) -> list[Any]:
+        if not isinstance(value, list):
+            self.add_problem(path, "must be a list.")
+            return []
+        for number, each in enumerate(value):
+            self.reference(each, known, f"{path}[{number}]", what)
+        if not self.problems and len(set(value)) < len(value):
+            self.add_problem(path, "names one of them twice.")
+        return value
+
+    def check_unique(self, seen: set, name: Any, path: str) -> None:
+        if name is None:  # refused already
+            return
+        key = name_key(name) if isinstance(name, str) else name
+        if key in seen:
+            self.add_problem(path, f"{name!r:.60} stands there twice (names differ in more than case and blanks).")
+        seen.add(key)
+
+    def stop(self) -> None:
+        if self.problems:
+            raise BundleRefused(self.problems)
