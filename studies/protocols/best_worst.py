@@ -7,7 +7,7 @@ more systems than anybody can rank: each page shows a few of them, drawn at rand
 from django import forms
 from django.db.models import Count
 
-from . import DrawnItem, ExampleStudy, PageField, Problem, Protocol, arms_of, register
+from . import REGISTRY, DrawnItem, ExampleStudy, PageField, Problem, Protocol, arms_of, register
 from .base.fields import ExposureChoiceField
 from .base.references import EXTREME_REFERENCES
 
@@ -116,10 +116,17 @@ class BestWorst(Protocol):
                 )
         if section.m < 1:
             yield Problem("Annotators must see at least one prompt.", "m")
-        few = section.items.annotate(n=Count("exposures")).filter(n__lt=MIN_SET_SIZE).count() if section.pk else 0
+        source = section.reuses if section.reuses_id else section
+        few = source.items.annotate(n=Count("exposures")).filter(n__lt=MIN_SET_SIZE).count() if source.pk else 0
         if few:
             yield Problem(
                 f"{few} ready-made items hold fewer than {MIN_SET_SIZE} outputs: there is no best and worst.", "batches"
+            )
+        elif section.reuses_id and not REGISTRY[source.protocol].shows_every_system:
+            yield Problem(
+                f"Section {source.position} shows one output at a time, which has no best and no worst. "
+                "Show the items of another section again, or draw items of its own.",
+                "reuses",
             )
 
     # An annotator's page

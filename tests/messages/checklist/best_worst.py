@@ -21,6 +21,14 @@ def best_worst(systems=("alpha", "beta", "gamma", "delta")):
     return study
 
 
+def shown_again(protocol):
+    """The items of a section of another protocol, of which the best and the worst are chosen."""
+    study = builders.draft_study(systems=("alpha", "beta", "gamma"))
+    study.systems.filter(name="gamma").update(is_human=True)
+    builders.add_section(study, "best_worst", position=2, reuses=builders.add_section(study, protocol))
+    return study
+
+
 def worst_with(**columns):
     return lambda study: Question.objects.filter(section__study=study, key="worst").update(**columns)
 
@@ -44,6 +52,8 @@ LINES = {
         ),
         ("Annotators must see at least one prompt", "#id_m", on(best_worst, section_with(m=0))),
         ("1 ready-made items hold fewer than 3 outputs", "/", on(best_worst, ready_made(2))),
+        ("1 ready-made items hold fewer than 3 outputs", "/", on(lambda: shown_again("rating"), ready_made(1))),
+        ("Section 1 shows one output at a time", "/admin/studies/section/", on(lambda: shown_again("humanlike"))),
     ],
     f"{P}:_question_problems": [
         (
