@@ -12,6 +12,9 @@ from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, codes, sizes
 from analysis.stats.best_worst._model import FittedLogit
 from analysis.stats.results import Estimate, HypothesisTest, ResultWarning
 
+# The part of a sum of squares that rounding alone may leave of it.
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
@@ -42,7 +45,7 @@ class Clustering:
         value = float(weights @ strengths)
         if not self.covariances:
             return Estimate(status=self.status, reason=self.reason, estimate=value, **common)
-        variances = [float(weights @ one @ weights) for one in self.covariances]
+        variances = [_variance(covariance, weights) for covariance in self.covariances]
         if self.is_two_way:
             common["detail"] = {**common.get("detail", {}), **clusters.TwoWayVariance(*variances).detail()}
         return clusters.t_estimate(
@@ -100,6 +103,13 @@ class Clustering:
         """The fields of an Estimate over these clusters; its n goes on counting people."""
         found = {**common, "warnings": self.warnings, "n_clusters": self.n_clusters}
         return {**found, "analysis": f"{common['analysis']}.two_way"} if self.is_two_way else found
+
+
+def _variance(covariance: FloatArray, weights: FloatArray) -> float:
+    """The variance of a contrast, and exactly 0 where its terms cancel except for rounding, which differs between processors."""
+    variance = float(weights @ covariance @ weights)
+    terms = float(np.abs(weights) @ np.sqrt(np.maximum(np.diag(covariance), 0.0))) ** 2
+    return 0.0 if abs(variance) <= ROUNDING * terms else variance
 
 
 def clusterings(
