@@ -348,9 +348,9 @@ def test_nothing_but_this_machine_is_reached(event, arguments, monkeypatch):
 
 def test_the_guard_holds_in_a_process():
     words = (
-        "import socket; from heval_site.rehearsal import guard; guard.block_outgoing_connections()\n"
+        "import socket; from heval_site.rehearsal import network_guard; network_guard.block_outgoing_connections()\n"
         "try: socket.create_connection(('192.0.2.1', 80), timeout=5)\n"
-        "except guard.LeavesThisMachine as error: print(error)"
+        "except network_guard.ConnectionBlocked as error: print(error)"
     )
     run = subprocess.run(
         [sys.executable, "-c", words], capture_output=True, text=True, cwd=Path(runner.__file__).parents[2]
