@@ -9,12 +9,13 @@ export HEVAL_HOME ?= $(CURDIR)/state
 WORKERS ?= 2
 ARGS ?=
 
-.PHONY: help demo up test test-slow test-postgres test-postgres-more bench bench-stats lint format locks release clean
+.PHONY: help demo up test coverage test-slow test-postgres test-postgres-more bench bench-stats lint format locks release clean
 
 help:
 	@echo "make demo        a site with a study, its annotator's link and its report, at http://127.0.0.1:8000"
 	@echo "make up          the site alone"
 	@echo "make test        the tests (ARGS='-k jobs' for some, WORKERS=0 for one process)"
+	@echo "make coverage    the tests, and which lines of the product they reach"
 	@echo "make test-slow   the proofs that take minutes"
 	@echo "make test-postgres  the tests with the marker postgres, on the server of HEVAL_TEST_DATABASE_URL"
 	@echo "make test-postgres-more  all tests that touch the database, there"
@@ -33,6 +34,9 @@ up: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+coverage: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term:skip-covered $(ARGS)
 
 test-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --slow $(ARGS)
