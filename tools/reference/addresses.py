@@ -62,12 +62,16 @@ def _unwrap(view: Callable) -> Callable:
 def urls_page() -> str:
     rows = list_urls()
     groups = (
-        ("Annotators", ("e/", "p/"), "No login, no cookie: the code in the address is the credential."),
-        ("REST", ("api/",), "A token, or a researcher's session. See [REST](rest.md)."),
+        (
+            "Annotators",
+            ("e/", "p/"),
+            "Annotators need no login and no cookie: the code in the address is the credential.",
+        ),
+        ("REST", ("api/",), "REST needs a token or a researcher's session. See [REST](rest.md)."),
         (
             "Admin",
             ("admin/",),
-            "A login, and a role in the study. The lists and forms of Django's admin are not listed here.",
+            "These pages need a login and a role in the study. The lists and forms of Django's admin are not listed here.",
         ),
     )
     parts, listed = [], set()

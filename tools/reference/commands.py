@@ -32,8 +32,8 @@ def commands_page() -> str:
         parts += _command(name, commands[name])
     return build_page(
         "Commands",
-        "`heval COMMAND` and, in a checkout, `python manage.py COMMAND` do the same. `heval COMMAND --help` prints what this page says. "
-        "All of Django's commands are there too, such as `createsuperuser`, `changepassword` and `shell`.",
+        "`heval COMMAND` and, in a checkout, `python manage.py COMMAND` do the same. `heval COMMAND --help` prints the text of this page. "
+        "All of Django's commands are available too, such as `createsuperuser`, `changepassword` and `shell`.",
         *parts,
     )
 

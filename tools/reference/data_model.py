@@ -34,8 +34,8 @@ def data_model_page() -> str:
             parts += _model(model)
     return build_page(
         "Data model",
-        "Tables with their columns, and what the database refuses. Constraints are named as sentences: that is how they are written here. "
-        "Every foreign key protects what it points to, unless the table says otherwise.",
+        "This page lists the tables with their columns and constraints. Each constraint is named as a sentence. "
+        "A row cannot be deleted while a foreign key points to it, unless the table says otherwise.",
         *parts,
     )
 
@@ -54,13 +54,13 @@ def _model(model: type[models.Model]) -> Iterator[str]:
     ]
     yield table(("Column", "Type", "Meaning"), rows)
     if refused := [_constraint(constraint) for constraint in model._meta.constraints]:
-        yield "The database keeps: " + "; ".join(refused) + "."
+        yield "The database enforces: " + "; ".join(refused) + "."
 
 
 def _guards(model: type[models.Model]) -> str:
     if issubclass(model, AppendOnlyModel):
-        return "Rows are only added: a change or a deletion is refused." + (
-            " An erasure may blank a withdrawn person's answers." if model.__name__ == "Response" else ""
+        return "Rows can only be added; the database refuses changes and deletions." + (
+            " Only an erasure may blank the answers of a person who withdrew." if model.__name__ == "Response" else ""
         )
     if issubclass(model, DesignModel):
         grows = " Rows may be added after launch." if getattr(model, "may_add_after_launch", False) else ""

@@ -52,7 +52,7 @@ def _value_in_words(node: ast.AST) -> str:
         return f"{_value_in_words(node.body)} when embedded, {_value_in_words(node.orelse)} when deployed"
     if isinstance(node, ast.Constant):
         return f"`{str(node.value).lower() if isinstance(node.value, bool) else node.value}`"
-    return "`true` where SITE_URL is https" if ast.unparse(node) == "SECURE" else ""
+    return "`true` if SITE_URL is https" if ast.unparse(node) == "SECURE" else ""
 
 
 def environment_page() -> str:
@@ -66,8 +66,8 @@ def environment_page() -> str:
         parts += [f"## {words}", table(("Variable", "Default", "Meaning"), rows)]
     return build_page(
         "Environment variables",
-        "heval is configured by its environment alone. A value that is not understood stops the start with a message that names the variable.",
-        "True and false may be written `true`, `yes`, `on`, `1` and `false`, `no`, `off`, `0`. Most variables that heval reads may come from a "
-        "file instead: `SECRET_KEY_FILE=/run/secrets/key` holds the path of a file with the value. The exceptions are HEVAL_HOME and XDG_DATA_HOME.",
+        "heval is configured only by environment variables. If a value is not valid, heval does not start, and a message names the variable.",
+        "Write true as `true`, `yes`, `on` or `1`, and false as `false`, `no`, `off` or `0`. Most variables can also come from a "
+        "file: `SECRET_KEY_FILE=/run/secrets/key` names a file that contains the value. The exceptions are HEVAL_HOME and XDG_DATA_HOME.",
         *parts,
     )

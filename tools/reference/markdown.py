@@ -9,7 +9,7 @@ APPS = ("studies", "annotators", "analysis")
 PACKAGES = ("heval_site", *APPS)
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED_NOTICE = (
-    "This page is written by the code: `python -m tools.reference` makes it anew, and a test fails when it is stale."
+    "This page is generated from the code by `python -m tools.reference`. A test fails if it is out of date."
 )
 
 

@@ -12,14 +12,14 @@ def permissions_page() -> str:
     ]
     return build_page(
         "Permissions",
-        "Who may do what. Pages, the admin, the REST interface and commands ask this one table.",
+        "Who may do what. Pages, the admin, the REST interface and commands all use this table.",
         table(("Action", "About", "What one may do", *(str(role) for role in Role), "token that reads"), rows),
-        "Whoever has no role in a study does not know that it exists: its addresses answer 404. Whoever has one, and may not do what is "
-        "asked, gets 403. A coder works blind, and reads of a study what its annotators read.",
-        "An administrator may do everything in every study. A token of the REST interface may do what its user may: one that only reads "
-        "what the last column says, one that is bound to a study nothing outside it, and it makes no new study.",
-        "Tokens, and jobs that belong to no study, are seen and ended by the person who made them and by administrators. A command of "
-        "the server's own shell asks nobody.",
+        "Users without a role in a study get 404 at its addresses, as if it did not exist. Users with a role who may not do what they "
+        "ask for get 403. Coders work blind: they read only what the study's annotators read.",
+        "An administrator may do everything in every study. A REST token may do what its user may do. A token that only reads may do "
+        "what the last column says. A token for one study gives access to no other study and cannot create one.",
+        "Only their creator and administrators can see and end tokens and jobs without a study. Commands in "
+        "the server's shell check no permissions.",
     )
 
 

@@ -21,7 +21,7 @@ def protocols_page() -> str:
             ("Template", inline_code(protocol.template)),
             (
                 "Letters",
-                "one for each system, the same for the whole section"
+                "one for each system, fixed for the whole section"
                 if protocol.labels == "section"
                 else "drawn for each item",
             ),
@@ -38,7 +38,7 @@ def protocols_page() -> str:
         parts += _settings(protocol.settings_form)
     return build_page(
         "Protocols",
-        "A protocol says what one section shows, asks and estimates. Each is one package or module in `studies/protocols/`, one in "
+        "A protocol defines what a section shows, asks and estimates. Each protocol is one package or module in `studies/protocols/`, one in "
         "`analysis/protocols/`, and one template. "
         "To add one, see [Write a protocol](../how-to/write-a-protocol.md).",
         *parts,
@@ -79,9 +79,9 @@ def channels_page() -> str:
     for channel in sorted(channels.REGISTRY.values(), key=lambda one: one.slug):
         parts += [f"## {channel.slug}: {channel.label}", as_sentence(channel.help)]
         parts.append(
-            "It knows people: who comes twice is recognised."
+            "heval recognises a person who comes twice."
             if channel.identifies_people
-            else "It knows nobody: a person can only come back by the address of their own page, and the report says that identity is unverified."
+            else "heval cannot recognise people. They can come back only by the address of their own page, and the report says that identity is unverified."
         )
         parts += _settings(channel.settings_form)
     outcomes = table(
@@ -89,7 +89,7 @@ def channels_page() -> str:
     )
     return build_page(
         "Channels",
-        "A channel is a way by which annotators come to a study. A recruitment is one link of one channel, with its own settings. "
+        "A channel is a way by which annotators come to a study. Each link belongs to one channel and has its own settings. "
         "To use them, see [Send annotators from any panel](../how-to/send-annotators-from-a-panel.md); to add one, see "
         "[Write a channel](../how-to/write-a-channel.md).",
         *parts,
@@ -103,7 +103,7 @@ def rules_page() -> str:
     for rule in sorted(rules.REGISTRY.values(), key=lambda one: one.slug):
         parts += [f"## {rule.slug}", as_sentence(rule.label), cleandoc(rule.help)]
         facts = [
-            ("Applied", "to every study" if rule.slug in MANDATORY_RULES else "where the design declares it"),
+            ("Applied", "to every study" if rule.slug in MANDATORY_RULES else "if the design declares it"),
             ("Looks at outcomes", "no" if rule.is_outcome_blind else "yes: left out of the recommended estimates"),
             ("Source", rule.source),
         ]
@@ -112,9 +112,9 @@ def rules_page() -> str:
             parts += _settings(rule.settings_form)
     return build_page(
         "Exclusion rules",
-        "A rule says of every submitted assignment `pass`, `fail` or `unknown`. Unknown never excludes. A design declares its rules before the "
+        "A rule gives every submitted assignment `pass`, `fail` or `unknown`. `unknown` never excludes. A design declares its rules before the "
         "first answer, each as *primary* (applied to the headline) or *sensitivity* (shown beside it).",
-        "Every rule sees the answers as they were given, so the order of the rules does not change who is kept.",
+        "Every rule uses the original answers, so the order of the rules does not change who is kept.",
         *parts,
     )
 
@@ -122,17 +122,17 @@ def rules_page() -> str:
 def scales_page() -> str:
     meanings = {
         "kind": "One of the scales above.",
-        "minimum": "The lowest value. For `likert` it is 1 where nothing is said.",
-        "maximum": "The highest value. For `likert` it is the number of labels, or 5.",
+        "minimum": "The lowest value. For `likert` the default is 1.",
+        "maximum": "The highest value. For `likert` the default is the number of labels, or 5.",
         "low": "Words at the low end.",
         "middle": "Words in the middle.",
-        "high": "Words at the high end; beside the box of an `acknowledgement`.",
+        "high": "Words at the high end, or beside the box of an `acknowledgement`.",
         "labels": "Words for every point, from the lowest.",
         "options": "Answers to choose from: `key`, `label`, and `screens_out` for an answer that ends a screening section's visit.",
-        "minimum_length": "Characters that a text needs.",
-        "maximum_length": "Characters that a text may have.",
+        "minimum_length": "The smallest number of characters of a text.",
+        "maximum_length": "The largest number of characters of a text.",
         "is_long": "Whether the box has several lines.",
-        "is_best_first": "Whether points stand from best to worst.",
+        "is_best_first": "Whether points are listed from best to worst.",
     }
     rows = [
         (inline_code(kind), as_sentence(words), inline_code(column)) for kind, (words, column) in SCALE_KINDS.items()
@@ -143,16 +143,16 @@ def scales_page() -> str:
     ]
     return build_page(
         "Scales",
-        "A question is answered on a scale. In the admin a form writes it; in files and over REST it is a JSON object such as "
+        "Every question has a scale. In the admin you fill in a form; in files and over REST a scale is a JSON object such as "
         '`{"kind": "likert", "maximum": 5, "low": "bad", "high": "good"}`.',
         table(("Kind", "What is given", "Stored in"), rows),
         "## Keys of a scale",
         table(("Key", "Default", "Meaning"), parts),
-        "In analyses every number lies between 0 and 1: `(value - minimum) / (maximum - minimum)`. What is stored is the number that was given.",
-        "A number may be typed as people write it: `70`, `+70`, `70.0`, `70,0`, with the digits of any script, and with `%` where the field has that unit. "
-        "Stored is the number. `70.5` and `1,000` are refused, and the message says why.",
-        "Answers that are chosen have keys, where an annotator switches on *Answer with number keys*: the key is written beside the answer. It is the "
-        "number of the point, or the answer's place where points have no numbers; a point such as 10 or -1 has no key. Enter sends the page.",
+        "In analyses every number lies between 0 and 1: `(value - minimum) / (maximum - minimum)`. The database stores the number that the annotator gave.",
+        "Annotators can type `70`, `+70`, `70.0` or `70,0`, with the digits of any script, and with `%` if the field has that unit. "
+        "heval stores the number. It refuses `70.5` and `1,000`, and the message says why.",
+        "If an annotator switches on *Answer with number keys*, each option has a key, which is shown beside it. The key is the "
+        "number of the point, or the position of the option if points have no numbers. A point such as 10 or -1 has no key. Enter sends the page.",
     )
 
 

@@ -12,12 +12,12 @@ def states_page() -> str:
     stages = [(stage["name"], stage["stored"], stage["meaning"]) for stage in words["stages"]]
     return build_page(
         "States of a study and of an assignment",
-        "How one state leads to the next is told in [The life of a study](../explanation/life-of-a-study.md).",
+        "[The life of a study](../explanation/life-of-a-study.md) explains how one state leads to the next.",
         "## A study",
         table(("State", "What holds"), [(inline_code(state), words["study"][state]) for state in Study.State.values]),
-        "A draft or a closed study can be archived, which takes it out of the list and can be undone.",
+        "A draft or a closed study can be archived. This removes it from the list and can be undone.",
         "## An assignment",
-        "The stage of an assignment is not a column; it follows from its times.",
+        "The stage of an assignment is not stored; it follows from its times.",
         table(("Stage", "How it is stored", "What it means"), stages),
         "## Why a place was released",
         table(
