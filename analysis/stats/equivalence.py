@@ -1,7 +1,7 @@
-"""Equivalence: showing that a difference is smaller than what matters, rather than failing to show that it exists.
+"""Equivalence tests: show that a difference is smaller than a margin.
 
-The absence of significance is not equality. Only a verdict of `equivalent`, against a margin that was fixed before the
-data, may be printed as "indistinguishable".
+A result that is not significant does not show equality. Only the verdict `equivalent`, against a margin that was
+fixed before the data, may be printed as "indistinguishable".
 """
 
 import math
@@ -35,13 +35,38 @@ def equivalence(
 ) -> Estimate:
     """Two one-sided t tests (TOST) of the hypothesis that the mean is at least `margin` away from `null`.
 
-    `values` has shape (n,), one value a unit. p is the larger of the two one-sided p-values; at most `significance`
-    exactly when the 1 - 2 `significance` interval, which is the one given, lies within null -/+ margin. Adjust it
-    within a family of equivalence tests, apart from the tests of difference; detail["is_equivalent"] rests on the
-    unadjusted p.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per unit; NaN is missing.
+    null : float
+        Value of the null hypothesis.
+    margin : float
+        Equivalence margin on the scale of the estimate.
+    significance : float, default 0.05
+        Significance level; the interval has level 1 - 2 `significance`.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them.
+    analysis, estimand, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Schuirmann 1987.
+    Returns
+    -------
+    Estimate
+        The mean, with the larger of the two one-sided p-values. `detail["is_equivalent"]` uses the unadjusted
+        p-value.
 
+    Notes
+    -----
+    p <= `significance` exactly if the interval is within null -/+ margin. Adjust it within a family of equivalence
+    tests, separate from the tests of difference.
+
+    References
+    ----------
+    Schuirmann 1987.
+
+    Examples
+    --------
     >>> values = [0.5, 0.55, 0.45, 0.6, 0.4, 0.5, 0.5, 0.52, 0.48, 0.5, 0.47, 0.53]
     >>> result = equivalence(values, null=0.5, margin=0.1)
     >>> round(result.pvalue, 8), round(result.interval.low, 4), result.detail["is_equivalent"]
@@ -88,8 +113,32 @@ def equivalence_from_se(
     bounds: tuple[float, float] | None = None,
     **common: Any,
 ) -> Estimate:
-    """`equivalence` from an estimate, its standard error (clustered, say) and degrees of freedom.
+    """TOST from an estimate, its standard error and its degrees of freedom; see `equivalence`.
 
+    Parameters
+    ----------
+    estimate, se, df : float
+        Estimate, its standard error (clustered, for example), and the degrees of freedom.
+    n : int
+        Number of units.
+    null : float
+        Value of the null hypothesis.
+    margin : float
+        Equivalence margin on the scale of the estimate.
+    significance : float, default 0.05
+        Significance level; the interval has level 1 - 2 `significance`.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them.
+    **common : Any
+        Other fields of the `Estimate`.
+
+    Returns
+    -------
+    Estimate
+        The estimate with the equivalence test.
+
+    Examples
+    --------
     >>> names = {"analysis": "a", "estimand": "b", "unit": "annotator"}
     >>> result = equivalence_from_se(0.5, 0.02, 30, n=31, null=0.5, margin=0.05, **names)
     >>> round(result.pvalue, 4)
@@ -143,12 +192,31 @@ def equivalence_of_estimate(
     bounds: tuple[float, float] | None = None,
     analysis: str | None = None,
 ) -> Estimate | None:
-    """TOST of an estimate that has a t test of `null`, from the standard error and the degrees of freedom of that test.
+    """TOST of an estimate that has a t test of `null`.
 
-    An estimate that its own law does not test (under six clusters) is not tested here either: the result has the
-    interval and no p-value, so nothing is equivalent. A standard error of 0: `zero_variance`. None where there is no
-    estimate or no standard error. `analysis` is by default that of the estimate with ".equivalence".
+    Parameters
+    ----------
+    estimate : Estimate
+        An estimate with its standard error and degrees of freedom.
+    null : float
+        Value of the null hypothesis.
+    margin : float
+        Equivalence margin on the scale of the estimate.
+    significance : float, default 0.05
+        Significance level; the interval has level 1 - 2 `significance`.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them.
+    analysis : str, optional
+        Name of the analysis. By default that of the estimate with ".equivalence".
 
+    Returns
+    -------
+    Estimate or None
+        The result, or None if there is no estimate or no standard error. An estimate without a test (fewer than six
+        clusters) gives an interval and no p-value. A standard error of 0: `zero_variance`.
+
+    Examples
+    --------
     >>> from analysis.stats.basic import one_sample
     >>> values = [0.5, 0.55, 0.45, 0.6, 0.4, 0.5, 0.5, 0.52, 0.48, 0.5, 0.47, 0.53]
     >>> found = equivalence_of_estimate(one_sample(values, null=0.5), null=0.5, margin=0.1)
@@ -178,12 +246,23 @@ def equivalence_of_estimate(
 
 
 def verdict(difference_pvalue: float | None, equivalence_pvalue: float | None, *, significance: float = 0.05) -> str:
-    """Which of four things the two tests together allow one to say; adjusted p-values go in where there is a family.
+    """Combine the test of difference and the test of equivalence into one verdict.
 
-    `different` (a difference is shown, its smallness is not), `equivalent` (smallness is shown, a difference is not),
-    `different_but_trivial` (both), `inconclusive` (neither: the data were too few to say). A missing test shows
-    nothing.
+    Parameters
+    ----------
+    difference_pvalue, equivalence_pvalue : float or None
+        P-values, adjusted if there is a family; None without a test.
+    significance : float, default 0.05
+        Significance level of the test.
 
+    Returns
+    -------
+    str
+        `different` (only a difference is shown), `equivalent` (only equivalence is shown), `different_but_trivial`
+        (both are shown) or `inconclusive` (neither is shown).
+
+    Examples
+    --------
     >>> verdict(0.001, 0.7), verdict(0.6, 0.001), verdict(0.001, 0.001), verdict(0.3, 0.2)
     ('different', 'equivalent', 'different_but_trivial', 'inconclusive')
     """
@@ -210,13 +289,33 @@ def adjust_with_verdicts(
     significance: float = 0.05,
     star_scheme: str | None = "10/5/1",
 ) -> dict[str, Estimate]:
-    """Estimates with both kinds of test adjusted, each within a family of its own, and the verdict that they allow.
+    """Adjust the tests of difference and of equivalence, each in its own family, and add the verdicts.
 
-    `estimates` maps the keys of `family` to estimates; one with a TOST among its sensitivities (its analysis ends in
-    ".equivalence") gets detail["verdict"] from the adjusted p-values. The equivalence family is by default the same
-    planned keys under the name "<family>.equivalence". Without a TOST there is a verdict `different` or none. What could have
-    been found is told at the family's first step (see `multiplicity.findable`).
+    Parameters
+    ----------
+    estimates : mapping[str, Estimate]
+        Estimates by the keys of `family`. A TOST is the sensitivity whose analysis ends in ".equivalence".
+    family : Family
+        The declared family of the tests of difference.
+    equivalence_family : Family, optional
+        Family of the equivalence tests. By default the same keys under "<family>.equivalence".
+    significance : float, default 0.05
+        Significance level of the test.
+    star_scheme : str or None, default '10/5/1'
+        Key of `multiplicity.STAR_SCHEMES`; None gives no stars.
 
+    Returns
+    -------
+    dict[str, Estimate]
+        The estimates with adjusted tests and `detail["verdict"]`. Without a TOST the verdict is `different` or
+        absent.
+
+    Notes
+    -----
+    The detectable difference is that of the family's first step (see `multiplicity.adjust_detectable`).
+
+    Examples
+    --------
     >>> from analysis.stats.spa import pair_recommended
     >>> pair = pair_recommended([50, 52, 48, 51] * 9, [50, 49, 51, 50] * 9, margin=0.05, rng=np.random.default_rng(0))
     >>> adjust_with_verdicts({"a > b": pair}, Family("spa.primary", ("a > b",)))["a > b"].detail["verdict"]

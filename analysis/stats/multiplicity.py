@@ -1,7 +1,8 @@
-"""Several tests at once: families that are declared, and never shrink.
+"""Adjustment of p-values in declared families of tests.
 
-A family is the list of comparisons that a study planned to make. A comparison that could not be tested in the end
-(nobody left, no variance) still counts, with p = 1: otherwise excluding people would make the rest more significant.
+A family is the list of comparisons that a study planned. A comparison that could not be tested (no annotators
+left, no variance) still counts, with p = 1. Otherwise excluding annotators would make the other tests more
+significant.
 """
 
 import math
@@ -20,7 +21,7 @@ STAR_SCHEMES = {"10/5/1": (0.10, 0.05, 0.01), "5/1/0.1": (0.05, 0.01, 0.001)}
 
 @dataclass(frozen=True, slots=True)
 class Family(Record):
-    """A declared family: its name, the keys of all planned comparisons, and how p-values are adjusted within it."""
+    """A declared family: its name, the keys of all planned comparisons, and the method of adjustment."""
 
     name: str
     planned: tuple[str, ...]
@@ -35,13 +36,31 @@ class Family(Record):
 
 
 def holm(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
-    """Holm's step-down adjustment: strong control of the family-wise error, never less powerful than Bonferroni.
+    """Holm's step-down adjustment, which controls the family-wise error.
 
-    The k-th smallest of m p-values becomes the running maximum of (m - k + 1) p. `size` is the number of planned
-    tests; None marks a test that was planned and is missing.
+    Parameters
+    ----------
+    pvalues : sequence[float or None]
+        P-values; None is a planned test that is missing.
+    size : int, optional
+        Number of planned tests; the number of p-values if None.
 
-    Source: Holm 1979; used for Table 1 of the SPA paper.
+    Returns
+    -------
+    list[float or None]
+        Adjusted p-values in the same order.
 
+    Notes
+    -----
+    The k-th smallest of m p-values becomes the running maximum of (m - k + 1) p. It is never less powerful than
+    Bonferroni.
+
+    References
+    ----------
+    Holm 1979; used for Table 1 of the SPA paper.
+
+    Examples
+    --------
     >>> [round(p, 4) for p in holm([0.04, 0.0001, 0.0004, 0.003, 0.17])]
     [0.08, 0.0005, 0.0016, 0.009, 0.17]
     >>> holm([0.02, None])
@@ -51,8 +70,26 @@ def holm(pvalues: Sequence[float | None], *, size: int | None = None) -> list[fl
 
 
 def bonferroni(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
-    """Bonferroni's adjustment, min(1, m p). Source: Clark et al. 2021, section 2.4, with m = 15.
+    """Bonferroni's adjustment, min(1, m p).
 
+    Parameters
+    ----------
+    pvalues : sequence[float or None]
+        P-values; None is a planned test that is missing.
+    size : int, optional
+        Number of planned tests; the number of p-values if None.
+
+    Returns
+    -------
+    list[float or None]
+        Adjusted p-values in the same order.
+
+    References
+    ----------
+    Clark et al. 2021, section 2.4, with m = 15.
+
+    Examples
+    --------
     >>> bonferroni([0.02, 0.4], size=4)
     [0.08, 1.0]
     """
@@ -60,8 +97,26 @@ def bonferroni(pvalues: Sequence[float | None], *, size: int | None = None) -> l
 
 
 def benjamini_hochberg(pvalues: Sequence[float | None], *, size: int | None = None) -> list[float | None]:
-    """Benjamini and Hochberg's adjustment for the false discovery rate: for exploration only, and labelled so.
+    """Benjamini and Hochberg's adjustment for the false discovery rate.
 
+    Parameters
+    ----------
+    pvalues : sequence[float or None]
+        P-values; None is a planned test that is missing.
+    size : int, optional
+        Number of planned tests; the number of p-values if None.
+
+    Returns
+    -------
+    list[float or None]
+        Adjusted p-values in the same order.
+
+    Notes
+    -----
+    For exploration only; reports label it so.
+
+    Examples
+    --------
     >>> [round(p, 5) for p in benjamini_hochberg([0.0004, 0.03, 0.012, 0.2, 0.049])]
     [0.002, 0.05, 0.03, 0.2, 0.06125]
     """
@@ -76,8 +131,27 @@ METHODS: Mapping[str, Callable[..., list[float | None]]] = {
 
 
 def stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
-    """The stars of a (n adjusted) p-value, '' where there is none. Raises ValueError for an unknown scheme.
+    """Return the stars of a p-value.
 
+    Parameters
+    ----------
+    pvalue : float or None
+        Adjusted p-value, or None without a test.
+    scheme : str, default '10/5/1'
+        Key of `STAR_SCHEMES`.
+
+    Returns
+    -------
+    str
+        The stars; '' without a p-value.
+
+    Raises
+    ------
+    ValueError
+        If the scheme is unknown.
+
+    Examples
+    --------
     >>> stars(0.04), stars(0.04, "5/1/0.1"), stars(None)
     ('**', '*', '')
     """
@@ -89,11 +163,29 @@ def stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
 def adjust_family(
     estimates: Mapping[str, Estimate], family: Family, *, star_scheme: str | None = "10/5/1"
 ) -> dict[str, Estimate]:
-    """The same estimates with the adjusted p-values, the family's name and its declared size in their tests.
+    """Add the adjusted p-values, the family's name and its declared size to the tests of the estimates.
 
-    `estimates` maps the family's keys to what was computed; a planned key that is absent, or present without a test,
-    enters as p = 1. Raises ValueError, naming the key, for an estimate that the family did not plan.
+    Parameters
+    ----------
+    estimates : mapping[str, Estimate]
+        Estimates by the keys of the family. A planned key that is absent or has no test counts as p = 1.
+    family : Family
+        The declared family.
+    star_scheme : str or None, default '10/5/1'
+        Key of `STAR_SCHEMES`; None gives no stars.
 
+    Returns
+    -------
+    dict[str, Estimate]
+        The estimates with adjusted tests.
+
+    Raises
+    ------
+    ValueError
+        If a key is not planned in the family.
+
+    Examples
+    --------
     >>> from analysis.stats.basic import one_sample
     >>> family = Family("spa.primary", ("a > b", "c > b"))
     >>> result = adjust_family({"a > b": one_sample([0.6, 0.7, 0.8, 0.9], null=0.5)}, family)["a > b"]
@@ -124,11 +216,29 @@ def adjust_family(
 
 
 def adjust_detectable(estimate: Estimate, family: Family, *, significance: float) -> Estimate:
-    """The estimate, what its detail calls `detectable` or `detectable_difference` being what the family's first step finds.
+    """Adjust the detectable difference in the estimate's `detail` to the first step of the family.
 
-    An estimate is made before its family is known, and then holds what one test alone would find with power .8. From its
-    standard error and degrees of freedom (or sd and n), at `significance` divided by the size of the family.
+    Parameters
+    ----------
+    estimate : Estimate
+        An estimate with `detectable` or `detectable_difference` in its `detail`.
+    family : Family
+        The declared family.
+    significance : float
+        Significance level of the family.
 
+    Returns
+    -------
+    Estimate
+        The estimate with the adjusted difference.
+
+    Notes
+    -----
+    An estimate is made before its family is known, so it holds what a single test finds with power .8. The new value
+    uses its standard error and degrees of freedom (or sd and n), at `significance` divided by the size of the family.
+
+    Examples
+    --------
     >>> from analysis.stats.spa import pair_recommended
     >>> pair = pair_recommended([70, 80, 65, 30] * 9, [30, 25, 45, 20] * 9, rng=np.random.default_rng(0), resamples=99)
     >>> of_five = adjust_detectable(pair, Family("spa.primary", tuple("abcde")), significance=0.05)

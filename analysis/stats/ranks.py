@@ -1,11 +1,11 @@
-"""Which ranks the data allow each system: confidence sets that hold for all systems at once.
+"""Confidence sets for the ranks of systems that hold for all systems at once.
 
-The spread of a system's rank over bootstrap samples is no confidence set: where all systems are equal it covers the true
-ranks in one study of ten. Here every difference of two systems gets an interval, all of them simultaneously by the
-largest studentised deviation over pairs, and a system ranks below another only where their interval excludes 0.
+The spread of a system's rank over bootstrap samples is not a confidence set: if all systems are equal, it covers
+the true ranks in one of ten studies. Here every difference of two systems gets a simultaneous interval from the
+largest studentised deviation over pairs. A system ranks below another only if their interval excludes 0.
 
-Source: Mogstad, Romano, Shaikh and Wilhelm 2024, Inference for ranks with applications to mobility across neighbourhoods
-and academic achievement across countries; Romano and Wolf 2005 for the maximum over pairs.
+References: Mogstad, Romano, Shaikh and Wilhelm 2024, Inference for ranks with applications to mobility across
+neighbourhoods and academic achievement across countries; Romano and Wolf 2005 for the maximum over pairs.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from analysis.stats.bootstrap import RESAMPLES, multinomial_weights, ratio_draws
 from analysis.stats.clusters import cluster_warnings
 from analysis.stats.results import Record, ResultWarning
 
-# Where more of the resamples than this leave a score undefined, what remains is no bootstrap distribution.
+# If more than this share of the resamples leave a score undefined, the rest is not a bootstrap distribution.
 MAX_UNDEFINED = 0.5
 
 
@@ -29,9 +29,9 @@ MAX_UNDEFINED = 0.5
 class SimultaneousDifferences(Record):
     """All differences of K scores, row minus column, with simultaneous intervals; arrays have shape (K, K).
 
-    `low` and `high` bound every difference at once with probability `level`; `pvalues` are adjusted for all pairs by
-    the same maximum. Where the standard error is 0 (a system against its copy, or against itself) they are NaN, the
-    pair is not `decidable`, and nothing is claimed. `largest` (n_draws,) are the maxima over pairs.
+    `low` and `high` bound all differences at once with probability `level`. `pvalues` are adjusted for all pairs by
+    the same maximum. If the standard error is 0 they are NaN and the pair is not `decidable`. `largest` (n_draws,)
+    are the maxima over pairs.
     """
 
     level: float
@@ -47,11 +47,11 @@ class SimultaneousDifferences(Record):
 
 @dataclass(frozen=True, slots=True)
 class RankSets(Record):
-    """Ranks of K systems, 1 the best, in the order given: `scores`, `ranks` and the sets `low`..`high`.
+    """Ranks of K systems (1 is the best) in the given order: `scores`, `ranks` and the sets `low`..`high`.
 
-    `ranks` are 1 + the number of systems with a higher score. All K sets hold the true ranks together with probability
-    `level`. `low` and `high` are None where there are none (see `status`). `best` marks every system that may be the
-    first; `clusters` are groups of systems such that each member of a group beats each member of the next.
+    `ranks` are 1 + the number of systems with a higher score. All K sets together hold the true ranks with
+    probability `level`; without sets `low` and `high` are None (see `status`). `best` marks every system that may be
+    first. `clusters` are groups of systems such that each member of a group beats each member of the next.
     `undecidable` lists pairs whose difference did not vary. `n` counts `unit`s.
     """
 
@@ -74,17 +74,19 @@ class RankSets(Record):
 
     @property
     def best(self) -> tuple[bool, ...]:
-        """Whether each system may be the first; nobody may where there are no sets."""
+        """Whether each system may be first; False for all if there are no sets."""
         return tuple(rank == 1 for rank in self.low) if self.low is not None else (False,) * len(self.systems)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
+        """Return a JSON-safe dict."""
         return Record.as_dict(self) | {"best": list(self.best)}
 
 
 def point_ranks(scores: npt.ArrayLike) -> IntArray:
-    """1 + the number of higher scores: equal scores share the better rank; shape (K,).
+    """Ranks of scores (K,): 1 + the number of higher scores; equal scores share the better rank.
 
+    Examples
+    --------
     >>> point_ranks([0.7, 0.9, 0.7, 0.1]).tolist()
     [2, 1, 2, 4]
     """
@@ -97,15 +99,26 @@ def simultaneous_differences(
 ) -> SimultaneousDifferences:
     """Simultaneous intervals for all differences of K scores, from resampled scores.
 
-    `scores` has shape (K,), `draws` (B, K): the scores re-estimated in each resample of annotators, finite. With
-    D_ij the difference, D*_ij its draws and se_ij their standard deviation, q is the `level` quantile of
-    max_ij |D*_ij - D_ij| / se_ij and the interval D_ij -/+ q se_ij. p_ij = (1 + number of maxima of at least
-    |D_ij| / se_ij) / (B + 1).
+    D_ij is the difference, D*_ij its draws, se_ij their standard deviation. q is the `level` quantile of max_ij
+    |D*_ij - D_ij| / se_ij. The interval is D_ij -/+ q se_ij, and p_ij = (1 + number of maxima >= |D_ij| / se_ij) / (B
+    + 1). The bootstrap is too narrow with few clusters. With `df`, the t quantile with the same tail replaces q.
 
-    The bootstrap of G clusters behaves like a normal reference, which is too narrow for few of them (the sets of six
-    equal systems cover .87 with 15 annotators, .89 with 40 of very unequal activity). With `df`, a number or (K, K) by
-    pair, q is therefore replaced by the t quantile with the same tail, and the statistic of p by the normal one.
+    Parameters
+    ----------
+    scores, draws : array_like, shapes (K,) and (B, K)
+        Scores, and scores estimated again in each resample; finite.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    df : array_like, optional
+        Degrees of freedom, a number or (K, K) by pair.
 
+    Returns
+    -------
+    SimultaneousDifferences
+        Differences, intervals and adjusted p-values.
+
+    Examples
+    --------
     >>> draws = np.array([[0.0, 1.0], [0.2, 0.9], [0.1, 1.2], [0.1, 0.9]])
     >>> found = simultaneous_differences([0.1, 1.0], draws)
     >>> found.estimates[1, 0].round(3).item(), found.standard_errors[1, 0].round(4).item()
@@ -125,11 +138,11 @@ def simultaneous_differences(
         raise ValueError("df: degrees of freedom are positive")
     estimate = estimates[:, None] - estimates[None, :]
     se = np.zeros((k, k))
-    # One system at a time: all pairs of a hundred systems over all resamples would take a gigabyte.
+    # One system at a time: all pairs of a hundred systems over all resamples would need a gigabyte.
     for i in range(k - 1):
         se[i, i + 1 :] = np.std(resampled[:, i, None] - resampled[:, i + 1 :], axis=0, ddof=1)
     se = se + se.T
-    # A score's own rounding is no variation.
+    # Rounding errors of a score are not variation.
     decidable = se > MIN_SPREAD * max(1.0, float(np.max(np.abs(estimates), initial=0.0)))
     largest = np.zeros(len(resampled))
     for i in range(k - 1):
@@ -169,13 +182,15 @@ def rank_sets(
     warnings: tuple[ResultWarning, ...] = (),
     settings: dict[str, Any] | None = None,
 ) -> RankSets:
-    """Simultaneous confidence sets for the ranks of K systems, from their scores and any resampled scores.
+    """Simultaneous confidence sets for the ranks of K systems, from their scores and resampled scores.
 
-    `scores` (K,) and `draws` (B, K) as in `differences`, higher is better; strengths of a comparison model, mean
-    z-scores or mean ratings alike. Resamples with an undefined score are left out (warning `undefined_resamples`).
-    System i ranks at best 1 + #{j: D_ji > 0 shown} and at worst K - #{j: D_ij > 0 shown}, so its point rank always
-    lies within its set. One system: rank 1, `not_applicable`; differences that never vary: `zero_variance`.
+    `scores` (K,), `draws` (B, K) and `df` are as in `simultaneous_differences`; higher is better. Draws with an
+    undefined score are left out (warning `undefined_resamples`). `unit`, `n`, `n_rows`, `warnings` and `settings` are
+    stored in the record. System i ranks at best 1 + #{j: D_ji > 0 shown} and at worst K - #{j: D_ij > 0 shown}. One
+    system: `not_applicable`. Differences that do not vary: `zero_variance`.
 
+    Examples
+    --------
     >>> draws = np.random.default_rng(0).normal([0.8, 0.5, 0.49], 0.02, (999, 3))
     >>> found = rank_sets([0.8, 0.5, 0.49], draws, systems=["a", "b", "c"])
     >>> found.low, found.high, found.clusters
@@ -218,7 +233,9 @@ def rank_sets(
     found = simultaneous_differences(estimates, resampled[defined], level=level, df=df)
     off_diagonal = ~np.eye(k, dtype=bool)
     if not found.decidable[off_diagonal].any():
-        return RankSets(status="zero_variance", reason="what separates the systems never varies", **none, **common)
+        return RankSets(
+            status="zero_variance", reason="the differences between the systems do not vary", **none, **common
+        )
     beats = np.nan_to_num(found.low, nan=-1.0) > 0
     undecidable = tuple((names[i], names[j]) for i in range(k) for j in range(i + 1, k) if not found.decidable[i, j])
     if undecidable:
@@ -236,7 +253,7 @@ def rank_sets(
 
 @dataclass(frozen=True, slots=True)
 class ScoreDraws(Record):
-    """Scores (K,) of `systems` and their resamples (B, K) by annotators; `df` (K, K) for each pair of systems."""
+    """Scores (K,) of `systems`, their resamples (B, K), and `df` (K, K) for each pair of systems."""
 
     systems: tuple[Any, ...]
     scores: FloatArray
@@ -259,10 +276,11 @@ def score_draws(
 ) -> ScoreDraws:
     """Mean values of systems, and the same in resamples of the annotators with all their rows.
 
-    All arrays have shape (n_rows,), a missing value drops its row; `weights` (1 where None) weigh rows within a system.
-    df_ij = G*_ij - 1, where G*_ij is the number of equally active annotators that would weigh as much as those of
-    systems i and j. Costs a product of (B, G) and (G, K), whatever the number of rows.
+    All arrays have shape (n_rows,); a missing value leaves out its row. `weights` (default 1) weigh rows within a
+    system. df_ij = G*_ij - 1, with G*_ij the effective number of annotators of systems i and j.
 
+    Examples
+    --------
     >>> found = score_draws([1, 0, 1, 1], ["a", "a", "b", "b"], ["x", "y", "x", "y"], resamples=99,
     ...                     rng=np.random.default_rng(0))
     >>> found.systems, found.scores.tolist(), found.draws.shape
@@ -313,12 +331,13 @@ def rank_sets_of_rows(
     rng: np.random.Generator,
     unit: str = "annotator",
 ) -> RankSets:
-    """`rank_sets` of the systems' mean values, annotators resampled; all arrays have shape (n_rows,).
+    """`rank_sets` of the systems' mean values over rows (shape (n_rows,)), with resampled annotators.
 
-    For z-scores pass each annotator's standardised values (`ratings.z_scores`): they depend on that annotator alone,
-    so resampling annotators needs no standardising anew. `critical` "t" refers each pair to its effective number of
-    annotators, "bootstrap" takes the plain quantile. The claim is about the items rated, where annotators share them.
+    `critical` "t" uses the effective number of annotators of each pair, "bootstrap" the plain quantile. For z-scores
+    pass `ratings.z_scores`. If annotators share items, the claim is about these items.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> annotators, systems = np.repeat(np.arange(30), 4), np.tile(["x", "y"], 60)
     >>> values = rng.normal(0, 1, 120) + 2 * (systems == "x")
@@ -344,7 +363,7 @@ def rank_sets_of_rows(
 
 
 def _as_t(normal: float, df: FloatArray) -> FloatArray:
-    """The t quantiles with the tail of a normal one; from the lower tail, which keeps its digits."""
+    """Return the t quantiles with the same tail as a normal quantile."""
     tail = float(special.ndtr(-normal))
     return np.where(np.isinf(df), normal, -special.stdtrit(np.where(np.isinf(df), 1.0, df), tail))
 

@@ -1,8 +1,8 @@
-"""How far annotators agree, and how far a second half of them would have said the same.
+"""Agreement of annotators, and the reliability of their mean scores.
 
-Agreement is information about the people and the question, not only about quality: low agreement on a question of
-taste means that tastes differ. No adjectives are attached to the numbers. A coefficient corrected for chance also
-depends on how often each answer is given, so the share of agreement and the prevalence stand beside every one of them.
+Agreement describes the people and the question as well as quality: low agreement on a question of taste means
+that tastes differ. The numbers get no adjectives. A coefficient corrected for chance also depends on how often
+each answer is given, so the report shows the share of agreement and the prevalence next to each coefficient.
 """
 
 from analysis.stats.agreement._alpha import LEVELS, Distance, krippendorff_alpha

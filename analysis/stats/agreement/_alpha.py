@@ -1,4 +1,4 @@
-"""Krippendorff's alpha, for any level of measurement and any distance."""
+"""Krippendorff's alpha for any level of measurement and any distance."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -36,23 +36,51 @@ def krippendorff_alpha(
 ) -> Estimate:
     """Krippendorff's alpha, 1 - observed / expected disagreement, with a bootstrap interval over units.
 
-    `counts` has shape (n_units, n_values), how often each value was given to each unit (see `count_table`,
-    `category_table`); any number of raters per unit, units with fewer than two ratings carry no information and are
-    left out. How far two values disagree is either a `level_of_measurement` of numbers or a `distance` of one's own:
-    nominal 0 or 1; ordinal the squared difference of mid-ranks; interval the squared difference; ratio
-    ((a - b) / (a + b))^2; `distance` a matrix (n_values, n_values) or a function of two values, symmetric,
-    non-negative, 0 between equals (a squared one for an interval scale: nothing is squared here). `values` has shape
-    (n_values,), ascending numbers for a level, anything the function takes for a distance. `n` counts pairable units.
-    `clusters` (n_units,) says which units do not vary by themselves, such as outputs that were ranked against one
-    another: they are resampled together, and `n_clusters` counts them; `cluster` is what one of them is called. The
-    raters are those that they are: the interval is about other units, not about other people.
-    One value only, or nothing pairable: `not_identified`, with the percentage of agreement in detail.
+    Parameters
+    ----------
+    counts : array_like, shape (n_units, n_values)
+        Number of ratings with each value for each unit (see `count_table`, `category_table`). Units with fewer than
+        two ratings are left out.
+    values : array_like or sequence[Any], shape (n_values,)
+        Values of the columns: ascending numbers for a level of measurement, anything that `distance` accepts
+        otherwise.
+    level_of_measurement : {"nominal", "ordinal", "interval", "ratio"}, optional
+        Distance of two values: nominal 0 or 1; ordinal the squared difference of mid-ranks; interval the squared
+        difference; ratio ((a - b) / (a + b))^2.
+    distance : array_like or Distance, optional
+        A matrix (n_values, n_values) or a function of two values: symmetric, non-negative, 0 between equals. It is
+        not squared.
+    clusters : array_like, shape (n_units,), optional
+        Units that do not vary independently, such as outputs ranked against each other. They are resampled together.
+    cluster : str, default 'cluster'
+        Name of a cluster.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    With n_uc ratings of value c among m_u of unit u and n_c in all N pairable ratings:
-    alpha = 1 - (N - 1) sum_u sum_ck n_uc n_uk d_ck / (m_u - 1) / sum_ck n_c n_k d_ck.
+    Returns
+    -------
+    Estimate
+        Alpha; `n` counts units with two or more ratings. One value only, or no such unit: `not_identified`, with the
+        percentage of agreement in `detail`.
 
-    Source: Krippendorff 2011, Computing Krippendorff's alpha-reliability; used in Clark et al. 2021, section 3.
+    Notes
+    -----
+    With n_uc ratings of value c among m_u of unit u, and n_c in all N pairable ratings: alpha = 1 - (N - 1) sum_u
+    sum_ck n_uc n_uk d_ck / (m_u - 1) / sum_ck n_c n_k d_ck. The interval is about other units, not about other
+    raters.
 
+    References
+    ----------
+    Krippendorff 2011, Computing Krippendorff's alpha-reliability; used in Clark et al. 2021, section 3.
+
+    Examples
+    --------
     >>> table = [[3, 0], [1, 2], [0, 3], [2, 1]]
     >>> result = krippendorff_alpha(table, [1, 2], level_of_measurement="nominal", rng=np.random.default_rng(0))
     >>> round(result.estimate, 4), round(result.detail["percent_agreement"], 4)
@@ -97,7 +125,7 @@ def krippendorff_alpha(
 
 
 def _alphas(patterns: FloatArray, weights: FloatArray, distances: FloatArray | None) -> FloatArray:
-    """Alpha for each row of `weights` (n_resamples, n_patterns); NaN where no disagreement was possible.
+    """Return alpha for each row of `weights` (n_resamples, n_patterns); NaN if no disagreement was possible.
 
     Without `distances` the values are ordinal: their distances depend on the marginals of each resample.
     """
@@ -126,7 +154,7 @@ def _disagreement(
     level_of_measurement: str | None,
     distance: npt.ArrayLike | Distance | None,
 ) -> tuple[FloatArray | None, str]:
-    """The matrix of disagreements (None for ordinal) and its name."""
+    """Return the matrix of disagreements (None for ordinal) and its name."""
     if (level_of_measurement is None) == (distance is None):
         raise ValueError("distance: exactly one of level_of_measurement and distance must be given")
     if distance is not None:
@@ -159,7 +187,7 @@ def _valid_distances(distances: FloatArray, n_values: int | None = None) -> Floa
     if np.any(np.diag(distances) != 0):
         raise ValueError("distance: a value is not at distance 0 from itself")
     largest = float(distances.max()) if distances.size else 0.0
-    # Alpha does not depend on the unit of the distance; what counts as no disagreement should not either.
+    # Alpha does not depend on the unit of the distance, and neither should the threshold for no disagreement.
     return distances / largest if largest > 0 else distances
 
 
@@ -168,7 +196,7 @@ def _distances(scale: FloatArray, level_of_measurement: str) -> FloatArray:
         return 1.0 - np.eye(len(scale))
     difference = scale[:, None] - scale[None, :]
     if level_of_measurement == "interval":
-        # Divided by the range, so that what counts as no disagreement does not depend on the unit of the scale.
+        # Divide by the range, so that the threshold for no disagreement does not depend on the unit of the scale.
         span = float(scale[-1] - scale[0]) if len(scale) > 1 else 1.0
         return np.asarray((difference / span) ** 2, dtype=np.float64)
     sums = scale[:, None] + scale[None, :]

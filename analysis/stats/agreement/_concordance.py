@@ -1,4 +1,4 @@
-"""Kendall's coefficient of concordance, and Friedman's test that nobody's ranking says anything."""
+"""Kendall's coefficient of concordance and Friedman's test."""
 
 from typing import Any
 
@@ -17,20 +17,37 @@ def concordance(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """Kendall's W: how far n rankings of K systems agree, 0 (their mean ranks are equal) to 1 (all rankings are one).
+    """Kendall's W: agreement of n rankings of K systems, with Friedman's test.
 
-    `scores` has shape (n, K), a row each annotator's scores or ranks of all systems; only their order within a row
-    counts, ties get mid-ranks, and a row with a missing value is left out (detail["n_incomplete"]). The test is
-    Friedman's, of the hypothesis that within each row every order is equally likely. It refers chi2 = n (K - 1) W to
-    chi2(K - 1), takes rows as independent, and tells of no pair. detail["mean_rank_correlation"] =
-    (n W - 1) / (n - 1), the mean of Spearman's correlations over pairs of rows (exact without ties); W itself is 1 / n
-    on average where nobody agrees with anybody, so with few rows it flatters. There is no interval.
+    Parameters
+    ----------
+    scores : array_like, shape (n, K)
+        Each annotator's scores or ranks of all systems. Only the order within a row counts; ties get mid-ranks. A row
+        with a missing value is left out (`detail["n_incomplete"]`).
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    With R_j the sum of ranks of system j and t the sizes of the ties:
-    W = 12 sum_j (R_j - n (K + 1) / 2)^2 / (n^2 (K^3 - K) - n sum (t^3 - t)).
+    Returns
+    -------
+    Estimate
+        W, from 0 (equal mean ranks) to 1 (identical rankings), without an interval. `detail["mean_rank_correlation"]`
+        = (n W - 1) / (n - 1) is the mean of Spearman's correlations over pairs of rows (exact without ties).
 
-    Source: Kendall and Babington Smith 1939, The problem of m rankings; Friedman 1937.
+    Notes
+    -----
+    With R_j the sum of ranks of system j and t the sizes of the ties: W = 12 sum_j (R_j - n (K + 1) / 2)^2 / (n^2
+    (K^3 - K) - n sum (t^3 - t)).
 
+    The test's hypothesis is that every order is equally likely within each row: chi2 = n (K - 1) W on K - 1 degrees
+    of freedom, rows independent. It says nothing about a pair. Without any agreement W is 1 / n on average, so it is
+    too high with few rows.
+
+    References
+    ----------
+    Kendall and Babington Smith 1939, The problem of m rankings; Friedman 1937.
+
+    Examples
+    --------
     >>> found = concordance([[1, 2, 3], [1, 2, 3], [2, 1, 3], [1, 3, 2]])
     >>> round(found.estimate, 4), round(found.test.statistic, 2), found.test.df
     (0.5625, 4.5, 2.0)
@@ -52,7 +69,7 @@ def concordance(
     if n == 0:
         return Estimate(status="no_data", reason="no complete ranking", **common)
     if n < 2 or k < 2:
-        return Estimate(status="n_lt_2", reason="one ranking or one system agrees with nothing", **common)
+        return Estimate(status="n_lt_2", reason="agreement needs two rankings and two systems", **common)
     detail["mean_ranks"] = ranks.mean(axis=0)
     ties = sum(float(np.sum(counts**3 - counts)) for counts in (np.unique(row, return_counts=True)[1] for row in ranks))
     possible = n**2 * (k**3 - k) - n * ties

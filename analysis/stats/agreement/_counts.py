@@ -1,4 +1,4 @@
-"""Tables of counts: checked, reduced to their distinct rows, resampled by units."""
+"""Tables of counts: validation, reduction to distinct rows, and resampling of units."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from analysis.stats.results import Estimate
 
 @dataclass(frozen=True, slots=True)
 class PairableUnits:
-    """The distinct rows (P, k) of a table that have two ratings or more, and how many units (P,) have each.
+    """The distinct rows (P, k) of a table with two or more ratings, and the number of units (P,) with each.
 
-    `n_unpairable` units have fewer; `has_ratings` is whether there was any rating at all.
+    `n_unpairable` units have fewer ratings. `has_ratings` says whether there was any rating.
     """
 
     patterns: FloatArray
@@ -26,7 +26,7 @@ class PairableUnits:
 
     @classmethod
     def of(cls, counts: npt.ArrayLike) -> "PairableUnits":
-        """From counts (n_units, k); raises ValueError for what counts nothing."""
+        """Build from counts (n_units, k). Raise ValueError for invalid counts."""
         patterns, weights = distinct_rows(checked_counts(counts))
         ratings = patterns.sum(axis=1)
         here = ratings > 1
@@ -38,17 +38,17 @@ class PairableUnits:
 
     @property
     def marginals(self) -> FloatArray:
-        """How often each value was given; shape (k,)."""
+        """Return how often each value was given; shape (k,)."""
         return np.asarray(self.weights @ self.patterns, dtype=np.float64)
 
     def undefined_estimate(self, detail: dict[str, Any], common: dict[str, Any]) -> Estimate:
-        """What is said where no unit has two ratings."""
+        """Return the estimate without a value if no unit has two ratings."""
         status = "not_identified" if self.has_ratings else "no_data"
         return Estimate(status=status, reason="no unit has two ratings", detail=detail, **common)
 
 
 def distinct_rows(table: FloatArray) -> tuple[FloatArray, IntArray]:
-    """The distinct rows and how many units have each: a bootstrap then costs the same for a million ratings."""
+    """Return the distinct rows and the number of units with each."""
     base = int(table.max(initial=0)) + 1
     if base ** table.shape[1] >= 2**62:
         rows, counts = np.unique(table, axis=0, return_counts=True)
@@ -56,7 +56,7 @@ def distinct_rows(table: FloatArray) -> tuple[FloatArray, IntArray]:
     places = base ** np.arange(table.shape[1], dtype=np.int64)
     keys = table.astype(np.int64) @ places
     if base ** table.shape[1] < 4 * len(table) + 1024:
-        # So few patterns can be that they are counted without sorting the units.
+        # There are few possible patterns, so they can be counted without sorting the units.
         times = np.bincount(keys)
         found = np.flatnonzero(times)
         counts = times[found]
@@ -66,7 +66,7 @@ def distinct_rows(table: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def checked_counts(counts: npt.ArrayLike) -> FloatArray:
-    """`counts` as a table of floats; raises ValueError for what counts nothing."""
+    """Return `counts` as a table of floats. Raise ValueError unless all are whole, non-negative numbers."""
     table = matrix(counts, "counts")
     # What is missing does not equal itself rounded either.
     if np.any(table != np.floor(table)) or table.min(initial=0) < 0:
@@ -75,9 +75,9 @@ def checked_counts(counts: npt.ArrayLike) -> FloatArray:
 
 
 def patterns_by_cluster(counts: npt.ArrayLike, clusters: npt.ArrayLike, patterns: FloatArray) -> FloatArray:
-    """How many units of each cluster have each of the `patterns` (P, k); shape (n_clusters, P).
+    """Return how many units of each cluster have each of the `patterns` (P, k); shape (n_clusters, P).
 
-    `clusters` (n_units,) names the cluster of each row of `counts`. Clusters without a pairable unit are left out.
+    `clusters` (n_units,) has the cluster of each row of `counts`. Clusters without a pairable unit are left out.
     """
     table = checked_counts(counts)
     here = table.sum(axis=1) > 1
@@ -98,9 +98,10 @@ def bootstrap_units(
     by_cluster: FloatArray | None = None,
     **common: Any,
 ) -> Estimate:
-    """The estimate with the percentile interval over resampled units; `weights` counts the units of each pattern.
+    """Return the estimate with the percentile interval over resampled units.
 
-    With `by_cluster` (see `patterns_by_cluster`) whole clusters of units are resampled.
+    `weights` counts the units of each pattern. With `by_cluster` (see `patterns_by_cluster`) whole clusters of units
+    are resampled.
     """
     n_units, level, resamples = int(weights.sum()), common["settings"]["level"], common["settings"]["resamples"]
     n_clusters = n_units if by_cluster is None else len(by_cluster)
@@ -117,7 +118,7 @@ def bootstrap_units(
 
 
 def mean_agreement(patterns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The mean agreement of pairs of raters (n_resamples,) and the categories' shares (n_resamples, k)."""
+    """Return the mean agreement of pairs of raters (n_resamples,) and the categories' shares (n_resamples, k)."""
     per_unit = patterns.sum(axis=1)
     agreeing = (np.sum(patterns**2, axis=1) - per_unit) / (per_unit * (per_unit - 1))
     n_units = weights.sum(axis=1)

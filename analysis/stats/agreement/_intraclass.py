@@ -23,24 +23,51 @@ def intraclass_correlation(
     unit: str = "item",
     mode: str = "recommended",
 ) -> Estimate:
-    """The share of the variance of scores on a continuous scale that lies between items, with its F interval.
+    """Intraclass correlation: the share of the variance of scores that is between items, with its F interval.
 
-    `scores` has shape (n_annotators, n_items), NaN where missing; `n` counts items. `kind` says what disagreement is:
-    "one_way" (each item has annotators of its own: everything but the item is error), "absolute" (two-way random: the
-    same annotators score all items, and a stricter one disagrees) or "consistency" (a stricter one does not). Of one
-    annotator's score, or with `average` of the mean of the k who scored the item. For the two-way kinds an item with
-    a missing score is left out (detail["n_incomplete"]); one-way needs two scores an item, and unequal numbers make
-    its interval approximate, with k0 = (N - sum k_i^2 / N) / (n - 1) for k. The test is that of no variance between
-    items. Nothing varies, or fewer than two items or annotators: a status. No disagreement at all: 1, `zero_variance`.
-    A coefficient far below 0 may have no interval.
+    Parameters
+    ----------
+    scores : array_like, shape (n_annotators, n_items)
+        Scores; NaN is missing. For the two-way kinds an item with a missing score is left out
+        (`detail["n_incomplete"]`).
+    kind : {"one_way", "absolute", "consistency"}, default 'absolute'
+        "one_way": each item has its own annotators. "absolute": the same annotators score all items, and a stricter
+        annotator counts as disagreement. "consistency": a stricter annotator does not.
+    average : bool, default False
+        Whether the coefficient is that of the mean of the k annotators instead of one annotator's score.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The coefficient and the test of no variance between items; `n` counts items. No variance, or fewer than two
+        items or annotators: a status. No disagreement at all: 1 and `zero_variance`. A coefficient far below 0 may
+        have no interval.
+
+    Raises
+    ------
+    ValueError
+        If `kind` is not allowed.
+
+    Notes
+    -----
     With mean squares R of items, C of annotators, W within items and E of the residual, k annotators, n items:
-    one-way (R - W) / (R + (k - 1) W); consistency (R - E) / (R + (k - 1) E); absolute
-    (R - E) / (R + (k - 1) E + k (C - E) / n); average (R - W) / R, (R - E) / R, (R - E) / (R + (C - E) / n).
+    one-way (R - W) / (R + (k - 1) W); consistency (R - E) / (R + (k - 1) E); absolute (R - E) / (R + (k - 1) E + k (C
+    - E) / n); average (R - W) / R, (R - E) / R, (R - E) / (R + (C - E) / n).
 
-    Source: McGraw and Wong 1996, Forming inferences about some intraclass correlation coefficients (ICC(1), ICC(A,1),
+    One-way needs two scores per item. Unequal numbers make its interval approximate, with k0 = (N - sum k_i^2 / N) /
+    (n - 1) instead of k.
+
+    References
+    ----------
+    McGraw and Wong 1996, Forming inferences about some intraclass correlation coefficients (ICC(1), ICC(A,1),
     ICC(C,1) and the same of k); the data of the example are those of Shrout and Fleiss 1979.
 
+    Examples
+    --------
     >>> scores = [[9, 6, 8, 7, 10, 6], [2, 1, 4, 1, 5, 2], [5, 3, 6, 2, 6, 4], [8, 2, 8, 6, 9, 7]]
     >>> [round(intraclass_correlation(scores, kind=kind).estimate, 2) for kind in ICC_KINDS]
     [0.17, 0.29, 0.71]
@@ -109,7 +136,7 @@ def intraclass_correlation(
 
 
 def _mean_squares(table: FloatArray, here: npt.NDArray[np.bool_], per_item: IntArray, kind: str) -> dict[str, float]:
-    """Mean squares and degrees of freedom; one-way, the error is within items and there is none of annotators."""
+    """Return mean squares and degrees of freedom; one-way has no term for annotators."""
     n_items, n_rows = table.shape[1], int(here.sum())
     filled = np.where(here, table, 0.0)
     # Sums of squares about the grand mean lose fewer digits than squares of raw sums.
@@ -138,7 +165,7 @@ def _mean_squares(table: FloatArray, here: npt.NDArray[np.bool_], per_item: IntA
 def _icc_ends(
     squares: dict[str, float], raters: float, n_items: int, kind: str, level: float
 ) -> tuple[float, float] | None:
-    """The interval of the single-score coefficient; that of the average follows from it by Spearman and Brown."""
+    """Return the interval of the single-score coefficient; the average's follows by Spearman and Brown."""
     tail = (1 - level) / 2
     between, error, annotators = squares["ms_items"], squares["ms_error"], squares.get("ms_annotators", 0.0)
     df_items, df_error = squares["df_items"], squares["df_error"]
@@ -148,7 +175,7 @@ def _icc_ends(
         high = ratio * float(special.fdtri(df_error, df_items, 1 - tail))
         return (low - 1) / (low + raters - 1), (high - 1) / (high + raters - 1)
     below = between + (raters - 1) * error + raters * (annotators - error) / n_items
-    # An average can be told where one score's coefficient is a division by 0.
+    # The average can be defined although the coefficient of one score is a division by 0.
     if abs(below) <= MIN_SPREAD * (between + raters * error + annotators) or abs(below - between + error) < MIN_SPREAD:
         return None
     value = (between - error) / below

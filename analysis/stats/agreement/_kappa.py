@@ -23,16 +23,38 @@ def fleiss_kappa(
 ) -> Estimate:
     """Fleiss' kappa for any number of raters per item, with a bootstrap interval over items.
 
-    `counts` has shape (n_items, n_categories), how often each category was given to each item (see `category_table`).
-    Items with one rating are left out and counted in detail["n_unpairable"]; `n` counts the others. With
-    n_ij ratings j among n_i: P_i = (sum_j n_ij^2 - n_i) / (n_i (n_i - 1)), p_j = the mean over items of n_ij / n_i,
-    kappa = (mean P_i - sum p_j^2) / (1 - sum p_j^2); with equal n_i this is Fleiss' own. detail has mean P_i
-    ("percent_agreement"), the agreement expected by chance and the prevalence p_j. All ratings in one category:
-    `not_identified`, the percentage of agreement in detail.
+    Parameters
+    ----------
+    counts : array_like, shape (n_items, n_categories)
+        Number of ratings in each category for each item (see `category_table`). Items with one rating are left out.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Fleiss 1971, Measuring nominal scale agreement among many raters; used in Thorleiksdottir et al. 2021,
-    section 4, where the choices were coded by place on the screen: see `position_and_system`.
+    Returns
+    -------
+    Estimate
+        Kappa. `n` counts the items used, `detail["n_unpairable"]` the others. `detail` has the share of agreement
+        ("percent_agreement"), the agreement expected by chance, and the prevalences. All ratings in one category:
+        `not_identified`.
 
+    Notes
+    -----
+    With n_ij ratings j among n_i: P_i = (sum_j n_ij^2 - n_i) / (n_i (n_i - 1)), p_j = the mean over items of n_ij /
+    n_i, kappa = (mean P_i - sum p_j^2) / (1 - sum p_j^2). With equal n_i this is Fleiss' own formula.
+
+    References
+    ----------
+    Fleiss 1971, Measuring nominal scale agreement among many raters; used in Thorleiksdottir et al. 2021, section 4,
+    with choices coded by place on the screen: see `position_system_agreement`.
+
+    Examples
+    --------
     >>> result = fleiss_kappa([[3, 0], [1, 3], [0, 3], [2, 0]], rng=np.random.default_rng(0))
     >>> round(result.estimate, 6), result.detail["percent_agreement"]
     (0.746032, 0.875)
@@ -60,14 +82,37 @@ def gwet_ac1(
     unit: str = "item",
     mode: str = "recommended",
 ) -> Estimate:
-    """Gwet's AC1: agreement corrected for a chance that shrinks, rather than grows, where one answer prevails.
+    """Gwet's AC1: agreement corrected for chance, stable if one category prevails.
 
-    `counts` as for `fleiss_kappa`, with a column for every category that was offered, chosen or not. With the same
-    P_i and p_j over k categories: P_e = sum p_j (1 - p_j) / (k - 1), AC1 = (mean P_i - P_e) / (1 - P_e). Defined also
-    where everyone said the same, then 1. Fewer than two categories: `not_identified`.
+    Parameters
+    ----------
+    counts : array_like, shape (n_items, n_categories)
+        As for `fleiss_kappa`, with a column for every category that was offered, chosen or not.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Gwet 2008, Computing inter-rater reliability and its variance in the presence of high agreement.
+    Returns
+    -------
+    Estimate
+        AC1; 1 if all ratings are the same. Fewer than two categories: `not_identified`.
 
+    Notes
+    -----
+    With P_i and p_j of `fleiss_kappa` and k categories: P_e = sum p_j (1 - p_j) / (k - 1), AC1 = (mean P_i - P_e) /
+    (1 - P_e).
+
+    References
+    ----------
+    Gwet 2008, Computing inter-rater reliability and its variance in the presence of high agreement.
+
+    Examples
+    --------
     >>> prevalent = [[10, 0]] * 9 + [[9, 1]]
     >>> round(gwet_ac1(prevalent, rng=np.random.default_rng(0)).estimate, 2)
     0.98

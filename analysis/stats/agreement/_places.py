@@ -1,4 +1,4 @@
-"""Choices coded by the place on the screen and by the system that stood there."""
+"""Agreement on choices, coded by the place on the screen and by the system."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from analysis.stats.results import Estimate, Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionSystemAgreement(Record):
-    """The same choices coded twice: by the place on the screen that was chosen, and by the system that stood there.
+    """The same choices coded twice: by the chosen place on the screen, and by the system in that place.
 
-    The two `kappa` differ although nobody agreed more or less: where places are randomised their prevalence is one
-    half, that of the systems is whatever the annotators prefer, and chance agreement with it. `percent_agreement`
-    (P-bar) is one number where a place holds the same system for everybody. The prevalences map each place and each
-    system to its share (the mean over items of the share of answers).
+    The two kappas differ at the same agreement. If places are randomised, the prevalence of a place is one half. The
+    prevalence of a system depends on the preferences, and so does its chance agreement. `percent_agreement` (P-bar)
+    is the same in both if a place holds the same system for all annotators. The prevalences map each place and system
+    to its share (the mean over items).
     """
 
     n_items: int
@@ -49,16 +49,46 @@ def position_system_agreement(
     unit: str = "item",
     mode: str = "recommended",
 ) -> PositionSystemAgreement:
-    """Agreement on choices between two systems, coded by place on the screen and by system, in one record.
+    """Agreement on choices between two systems, coded by place on the screen and by system.
 
-    All arrays have shape (n_rows,), one row a choice: the item (the pair of outputs shown), who chose, the place that
-    was chosen ("A", "B", a tie if there was one) and the system that stood there; None in both where no choice was
-    made. One pair of systems at a time: chance agreement among systems that never met means nothing. Raises
-    ValueError, naming the row, for an annotator who judged an item twice and for a choice coded only one way.
+    Parameters
+    ----------
+    items, annotators : array_like, shape (n_rows,)
+        Item (the pair of outputs shown) and annotator of each choice.
+    positions : sequence[Any] or ndarray, shape (n_rows,)
+        The chosen place ("A", "B", or a tie), None without a choice.
+    systems : sequence[Any] or ndarray, shape (n_rows,)
+        The system in that place, None without a choice.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Thorleiksdottir et al. 2021 printed kappa by place (.69 where by system it is .28, at one and the same
-    agreement of .84); both are needed to read either.
+    Returns
+    -------
+    PositionSystemAgreement
+        Kappa, AC1, agreement and prevalences in both codings.
 
+    Raises
+    ------
+    ValueError
+        If an annotator judged an item twice, a choice is coded in one way only, or the lengths differ.
+
+    Notes
+    -----
+    Use it for one pair of systems at a time: chance agreement over systems that were not compared has no meaning.
+
+    References
+    ----------
+    Thorleiksdottir et al. 2021 print kappa by place: .69, but .28 by system, at the same agreement of .84. Both are
+    needed to interpret either.
+
+    Examples
+    --------
     >>> record = position_system_agreement([1, 1, 2, 2], list("abab"), list("AABB"), list("xxxx"),
     ...                              rng=np.random.default_rng(0))
     >>> record.kappa_position.estimate, record.kappa_system.status, record.ac1_system.detail["percent_agreement"]

@@ -1,4 +1,4 @@
-"""Whether one half of the annotators would have said what the other half said."""
+"""Split-half reliability of the items' mean scores."""
 
 from typing import Any
 
@@ -21,14 +21,36 @@ def split_half_reliability(
     unit: str = "item",
     mode: str = "recommended",
 ) -> Estimate:
-    """How well the mean scores of one random half of the annotators predict those of the other half.
+    """Split-half reliability: how well the mean scores of half of the annotators predict those of the other half.
 
-    `scores` has shape (n_annotators, n_items), NaN where an annotator did not score the item. For each of `splits`
-    random halvings of the annotators the items' means in both halves are correlated (Pearson, over items scored in
-    both) and stepped up to all annotators by Spearman and Brown, 2 r / (1 + r); the estimate is their mean. The
-    interval is the percentile bootstrap over items, each resample with a random halving of its own, so it holds both
-    sources of chance. `n` counts items. Fewer than three items, or fewer than two annotators: `not_identified`.
+    Parameters
+    ----------
+    scores : array_like, shape (n_annotators, n_items)
+        Scores; NaN is missing.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    splits : int, default 500
+        Number of random halvings.
+    resamples : int, default 999
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The mean over halvings. `n` counts items. Fewer than three items or two annotators: `not_identified`.
+
+    Notes
+    -----
+    For each halving, the items' means in both halves are correlated (Pearson, over items scored in both) and stepped
+    up to all annotators by Spearman and Brown, 2 r / (1 + r). The interval is the percentile bootstrap over items.
+    Each resample has its own random halving, so the interval covers both sources of chance.
+
+    Examples
+    --------
     >>> truth = np.arange(8.0)
     >>> scores = truth + np.random.default_rng(0).normal(0, 0.1, (10, 8))
     >>> split_half_reliability(scores, rng=np.random.default_rng(1)).estimate > 0.99
@@ -75,10 +97,10 @@ def split_half_reliability(
 def _halves(
     filled: FloatArray, ones: FloatArray, splits: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """The items' means in the two halves of `splits` random halvings; NaN where a half did not score an item."""
+    """Return the items' means in the two halves of each random halving; NaN if a half did not score an item."""
     n_annotators = len(filled)
     order = np.argsort(rng.random((splits, n_annotators)), axis=1)
-    # With an odd number the extra annotator falls to either half, so neither is systematically the larger.
+    # With an odd number the extra annotator is in a random half, so neither half is always the larger one.
     size = n_annotators // 2 + (rng.integers(0, 2, size=splits) if n_annotators % 2 else np.zeros(splits, dtype=int))
     in_first = (order < size[:, None]).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -88,7 +110,10 @@ def _halves(
 
 
 def _weighted_correlations(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
-    """Pearson's correlation of each row over its items, weighted; NaN under three items or without variance."""
+    """Return Pearson's weighted correlation of each row over its items, or NaN.
+
+    It is NaN with fewer than three items or without variance.
+    """
     usable = ~np.isnan(first) & ~np.isnan(second)
     weight = np.where(usable, weights, 0.0)
     x, y = np.where(usable, first, 0.0), np.where(usable, second, 0.0)
@@ -103,7 +128,7 @@ def _weighted_correlations(first: FloatArray, second: FloatArray, weights: Float
 
 
 def _stepped_up(correlations: FloatArray) -> FloatArray:
-    # A correlation near -1 would step up to minus infinity; such halves simply do not agree.
+    # A correlation near -1 would step up to minus infinity, so the result is cut at -1.
     with np.errstate(invalid="ignore", divide="ignore"):
         stepped = 2 * correlations / (1 + correlations)
     return np.where(np.isnan(correlations), np.nan, np.maximum(stepped, -1.0))

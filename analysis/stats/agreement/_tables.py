@@ -1,4 +1,4 @@
-"""Ratings and labels in rows as tables of counts: units by values."""
+"""Convert rows of ratings and labels to tables of counts (units by values)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,11 +10,22 @@ from analysis.stats.arrays import FloatArray, IntArray, codes, vector
 
 
 def count_table(units: npt.ArrayLike, values: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Ratings in rows as a table of shape (n_units, n_values): how often each value was given to each unit.
+    """Count how often each value was given to each unit.
 
-    `units` and `values` have shape (n_rows,); a missing value is left out. Returns the table and the sorted values of
-    its columns.
+    Parameters
+    ----------
+    units : array_like, shape (n_rows,)
+        Label of each row's unit.
+    values : array_like, shape (n_rows,)
+        Ratings; a missing value is left out.
 
+    Returns
+    -------
+    tuple[ndarray of float, ndarray of float]
+        The table (n_units, n_values), and the sorted values of its columns.
+
+    Examples
+    --------
     >>> counts, values = count_table(["a", "a", "b"], [1, 3, 3])
     >>> counts.tolist(), values.tolist()
     ([[1.0, 1.0], [0.0, 1.0]], [1.0, 3.0])
@@ -30,8 +41,20 @@ def count_table(units: npt.ArrayLike, values: npt.ArrayLike) -> tuple[FloatArray
 
 
 def as_label_list(labels: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
-    """Labels of any kind as a list of Python's own: text, numbers, sets, None where one is missing.
+    """Convert labels of any kind to a list of Python objects.
 
+    Parameters
+    ----------
+    labels : sequence[Any] or ndarray
+        Text, numbers or sets; None is missing.
+
+    Returns
+    -------
+    list[Any]
+        The labels.
+
+    Examples
+    --------
     >>> as_label_list(np.array([1, 2])), as_label_list([np.int64(3), None])
     ([1, 2], [3, None])
     """
@@ -43,11 +66,30 @@ def as_label_list(labels: Sequence[Any] | npt.NDArray[Any]) -> list[Any]:
 def category_codes(
     labels: Sequence[Any] | npt.NDArray[Any], *, categories: Sequence[Any] | None = None, name: str = "labels"
 ) -> tuple[IntArray, tuple[Any, ...]]:
-    """The place of each label among `categories`, -1 where it is missing (None or NaN), and the categories.
+    """Code each label by its place among the categories.
 
-    Without `categories` they are the labels found, sorted, which must then be text or numbers. Raises ValueError,
-    naming the row, for a label that is none of the categories.
+    Parameters
+    ----------
+    labels : sequence[Any] or ndarray
+        Labels; None or NaN is missing.
+    categories : sequence[Any], optional
+        The categories in their order. If None, the sorted labels, which must be text or numbers.
+    name : str, default 'labels'
+        Name of the argument in error messages.
 
+    Returns
+    -------
+    tuple[ndarray of int, tuple[Any, ...]]
+        The codes, -1 for missing, and the categories.
+
+    Raises
+    ------
+    ValueError
+        If a label is not one of the categories, a category is repeated, or `categories` are needed to order the
+        labels.
+
+    Examples
+    --------
     >>> category_codes(["yes", None, "no"], categories=["no", "yes", "maybe"])[0].tolist()
     [1, -1, 0]
     """
@@ -60,7 +102,7 @@ def category_codes(
         categories = sorted(found, key=lambda label: (isinstance(label, str), label))
     place = {category: column for column, category in enumerate(categories)}
     if len(place) < len(categories):
-        raise ValueError("categories: one of them stands twice")
+        raise ValueError("categories: a category is repeated")
     unknown = found - set(place)
     if unknown:
         row = next(row for row, label in enumerate(given) if label in unknown)
@@ -71,12 +113,24 @@ def category_codes(
 def category_table(
     units: npt.ArrayLike, labels: Sequence[Any] | npt.NDArray[Any], *, categories: Sequence[Any] | None = None
 ) -> tuple[FloatArray, tuple[Any, ...]]:
-    """Labels of any kind in rows as a table of shape (n_units, n_categories), and the category of each column.
+    """Count how often each category was given to each unit.
 
-    `units` and `labels` have shape (n_rows,); a missing label (None or NaN) is left out, its unit stays. `categories`
-    are the answers that were offered, in their order: the chance agreement of `gwet_ac1` depends on how many there
-    were, also on those that nobody chose; see `category_codes`.
+    Parameters
+    ----------
+    units : array_like, shape (n_rows,)
+        Label of each row's unit. A unit stays in the table if its labels are missing.
+    labels : sequence[Any] or ndarray, shape (n_rows,)
+        Labels; None or NaN is left out.
+    categories : sequence[Any], optional
+        The answers that were offered, in their order. `gwet_ac1` depends on their number, also on those never chosen.
 
+    Returns
+    -------
+    tuple[ndarray of float, tuple[Any, ...]]
+        The table (n_units, n_categories), and the category of each column.
+
+    Examples
+    --------
     >>> table, categories = category_table(["i", "i", "j"], ["A", "B", "A"])
     >>> table.tolist(), categories
     ([[1.0, 1.0], [1.0, 0.0]], ('A', 'B'))
@@ -89,7 +143,7 @@ def category_table(
 
 
 def _scale(values: FloatArray) -> tuple[FloatArray, IntArray]:
-    """The distinct values, ascending, and the place of each rating among them."""
+    """Return the distinct values, ascending, and the place of each rating among them."""
     whole = values.astype(np.int64)
     if len(values) and np.array_equal(whole, values):
         places, n_values = codes(whole, "values", len(values))

@@ -1,8 +1,8 @@
-"""One and two samples, proportions and the tests that need no model; and, once for all, the law of edge cases.
+"""Tests and intervals for one sample, two samples and proportions, and the common rules for edge cases.
 
-The law: a number that is not defined is not printed. No value: `no_data`. One value: `n_lt_2`, the value itself, no
-interval. No variance: `zero_variance`, no p-value (a library would return 0), and an interval only where the values
-are bounded, by betting. Missing values (NaN, None) are left out and counted, never read as 0.
+The rules for edge cases: an undefined number is not printed. No value: `no_data`. One value: `n_lt_2`, with the
+value and no interval. No variance: `zero_variance`, without a p-value, and with a betting interval only if the
+values are bounded. Missing values (NaN, None) are left out and counted.
 """
 
 from analysis.stats.basic._intervals import degenerate_estimate, normal_quantile, t_interval, t_test, wald

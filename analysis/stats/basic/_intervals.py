@@ -1,4 +1,4 @@
-"""Intervals and tests from an estimate and its standard error, and values for which there is no test."""
+"""Intervals and tests from an estimate and its standard error, and the edge cases without a test."""
 
 from typing import Any
 
@@ -23,8 +23,26 @@ def t_interval(
     bounds: tuple[float, float] | None = None,
     method: str = "t",
 ) -> Interval:
-    """estimate -/+ t(df) se, cut at the edges of the scale where `bounds` gives them.
+    """Confidence interval from the t distribution: estimate -/+ t(df) se.
 
+    Parameters
+    ----------
+    estimate, se, df : float
+        Estimate, its standard error, and the degrees of freedom.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them.
+    method : str, default 't'
+        Name of the method that is stored.
+
+    Returns
+    -------
+    Interval
+        The interval, clipped to `bounds` if they are given.
+
+    Examples
+    --------
     >>> interval = t_interval(0.9, 0.1, 9, bounds=(0, 1))
     >>> round(interval.low, 4), interval.high, interval.clipped
     (0.6738, 1.0, True)
@@ -39,8 +57,22 @@ def t_interval(
 
 
 def t_test(name: str, estimate: float, null: float, se: float, df: float) -> HypothesisTest:
-    """The two-sided t test of `estimate` against `null`: (estimate - null) / se on df degrees of freedom.
+    """Two-sided t test of `estimate` against `null`: (estimate - null) / se with df degrees of freedom.
 
+    Parameters
+    ----------
+    name : str
+        Name of the test that is stored.
+    estimate, null, se, df : float
+        Estimate, null hypothesis, standard error, and degrees of freedom.
+
+    Returns
+    -------
+    HypothesisTest
+        The test.
+
+    Examples
+    --------
     >>> round(t_test("one_sample_t", 0.6, 0.5, 0.05, 10).pvalue, 4)
     0.0734
     """
@@ -50,10 +82,27 @@ def t_test(name: str, estimate: float, null: float, se: float, df: float) -> Hyp
 
 
 def wald(estimate: float, se: float, *, null: float | None, level: float, **common: Any) -> Estimate:
-    """An estimate with a large-sample standard error: estimate -/+ z se and, against a `null`, z and its p-value.
+    """Build an estimate from a large-sample standard error: estimate -/+ z se and the z test.
 
-    A standard error of 0 is `zero_variance`. `common` holds the other fields of the Estimate; its detail gets `se`.
+    Parameters
+    ----------
+    estimate, se : float
+        Estimate and its standard error.
+    null : float or None
+        Value of the null hypothesis. There is no test if None.
+    level : float
+        Confidence level of the interval, between 0 and 1.
+    **common : Any
+        Other fields of the `Estimate`.
 
+    Returns
+    -------
+    Estimate
+        The interval and the test; `se` is added to its `detail`. A standard error of 0 gives the status
+        `zero_variance`.
+
+    Examples
+    --------
     >>> found = wald(0.5, 0.2, null=0.0, level=0.95, analysis="a", estimand="log odds", unit="label", n=100)
     >>> round(found.interval.low, 3), round(found.pvalue, 4)
     (0.108, 0.0124)
@@ -73,8 +122,20 @@ def wald(estimate: float, se: float, *, null: float | None, level: float, **comm
 
 
 def normal_quantile(level: float) -> float:
-    """The z for which a standard normal variable lies in -z..z with probability `level`.
+    """Two-sided quantile of the standard normal distribution.
 
+    Parameters
+    ----------
+    level : float
+        Probability of the interval -z..z.
+
+    Returns
+    -------
+    float
+        The quantile z.
+
+    Examples
+    --------
     >>> round(normal_quantile(0.95), 6)
     1.959964
     """
@@ -92,8 +153,28 @@ def degenerate_estimate(
     bounds: tuple[float, float] | None = None,
     **more: Any,
 ) -> Estimate | None:
-    """The law of edge cases for the mean of `values` (shape (n,), complete); None where the ordinary case holds.
+    """Return the estimate of a mean in an edge case: no value, one value, or no variance.
 
+    Parameters
+    ----------
+    values : ndarray of float, shape (n,)
+        Values, without missing ones.
+    analysis, estimand, unit, mode : str
+        Labels that are copied to the record.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale. If the values are constant, the interval is a betting interval.
+    **more : Any
+        Other fields of the `Estimate`.
+
+    Returns
+    -------
+    Estimate or None
+        The estimate with its status, or None if the values are no edge case.
+
+    Examples
+    --------
     >>> degenerate_estimate(np.array([0.7, 0.7]), analysis="a", estimand="mean", unit="annotator", bounds=(0, 1)).status
     'zero_variance'
     >>> degenerate_estimate(np.array([0.6, 0.7]), analysis="a", estimand="mean", unit="annotator") is None

@@ -1,4 +1,4 @@
-"""Shares of a sample."""
+"""Proportions of a sample."""
 
 import math
 from typing import Any
@@ -23,11 +23,35 @@ def proportion(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """A share of independent units, with Wilson's interval and, where `null` is given, the exact binomial test.
+    """Share of independent units, with Wilson's interval and the exact binomial test.
 
-    Only where each unit gives one label: labels that share an annotator belong in `clusters`. detail holds the
-    Clopper-Pearson interval, which decisions should rest on. Raises ValueError unless 0 <= successes <= n.
+    Parameters
+    ----------
+    successes, n : int
+        Number of successes and of units.
+    null : float, optional
+        Value of the null hypothesis. There is no test if None.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, estimand, unit, mode : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The share. `detail` has the Clopper-Pearson interval; base decisions on that one.
+
+    Raises
+    ------
+    ValueError
+        Unless 0 <= successes <= n.
+
+    Notes
+    -----
+    Use it only if each unit gives one label. For several labels per annotator use `clusters`.
+
+    Examples
+    --------
     >>> interval = proportion(8, 10).interval
     >>> round(interval.low, 4), round(interval.high, 4)
     (0.4902, 0.9433)
@@ -62,8 +86,26 @@ def proportion(
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval for a proportion: (k + z2/2 -/+ z sqrt(k (n - k) / n + z2/4)) / (n + z2), z2 = z z.
+    """Wilson's score interval for a proportion.
 
+    Parameters
+    ----------
+    successes, n : int
+        Number of successes and of units.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+
+    Returns
+    -------
+    tuple[float, float]
+        Lower and upper end.
+
+    Notes
+    -----
+    (k + z2/2 -/+ z sqrt(k (n - k) / n + z2/4)) / (n + z2), with z2 = z z.
+
+    Examples
+    --------
     >>> tuple(round(end, 4) for end in wilson(0, 10))
     (0.0, 0.2775)
     """
@@ -76,8 +118,22 @@ def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
 
 
 def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """The exact interval for a proportion: the p at which each binomial tail is (1 - level) / 2.
+    """Exact (Clopper-Pearson) interval for a proportion: each binomial tail is (1 - level) / 2.
 
+    Parameters
+    ----------
+    successes, n : int
+        Number of successes and of units.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+
+    Returns
+    -------
+    tuple[float, float]
+        Lower and upper end.
+
+    Examples
+    --------
     >>> tuple(round(end, 4) for end in clopper_pearson(8, 10))
     (0.4439, 0.9748)
     """

@@ -1,4 +1,4 @@
-"""Tests that rest on signs and ranks."""
+"""Tests based on signs and ranks."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,17 +27,33 @@ def sign_test(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """The share of units above `null` among those not equal to it, and the exact test that it is one half.
+    """Share of units above `null` among the units that differ from it, and the exact test that it is one half.
 
-    `values` has shape (n,), one value a unit. Ties with the null are left out and counted in detail["n_ties"]; `n`
-    counts the others. Only ties: `zero_variance`.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per unit; NaN is missing.
+    null : float, default 0.0
+        Value of the null hypothesis.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The share. `n` counts the units that differ from `null`; `detail["n_ties"]` counts the others. Only ties:
+        `zero_variance`.
+
+    Examples
+    --------
     >>> result = sign_test([0.6, 0.7, 0.5, 0.4, 0.9], null=0.5)
     >>> result.estimate, result.detail["n_ties"], result.pvalue
     (0.75, 1, 0.625)
     """
     kept, n_missing = drop_missing(values, "values")
-    # Half a rounding error away from the null is a tie, not a preference.
+    # A difference of a rounding error from the null is a tie.
     above = int(np.sum(kept - null > MIN_SPREAD))
     below = int(np.sum(kept - null < -MIN_SPREAD))
     detail = {"n_above": above, "n_below": below, "n_ties": len(kept) - above - below, "n_missing": n_missing}
@@ -71,13 +87,39 @@ def wilcoxon(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """Wilcoxon's signed-rank test: whether the values lie symmetrically about `null`. Not a test of the mean.
+    """Wilcoxon's signed-rank test that the values are symmetric about `null`.
 
-    Under skew it rejects although the mean equals the null, so it is a sensitivity and labelled as what it is. The
-    estimate is the matched-pairs rank-biserial correlation (W+ - W-) / (W+ + W-). `values` has shape (n,), one a
-    unit; `zero_method` ("zsplit" or "wilcox") and `correction` (continuity) are printed with the result; the p-value
-    is asymptotic with the correction for ties. All values equal to the null: `zero_variance`.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per unit; NaN is missing.
+    null : float, default 0.0
+        Value of the null hypothesis.
+    zero_method : {"zsplit", "wilcox"}, default 'zsplit'
+        Treatment of values equal to the null.
+    correction : bool, default False
+        Whether to apply the continuity correction.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The matched-pairs rank-biserial correlation (W+ - W-) / (W+ + W-) and the test. All values equal to the null:
+        `zero_variance`.
+
+    Raises
+    ------
+    ValueError
+        If `zero_method` is not allowed.
+
+    Notes
+    -----
+    This is not a test of the mean: for skewed values it rejects although the mean equals the null. Use it as a
+    sensitivity analysis. The p-value is asymptotic, with the correction for ties.
+
+    Examples
+    --------
     >>> result = wilcoxon([0.6, 0.7, 0.55, 0.4, 0.9], null=0.5)
     >>> round(result.estimate, 4), result.test.name
     (0.6667, 'wilcoxon_symmetry')
@@ -85,7 +127,7 @@ def wilcoxon(
     if zero_method not in ("zsplit", "wilcox"):
         raise ValueError(f"zero_method: {zero_method!r} is neither zsplit nor wilcox")
     kept, n_missing = drop_missing(values, "values")
-    # Rounding keeps .7 - .5 and .5 - .3 tied, which they are on the scale that was asked.
+    # Rounding keeps .7 - .5 and .5 - .3 tied: they are equal on the scale of the question.
     distances = np.round(kept - null, 12)
     n_zeros = int(np.sum(distances == 0))
     common: dict[str, Any] = {
@@ -130,11 +172,33 @@ def sign_flip(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """A permutation test of the mean that flips the signs of (value - null); exact if they are symmetric about 0.
+    """Permutation test of the mean that flips the signs of (value - null).
 
-    `values` has shape (n,), one a unit. All 2^n flips are enumerated where they are no more than `resamples`;
-    otherwise p = (1 + number as extreme) / (1 + resamples), which is never 0.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per unit; NaN is missing.
+    null : float, default 0.0
+        Value of the null hypothesis.
+    resamples : int, default 9999
+        Number of random flips. If all 2^n flips are no more than this, they are enumerated.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The mean and the test.
+
+    Notes
+    -----
+    The test is exact if the values are symmetric about the null. With random flips p = (1 + number as extreme) / (1 +
+    resamples), which is never 0.
+
+    Examples
+    --------
     >>> result = sign_flip([0.1, 0.2, 0.3], rng=np.random.default_rng(0))
     >>> result.pvalue, result.detail["is_exact"]
     (0.25, True)
@@ -161,11 +225,28 @@ def sign_flip(
 def sign_flip_pvalues(
     distances: npt.ArrayLike, *, resamples: int = 9999, rng: np.random.Generator
 ) -> tuple[FloatArray, bool]:
-    """Two-sided sign-flip p-values of several columns under the same flips, and whether all flips were enumerated.
+    """Two-sided sign-flip p-values of several columns under the same flips.
 
-    `distances` has shape (n_units, n_columns): value - null, NaN where a unit has none. One set of flips for all
-    columns is what makes a report over 45 pairs take no longer than one over a few.
+    Parameters
+    ----------
+    distances : array_like, shape (n_units, n_columns)
+        value - null; NaN is missing.
+    resamples : int, default 9999
+        Number of random flips. If all 2^n flips are no more than this, they are enumerated.
+    rng : numpy.random.Generator
+        Source of the random draws.
 
+    Returns
+    -------
+    tuple[ndarray of float, bool]
+        The p-values (n_columns,), and whether all flips were enumerated.
+
+    Notes
+    -----
+    All columns share one set of flips, so a report over 45 pairs takes no longer than one over a few.
+
+    Examples
+    --------
     >>> pvalues, is_exact = sign_flip_pvalues([[0.1, 0.1], [0.2, -0.2]], rng=np.random.default_rng(0))
     >>> pvalues.tolist(), is_exact
     ([0.5, 1.0], True)

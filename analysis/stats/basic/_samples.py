@@ -1,4 +1,4 @@
-"""One sample, pairs, and two independent samples."""
+"""One sample, paired samples, and two independent samples."""
 
 import math
 from dataclasses import replace
@@ -32,19 +32,48 @@ def one_sample(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """The mean of one value a unit, and Student's two-sided test that it equals `null`.
+    """Mean of one value per unit, and Student's two-sided t test that it equals `null`.
 
-    `values` has shape (n,), one value a unit; NaN is missing. With `bounds` (the edges of the scale) the interval is
-    cut there, constant values get a betting interval, and, in recommended mode, so do values of which nine in ten are
-    equal while n < 100 (warning `ceiling`, whose detail holds the t interval and the betting p-value); `rng` orders
-    the values for the bet. Warning `small_n_skew` where the skewness is beyond 1.5 and skewness^2 / n is
-    .075 or more: at any n up to 30, at n = 90 from 2.6.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per unit; NaN is missing.
+    null : float
+        Value of the null hypothesis.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them. Constant values get a betting interval.
+    rng : numpy.random.Generator, optional
+        Orders the values for the betting interval.
+    analysis, estimand, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    t = (mean - null) / (s / sqrt(n)) with s on n - 1, df = n - 1; effect d_z = (mean - null) / s.
-    Raises ValueError for infinite values, values outside the bounds or a level outside 0..1.
+    Returns
+    -------
+    Estimate
+        The mean with effect d_z = (mean - null) / s.
 
-    Source: the test of the SPA paper (Ethayarajh and Jurafsky 2022), section 5.2, with null = .5.
+    Raises
+    ------
+    ValueError
+        If a value is infinite or outside `bounds`, or `level` is not in 0..1.
 
+    Notes
+    -----
+    t = (mean - null) / (s / sqrt(n)), with s on n - 1, df = n - 1.
+
+    In recommended mode with `bounds`: if nine in ten values are equal and n < 100, the interval is a betting
+    interval. The warning `ceiling` then has the t interval and the betting p-value in its detail. The warning
+    `small_n_skew` appears if the absolute skewness exceeds 1.5 and skewness^2 / n is .075 or more: at any n up to 30,
+    at n = 90 from 2.6.
+
+    References
+    ----------
+    Ethayarajh and Jurafsky 2022 (the SPA paper), section 5.2, with null = .5.
+
+    Examples
+    --------
     >>> result = one_sample([0.6, 0.7, 0.5, 0.9, 0.4, 0.8, 0.75, 0.65, 0.55, 0.7], null=0.5)
     >>> round(result.estimate, 3), result.test.df, round(result.pvalue, 4)
     (0.655, 9, 0.0091)
@@ -111,13 +140,33 @@ def paired(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """The mean of x - y over the units that have both, and the paired t test that it is 0.
+    """Mean of x - y over the units that have both values, and the paired t test that it is 0.
 
-    `x` and `y` have shape (n,), row i the same unit; a unit with either missing is dropped and counted in
-    detail["n_dropped"]. Raises ValueError where the lengths differ.
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        Values; row i of both is the same unit. NaN is missing.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, estimand, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: the test of rating differences in the SPA paper, section 6.1.
+    Returns
+    -------
+    Estimate
+        The mean difference. `detail["n_dropped"]` counts units with a missing value.
 
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    References
+    ----------
+    The test of rating differences in the SPA paper, section 6.1.
+
+    Examples
+    --------
     >>> paired([3, 4, 5, 2], [2, 4, 3, None]).estimate
     1.0
     """
@@ -143,11 +192,28 @@ def welch(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """The difference of the means of two independent groups, and Welch's test that it is 0 (unequal variances).
+    """Difference of the means of two independent groups, and Welch's t test that it is 0.
 
-    `x` and `y` have shapes (n_x,) and (n_y,), one value a unit. Two constant groups give `zero_variance` (a library
-    gives p = 0). Effect: Cohen's d with the pooled s.
+    Parameters
+    ----------
+    x, y : array_like, shapes (n_x,) and (n_y,)
+        One value per unit; NaN is missing.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, estimand, unit, mode : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The difference x - y; the effect is Cohen's d with the pooled s. Two constant groups: `zero_variance`.
+
+    Notes
+    -----
+    The variances of the groups may differ.
+
+    Examples
+    --------
     >>> round(welch([0.6, 0.8, 0.4, 0.6], [0.4, 0.6, 0.4, 0.2]).estimate, 3)
     0.2
     """

@@ -1,4 +1,4 @@
-"""How far a sample is from what a t test expects."""
+"""How far a sample is from the assumptions of a t test."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from analysis.stats.arrays import (
     FloatArray,
 )
 
-# Answers at one value from which, below this n, neither t nor a bootstrap covers the mean.
+# If this share of the answers is equal and n is below CEILING_N, neither t nor a bootstrap covers the mean.
 CEILING_SHARE = 0.9
 CEILING_N = 100
 # A sample this skewed makes the t test reject too often unless there are many: its error falls with skewness^2 / n.
@@ -17,8 +17,20 @@ SKEW_PER_N = SKEW**2 / 30
 
 
 def skew(values: FloatArray) -> float:
-    """The moment coefficient of skewness m3 / m2^(3/2), 0 where the values do not vary.
+    """Moment coefficient of skewness, m3 / m2^(3/2).
 
+    Parameters
+    ----------
+    values : ndarray of float, shape (n,)
+        Values, without missing ones.
+
+    Returns
+    -------
+    float
+        The skewness; 0 if the values do not vary.
+
+    Examples
+    --------
     >>> round(skew(np.array([0.0, 0.0, 0.0, 1.0])), 4)
     1.1547
     """
@@ -28,8 +40,20 @@ def skew(values: FloatArray) -> float:
 
 
 def largest_share(values: FloatArray) -> float:
-    """The share of the most frequent value.
+    """Share of the most frequent value.
 
+    Parameters
+    ----------
+    values : ndarray of float, shape (n,)
+        Values, without missing ones.
+
+    Returns
+    -------
+    float
+        The share.
+
+    Examples
+    --------
     >>> largest_share(np.array([1.0, 0.5, 1.0, 1.0]))
     0.75
     """

@@ -1,4 +1,4 @@
-"""Best-worst answers in rows, checked: the sets that were shown, and what was chosen in each."""
+"""Best-worst answers in rows: the sets that were shown and the choices, with validation."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from analysis.stats.arrays import BoolArray, FloatArray, IntArray, codes
 
-# What stands in the place of a system where a set is smaller than the largest one.
+# Placeholder for a system in sets that are smaller than the largest one.
 PADDING = -1
 
 
@@ -23,7 +23,7 @@ class BestWorstAnswers:
 
     @classmethod
     def of(cls, sets: npt.ArrayLike, best: npt.ArrayLike, worst: npt.ArrayLike, n_systems: int) -> "BestWorstAnswers":
-        """Raises ValueError, naming the argument and the row, for what is no answer about a set of systems."""
+        """Build from arrays. Raise ValueError with the argument and the row for an invalid answer."""
         if n_systems < 1:
             raise ValueError(f"n_systems: {n_systems} is not a positive number of systems")
         array = np.asarray(sets)
@@ -54,18 +54,18 @@ class BestWorstAnswers:
         return cls(systems, is_shown, chosen[0], chosen[1], n_systems)
 
     def shown(self) -> IntArray:
-        """How often each system was shown; shape (n_systems,)."""
+        """Return how often each system was shown; shape (n_systems,)."""
         return np.bincount(self.systems[self.is_shown], minlength=self.n_systems)
 
     def renumber(self, present: IntArray) -> "BestWorstAnswers":
-        """The same with the systems `present`, all that were shown, as numbers from 0."""
+        """Return the answers with the systems `present` (all that were shown) numbered from 0."""
         numbers = np.full(self.n_systems, PADDING, dtype=np.int64)
         numbers[present] = np.arange(len(present))
         systems = np.where(self.is_shown, numbers[self.systems], PADDING)
         return BestWorstAnswers(systems, self.is_shown, numbers[self.best], numbers[self.worst], len(present))
 
     def win_matrix(self) -> BoolArray:
-        """Whether the row was chosen over the column at least once: as the best of a set, or where the column was its worst."""
+        """Return whether the row system was chosen over the column system at least once."""
         rows, columns = np.nonzero(self.is_shown)
         found = np.zeros((self.n_systems, self.n_systems), dtype=np.bool_)
         found[self.best[rows], self.systems[rows, columns]] = True
@@ -77,14 +77,31 @@ class BestWorstAnswers:
 def maxdiff_rows(
     sets: npt.ArrayLike, best: npt.ArrayLike, worst: npt.ArrayLike, *, n_systems: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """One row for each system of each set: the answer's row, the system, and 1 (best), -1 (worst) or 0.
+    """Convert best-worst answers to one row for each system of each set.
 
-    `sets` has shape (n, k) with system numbers 0..n_systems-1, -1 where a set is smaller than k; `best` and `worst` (n,)
-    are the systems that were chosen. The means of the values are the scores of `maxdiff_counts`; with the people of the
-    answers' rows they are what `ranks.rank_sets_of_rows` needs. Raises ValueError, naming the argument and the row, for
-    a system that is not one of n_systems, a set of fewer than two, a system twice in a set, a choice that the set does
-    not show, and one system as best and as worst.
+    Parameters
+    ----------
+    sets : array_like, shape (n, k)
+        System numbers 0..n_systems-1; -1 fills sets smaller than k.
+    best, worst : array_like, shape (n,)
+        The chosen systems.
+    n_systems : int
+        Number of systems.
 
+    Returns
+    -------
+    tuple[ndarray of int, ndarray of int, ndarray of float]
+        The row of the answer, the system, and 1 (best), -1 (worst) or 0. The means of these values are the scores of
+        `maxdiff_counts`. `ranks.rank_sets_of_rows` takes them with the annotators of the answers' rows.
+
+    Raises
+    ------
+    ValueError
+        If a system number is invalid, a set has fewer than two systems or one twice, or a choice is not in its set.
+        Also if one system is best and worst. The message has the argument and the row.
+
+    Examples
+    --------
     >>> answers, systems, values = maxdiff_rows([[0, 1, 2], [2, 1, -1]], [0, 1], [2, 2], n_systems=3)
     >>> answers.tolist(), systems.tolist(), values.tolist()
     ([0, 0, 0, 1, 1], [0, 1, 2, 2, 1], [1.0, 0.0, -1.0, -1.0, 1.0])
@@ -93,7 +110,7 @@ def maxdiff_rows(
 
 
 def answer_rows(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, FloatArray]:
-    """`maxdiff_rows` of what has been checked."""
+    """Return `maxdiff_rows` of answers that were checked."""
     answers, columns = np.nonzero(checked_answers.is_shown)
     systems = checked_answers.systems[answers, columns]
     values = (systems == checked_answers.best[answers]).astype(np.float64) - (systems == checked_answers.worst[answers])
@@ -103,9 +120,9 @@ def answer_rows(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, 
 def cluster_codes(
     people: npt.ArrayLike, prompts: npt.ArrayLike | None, n_rows: int
 ) -> tuple[IntArray, int, IntArray | None]:
-    """The people and the prompts of the answers as integers from 0, and how many people there are.
+    """Return integer codes of people and prompts, and the number of people.
 
-    Prompts are None too where they cannot be clusters: where there is one, or where none was judged twice.
+    Prompts are None if they cannot be clusters: there is only one, or no prompt was judged twice.
     """
     who, n_people = codes(np.asarray(people), "people", n_rows)
     if prompts is None:

@@ -1,4 +1,4 @@
-"""Counts of best-worst answers: how often each system was chosen as best and as worst."""
+"""Best-worst counts: how often each system was chosen as best and as worst."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,9 +14,9 @@ from analysis.stats.results import Estimate, Record
 
 @dataclass(frozen=True, slots=True)
 class MaxDiffCounts(Record):
-    """Counts of K systems, all of shape (K,), and one Estimate a system of its score, (best - worst) / shown.
+    """Counts of K systems, shape (K,), and one Estimate per system of its score, (best - worst) / shown.
 
-    The detail of each score has its own `n_shown`, `n_best` and `n_worst`. `n_rows` counts answers, `n_clusters` people.
+    The `detail` of each score has `n_shown`, `n_best` and `n_worst`. `n_rows` counts answers, `n_clusters` people.
     """
 
     status: str
@@ -42,19 +42,39 @@ def maxdiff_counts(
     unit: str = "annotator",
     mode: str = "paper",
 ) -> MaxDiffCounts:
-    """How often each system was chosen as best less how often as worst, divided by how often it was shown: -1 to 1.
+    """Best-worst score of each system: (times best - times worst) / times shown, from -1 to 1.
 
-    `sets` (n, k), `best` (n,) and `worst` (n,) as in `maxdiff_rows`; `people` and `prompts` (n,) say who answered about
-    which prompt. A score is the mean of 1 (best), -1 (worst) and 0 over the sets that show the system, so its standard
-    error is that of `clusters.clustered_mean`: the jackknife over people (CV3) on G* - 1 degrees of freedom, the interval
-    cut at -1 and 1. Where prompts were judged more than once, the last sensitivity is `clusters.two_way_mean` over people
-    and prompts. There is no test: the scores of all systems depend on one another, and on which systems shared a set.
+    Parameters
+    ----------
+    sets, best, worst : array_like
+        As in `maxdiff_rows`.
+    people, prompts : array_like, shape (n,)
+        Labels of each answer's annotator and prompt.
+    n_systems : int
+        Number of systems.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    A system that was never shown: `no_data`. Sets of one person alone: `n_lt_2`, the score without an interval. A system
-    that always was the best: `zero_variance`, and an interval by betting. `n` of each score counts the people who saw it.
+    Returns
+    -------
+    MaxDiffCounts
+        Counts and scores. Never shown: `no_data`. One annotator: `n_lt_2`, without an interval. Always the best:
+        `zero_variance` with a betting interval. `n` of each score counts the annotators who saw the system.
 
-    Source: Finn and Louviere 1992; Kiritchenko and Mohammad 2017 for the score as a number from -1 to 1.
+    Notes
+    -----
+    A score is the mean of 1, -1 and 0 over the sets with the system, with the standard error of
+    `clusters.clustered_mean` (CV3). If prompts were judged more than once, the last sensitivity is
+    `clusters.two_way_mean`. There is no test: the scores depend on each other and on which systems shared a set.
 
+    References
+    ----------
+    Finn and Louviere 1992; Kiritchenko and Mohammad 2017 for the score as a number from -1 to 1.
+
+    Examples
+    --------
     >>> counts = maxdiff_counts([[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1]], [0, 0, 0, 1], [2, 2, 1, 2],
     ...                         ["a", "a", "b", "b"], n_systems=3)
     >>> counts.n_best.tolist(), counts.n_worst.tolist(), [score.estimate for score in counts.scores]

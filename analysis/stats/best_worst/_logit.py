@@ -1,4 +1,4 @@
-"""Strengths of systems from best-worst answers."""
+"""A logit model of the strengths of systems from best-worst answers."""
 
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -21,12 +21,12 @@ from analysis.stats.results import Estimate, Record
 class BestWorstLogit(Record):
     """A fitted best-worst model of K systems.
 
-    `strengths` (log-odds, their sum 0 over the systems that were shown) has one Estimate a system. `pairs` has the
-    difference of each pair of systems that were shown, with the test that it is 0, adjusted by Holm's method over all of
-    them; its detail names the systems, `x` < `y`. `omnibus` is the joint F test that all strengths are equal.
-    `covariance` (K, K) over people belongs to the strengths, NaN where there is none. `probabilities` (K, K) are the fitted
-    chances that the row is chosen over the column, were these two alone shown. `components` are the groups of systems that
-    sets connect: only within one may systems be ranked. `df` is that of the t reference over people.
+    `strengths` (log-odds, sum 0 over the systems shown) has one Estimate per system. `pairs` has the difference of
+    each pair of systems shown, with Holm-adjusted tests that it is 0; its detail has the systems, `x` < `y`.
+    `omnibus` is the joint F test that all strengths are equal. `covariance` (K, K) of the strengths is over people,
+    NaN if undefined. `probabilities` (K, K) are the fitted probabilities that the row beats the column in a set of
+    two. `components` are the groups of systems connected by sets: rank systems only within one. `df` belongs to the t
+    distribution over people.
     """
 
     status: str
@@ -47,7 +47,7 @@ class BestWorstLogit(Record):
     _common: dict[str, Any]
 
     def difference(self, x: int, y: int) -> Estimate:
-        """The strength of system `x` minus that of `y`, with its interval and the test, not adjusted, that they are equal."""
+        """Return the strength of system `x` minus that of `y`, with its interval and the unadjusted test of 0."""
         k = len(self.strengths)
         if not (0 <= x < k and 0 <= y < k) or x == y:
             raise ValueError(f"x: {x} and {y} are not two of {k} systems")
@@ -81,26 +81,54 @@ def best_worst_logit(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> BestWorstLogit:
-    """Strengths of systems from sets in which people chose the best and then, of the rest, the worst, clustered by people.
+    """Strengths of systems from best-worst answers, in a sequential logit model clustered by annotator.
 
-    `sets` (n, k), `best` (n,) and `worst` (n,) as in `maxdiff_rows`; `people` and `prompts` (n,) say who answered about
-    which prompt. With b the strengths, which add up to 0, an answer has the probability
-    exp(b_best) / sum over the set of exp(b) times exp(-b_worst) / sum over the set without the best of exp(-b).
+    Parameters
+    ----------
+    sets, best, worst : array_like
+        As in `maxdiff_rows`.
+    people, prompts : array_like, shape (n,)
+        Labels of each answer's annotator and prompt.
+    n_systems : int
+        Number of systems.
+    method : {"cv3", "cr1"}, default 'cv3'
+        Covariance estimator.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Systems that no chain of sets connects: `not_identified`. Some systems that were chosen over others without exception:
-    `separation`, as then the likelihood has no maximum; both without estimates. A system that was never shown: `no_data`
-    for it alone. `n` of each estimate counts people, `n_rows` answers.
+    Returns
+    -------
+    BestWorstLogit
+        The fitted model; `n` counts people, `n_rows` answers. No chain of sets connects all systems:
+        `not_identified`. Systems chosen over others without exception: `separation`, because the likelihood has no
+        maximum. A system never shown: `no_data` for it.
 
-    "cv3" is the jackknife over people, each left out by one step of Newton's method, on G* - 1 degrees of freedom; where
-    one person's answers alone connect some system it is undefined, and the estimates have no interval (`not_identified`).
-    "cr1" is the sandwich of `fractional_bradley_terry`, G / (G - 1) (N - 1) / (N - k), on G - 1. Under six people nothing
-    is tested. Where prompts were judged more than once, each estimate has as its sensitivity the one over people and
-    prompts: V = V_a + V_i - V_ai, never less than V_a or V_i, on min(G_a, G_i) - 1. The omnibus test has
-    F = (df - q + 1) / df b' V^-1 b / q for q = K - 1 differences b, on q and df - q + 1 degrees of freedom.
+    Raises
+    ------
+    ValueError
+        If `method` is not allowed or an answer is invalid.
 
-    Source: Marley and Louviere 2005; MacKinnon, Nielsen and Webb 2023, Leverage, influence, and the jackknife
-    in clustered regression models, for the jackknife; Cameron, Gelbach and Miller 2011 for two ways.
+    Notes
+    -----
+    An answer has the probability exp(b_best) / sum over the set of exp(b) times exp(-b_worst) / sum over the set
+    without the best of exp(-b).
 
+    "cv3" is the jackknife over people by one Newton step, with G* - 1 degrees of freedom. It is undefined if one
+    person's answers alone connect a system; the estimates then have no interval (`not_identified`). "cr1" is the
+    sandwich with G / (G - 1) (N - 1) / (N - k) and G - 1. With fewer than six people there is no test. If prompts
+    were judged more than once, the sensitivity is over people and prompts: V = V_a + V_i - V_ai, at least V_a and
+    V_i, on min(G_a, G_i) - 1. The omnibus test has F = (df - q + 1) / df b' V^-1 b / q for q = K - 1 differences b,
+    on q and df - q + 1.
+
+    References
+    ----------
+    Marley and Louviere 2005; MacKinnon, Nielsen and Webb 2023, Leverage, influence, and the jackknife in clustered
+    regression models, for the jackknife; Cameron, Gelbach and Miller 2011 for two ways.
+
+    Examples
+    --------
     >>> sets = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [0, 1, 2], [2, 1, 0]] * 2
     >>> fit = best_worst_logit(sets, [0, 1, 0, 2, 0, 1] * 2, [2, 0, 1, 1, 1, 2] * 2, list("aabbccddeeff"), n_systems=3)
     >>> [round(strength.estimate, 3) for strength in fit.strengths], round(fit.difference(0, 2).estimate, 3)

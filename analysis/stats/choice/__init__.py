@@ -1,9 +1,11 @@
-"""Two-choice comparison: which of two outputs is better, by how many labels an item, and how far people agree.
+"""Pairwise choice: which of two outputs is better, with how many labels per item, and how far annotators agree.
 
-A label is 1 where A was chosen and 0 where B was; a request is one item shown to as many annotators as the labelling
-strategy asks for. Systems are A and B whatever side of the screen they stood on; the side is an argument of its own.
+A label is 1 if A was chosen and 0 if B was chosen. A request is one item shown to as many annotators as the
+labelling strategy asks for. A and B are systems, whatever their side of the screen; the side is a separate
+argument.
 
-Source: Thorleiksdottir et al. 2022, Dynamic Human Evaluation for Relative Model Comparisons, sections 3.1 and 5.
+Reference: Thorleiksdottir et al. 2022, Dynamic Human Evaluation for Relative Model Comparisons, sections 3.1 and
+5.
 """
 
 from analysis.stats.choice._effort import Effort, effort_summary, effort_to_decision, resampled_effort

@@ -1,4 +1,4 @@
-"""How many labels it takes to a decision."""
+"""The number of labels that a labelling strategy needs to reach a decision."""
 
 import math
 from collections.abc import Callable
@@ -14,16 +14,17 @@ from analysis.stats.choice._strategies import RequestProbabilities, Strategy, pr
 from analysis.stats.results import Estimate, Record, ResultWarning
 from analysis.stats.sequential import Boundaries, crossings
 
-# How many (run, request) cells are held at once.
+# Number of (run, request) cells in memory at once.
 CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Effort(Record):
-    """The effort to a decision in each of R runs: `n_requests` (R,) requests, 0 where none was reached, `winner` (R,)
-    1 for A, -1 for B, 0 for none, `n_labels` (R,) labels paid up to the decision (all, where there is none).
+    """The effort to a decision in each of R runs.
 
-    `is_same_requests`: the runs repeat the labelling of one set of requests, and say nothing of another set.
+    `n_requests` (R,) is the number of requests, 0 without a decision. `winner` (R,) is 1 for A, -1 for B, 0 for none.
+    `n_labels` (R,) is the number of labels paid up to the decision (all labels without one). `is_same_requests`: the
+    runs repeat the labelling of one set of requests, so they say nothing about another set.
     """
 
     strategy: Strategy
@@ -45,11 +46,40 @@ def effort_to_decision(
     rng: np.random.Generator,
     settings: dict[str, Any] | None = None,
 ) -> Effort:
-    """Repeat a labelling `runs` times and see when the rule decides and what had been paid by then.
+    """Simulate a labelling `runs` times and record when the rule decides and how many labels were paid.
 
-    `draw_law(size)` gives the law of the next `size` runs, all alike with shape (n,) or one each with (size, n), n the
-    number of requests that `rule` is for. `reading` as in `sequential.crossings`.
+    Parameters
+    ----------
+    draw_probabilities : callable[[int], RequestProbabilities]
+        Takes a number of runs and returns their probabilities, of shape (n,) if all runs are alike or (size, n) with
+        one row per run. n is the number of requests of `rule`.
+    rule : Boundaries
+        Stopping rule.
+    strategy : Strategy
+        Labelling strategy.
+    runs : int
+        Number of runs, at least 1.
+    reading : {"first", "stays"}
+        As in `sequential.crossings`.
+    is_same_requests : bool
+        Stored in the result.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    settings : dict[str, Any], optional
+        Settings that are stored in the result.
 
+    Returns
+    -------
+    Effort
+        The effort in each run.
+
+    Raises
+    ------
+    ValueError
+        If `runs` is less than 1.
+
+    Examples
+    --------
     >>> from analysis.stats.sequential import hoeffding_boundaries
     >>> law = probabilities_from_labels([10] * 30, [10] * 30, Strategy("one"))
     >>> effort = effort_to_decision(lambda size: law, hoeffding_boundaries(30, delta=0.01), Strategy("one"), runs=3,
@@ -104,14 +134,44 @@ def resampled_effort(
     runs: int = 1000,
     rng: np.random.Generator,
 ) -> Effort:
-    """How many labels a strategy would have needed on items that have been labelled more often than it asks for.
+    """Number of labels that a strategy would have needed, by resampling items with more labels than it asks for.
 
-    `wins` of `n_labels` labels of each item chose A; both have shape (n_items,), in the order in which items are asked,
-    the same in every run. In each run labels are drawn without replacement within items and `rule` is applied to the
-    answers. The paper's Table 6: Hoeffding's rule, reading "stays", 100 runs, items in the order of their ids.
+    Parameters
+    ----------
+    wins, n_labels : array_like, shape (n_items,)
+        Labels for A, and all labels, of each item. The order is that of the items, the same in all runs.
+    strategy : Strategy
+        Labelling strategy.
+    rule : Boundaries
+        Stopping rule for n_items requests.
+    reading : {"first", "stays"}, default 'first'
+        As in `sequential.crossings`.
+    runs : int, default 1000
+        Number of runs.
+    rng : numpy.random.Generator
+        Source of the random draws.
 
-    Source: section 5.5. See `effort_summary` for what may be printed.
+    Returns
+    -------
+    Effort
+        The effort in each run; see `effort_summary` for what a report may print.
 
+    Raises
+    ------
+    ValueError
+        If `rule` is for another number of items, or an item has too few labels.
+
+    Notes
+    -----
+    Each run draws labels without replacement within items. The paper's Table 6 uses Hoeffding's rule, reading
+    "stays", 100 runs, and the items in the order of their ids.
+
+    References
+    ----------
+    Section 5.5.
+
+    Examples
+    --------
     >>> from analysis.stats.sequential import hoeffding_boundaries
     >>> rule = hoeffding_boundaries(50, delta=0.01)
     >>> found = resampled_effort([9] * 50, [10] * 50, Strategy("majority", 7), rule=rule, rng=np.random.default_rng(0))
@@ -142,17 +202,47 @@ def effort_summary(
     rng: np.random.Generator,
     analysis: str = "choice.effort",
 ) -> Estimate:
-    """The mean number of labels to a decision over runs, with a percentile bootstrap interval over runs.
+    """Mean number of labels to a decision over runs, with a percentile bootstrap interval over runs.
 
-    "paper" averages the runs that decided, which is too low where some did not (warning `decided_only`, block);
-    "recommended" averages all runs, an undecided one with everything it paid, which is a lower bound of what it would
-    have needed (warning `undecided`). detail: `share_decided` (the paper's Table 7), `share_a`, `share_b`, `median`
-    and `quantile_90` over all runs (None where too few decided), and both means. Where the runs share one set of
-    requests the interval is about these very requests (warning `same_requests`): another set's mean lies many widths
-    away.
+    Parameters
+    ----------
+    effort : Effort
+        Result of `effort_to_decision` or `resampled_effort`.
+    mode : {"recommended", "paper"}, default 'recommended'
+        "paper" averages the runs with a decision, which is too low if some have none (warning `decided_only`,
+        severity block). "recommended" averages all runs. A run without a decision counts with all labels it paid, a
+        lower bound (warning `undecided`).
+    level : float, default 0.99
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 1000
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis : str, optional
+        Labels that are copied to the record.
 
-    Source: Tables 3, 6 and 7: level .99, 1,000 resamples.
+    Returns
+    -------
+    Estimate
+        The mean. `detail` has `share_decided` (the paper's Table 7), `share_a`, `share_b`, `median`, `quantile_90`
+        (None if too few runs decided) and both means.
 
+    Raises
+    ------
+    ValueError
+        If `level` is not in 0..1.
+
+    Notes
+    -----
+    If the runs share one set of requests, the interval is about these requests only (warning `same_requests`). The
+    mean of another set can be far outside.
+
+    References
+    ----------
+    Tables 3, 6 and 7: level .99, 1,000 resamples.
+
+    Examples
+    --------
     >>> effort = Effort(Strategy("one"), np.array([10, 0, 30]), np.array([10, 50, 30]), np.array([1, 0, 1]), True, {})
     >>> paper = effort_summary(effort, mode="paper", rng=np.random.default_rng(0))
     >>> paper.estimate, paper.n, effort_summary(effort, rng=np.random.default_rng(0)).estimate
@@ -163,7 +253,7 @@ def effort_summary(
     runs = len(is_decided)
     averaged = effort.n_labels[is_decided] if mode == "paper" else effort.n_labels
     decided = effort.n_labels[is_decided]
-    # An undecided run lies beyond all others, so half of all runs must have decided for the median to be known.
+    # A run without a decision is larger than all others, so the median is known only if half of all runs decided.
     ranked = np.sort(np.where(is_decided, effort.n_labels.astype(np.float64), math.inf))
     warnings = []
     if len(decided) < runs:
@@ -211,12 +301,12 @@ def effort_summary(
     interval = percentile_interval(drawn @ distinct / len(averaged), level)
     if len(distinct) == 1 and mode != "paper":
         return Estimate(status="zero_variance", reason="all runs paid the same", estimate=mean, **common)
-    # In the paper runs that all paid the same have an interval of no width: 70 [70-70].
+    # The paper prints an interval of width 0 if all runs paid the same: 70 [70-70].
     return Estimate(estimate=mean, interval=interval, **common)
 
 
 def _quantile(ranked: FloatArray, share: float) -> float | None:
-    """The least value that this share of the runs do not exceed; None if that is a run without an end."""
+    """Return the least value that this share of the runs do not exceed, or None if that run has no decision."""
     if len(ranked) == 0:
         return None
     found = float(ranked[max(0, math.ceil(share * len(ranked)) - 1)])

@@ -1,4 +1,4 @@
-"""Who is preferred, by how much, how repeatably, and what the side of the screen does to it."""
+"""The share of choices for a system, its repeatability, and the effect of the side of the screen."""
 
 import math
 from dataclasses import dataclass, replace
@@ -22,15 +22,46 @@ def choice_agreement(
     resamples: int = 999,
     rng: np.random.Generator,
 ) -> agreement.PositionSystemAgreement:
-    """Fleiss' kappa and Gwet's AC1 of the labels, coded by the place chosen ("first", "second") and by the system.
+    """Fleiss' kappa and Gwet's AC1 of the labels, coded by the place chosen and by the system chosen.
 
-    All arguments have shape (n_rows,); `chose_a` is 1, 0 or NaN (no label), `a_was_first` 1 or 0. The observed agreement
-    is one number in both codings, what chance would give is not: places are shown in turn, so their shares are even,
-    while a much better system's share is large, and kappa by system falls although nobody disagrees more. The paper
-    prints kappa by place. Low agreement says that tastes differ as well as that labels are poor: exclude nobody by it.
+    Parameters
+    ----------
+    chose_a : array_like, shape (n_rows,)
+        1 if A was chosen, 0 if B was chosen, NaN without a label.
+    a_was_first : array_like, shape (n_rows,)
+        1 if A was shown first, else 0.
+    items, annotators : array_like, shape (n_rows,)
+        Labels of each row's item and annotator.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
 
-    Source: section 5.6.
+    Returns
+    -------
+    agreement.PositionSystemAgreement
+        Both coefficients in both codings.
 
+    Raises
+    ------
+    ValueError
+        If the lengths differ, or a choice has no place.
+
+    Notes
+    -----
+    The observed agreement is the same in both codings, the agreement by chance is not. Places alternate, so their
+    shares are equal. The share of a much better system is large, so kappa by system is lower at the same agreement.
+    The paper prints kappa by place. Low agreement can mean different tastes as well as poor labels: do not exclude
+    annotators because of it.
+
+    References
+    ----------
+    Section 5.6.
+
+    Examples
+    --------
     >>> found = choice_agreement([1, 1, 1, 1, 1, 0], [1, 1, 0, 0, 1, 1], list("ppqqrr"), list("xyxyxy"),
     ...                          rng=np.random.default_rng(0))
     >>> round(found.kappa_position.estimate, 4), round(found.kappa_system.estimate, 4)
@@ -62,13 +93,35 @@ def position_effect(
     analysis: str = "choice.position",
     unit: str = "annotator",
 ) -> Estimate:
-    """How much more often a system is chosen for being shown first: P(A | A first) - P(A | A second).
+    """Effect of being shown first on being chosen: P(A | A first) - P(A | A second).
 
-    All arguments have shape (n_rows,). The slope of a linear probability model of choosing A on where A stood, with a
-    leave-one-annotator-out covariance and t on G* - 1. detail: `share_first` (labels for whatever stood first), both
-    conditional shares, and `balanced_share`, A's share as it were with either order half of the time. A shown always
-    in one place: `not_identified`.
+    Parameters
+    ----------
+    chose_a : array_like, shape (n_rows,)
+        1 if A was chosen, 0 if B was chosen, NaN without a label.
+    a_was_first : array_like, shape (n_rows,)
+        1 if A was shown first, else 0.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The difference. `detail` has `share_first` (choices of the first place), both conditional shares, and
+        `balanced_share`, the share of A if each order had half of the labels. A always in the same place:
+        `not_identified`.
+
+    Notes
+    -----
+    The slope of a linear probability model of choosing A on the place of A. The covariance leaves out one annotator
+    at a time (CV3); t on G* - 1.
+
+    Examples
+    --------
     >>> chose, first = [1, 0, 1, 1, 0, 0, 1, 0], [1, 0, 1, 0, 1, 0, 1, 0]
     >>> result = position_effect(chose, first, [1, 1, 2, 2, 3, 3, 4, 4])
     >>> result.estimate, result.detail["share_first"], result.detail["balanced_share"]
@@ -104,12 +157,34 @@ def preference(
     analysis: str = "choice.preference",
     unit: str = "annotator",
 ) -> Estimate:
-    """A's share at an n that was fixed beforehand, against one half.
+    """Share of choices for A at a fixed n, and the test that it is one half.
 
-    Both arguments have shape (n_rows,), NaN left out. Where every annotator gave one label, the exact binomial test and
-    Wilson's interval; else Student's t over annotators' means, with the label-weighted share as sensitivity. With
-    `margin`, TOST over annotators' means (or labels) is among the sensitivities.
+    Parameters
+    ----------
+    chose_a : array_like, shape (n_rows,)
+        1 if A was chosen, 0 if B was chosen, NaN without a label.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    margin : float, optional
+        Equivalence margin for TOST among the sensitivities.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The share of A.
+
+    Notes
+    -----
+    If every annotator gave one label: the exact binomial test and Wilson's interval. Otherwise: Student's t over the
+    annotators' means, with the label-weighted share as a sensitivity. Use it only if n was fixed before the study;
+    otherwise see `sequential`.
+
+    Examples
+    --------
     >>> preference([1, 1, 1, 0, 1, 1, 1, 1], range(8)).test.name
     'exact_binomial'
     >>> preference([1, 1, 1, 0, 1, 1, 0, 1], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
@@ -161,11 +236,34 @@ def repetition_difference(
     analysis: str = "choice.repetition",
     unit: str = "annotator",
 ) -> Estimate:
-    """A's share in a repetition of the study minus that in the study, annotators of both counted once.
+    """Share of A in a repetition of the study minus the share in the study.
 
-    All arguments have shape (n_rows,), `is_second` 1 for the repetition. The slope of a linear probability model with a
-    leave-one-annotator-out covariance; with `margin`, TOST as sensitivity: only that shows that a result was repeated.
+    Parameters
+    ----------
+    chose_a : array_like, shape (n_rows,)
+        1 if A was chosen, 0 if B was chosen, NaN without a label.
+    is_second : array_like, shape (n_rows,)
+        1 for rows of the repetition, 0 for rows of the study.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator. Annotators of both count once.
+    margin : float, optional
+        Equivalence margin for TOST among the sensitivities.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The difference. Only the TOST within `margin` can show that a result was repeated.
+
+    Notes
+    -----
+    The slope of a linear probability model; the covariance leaves out one annotator at a time (CV3).
+
+    Examples
+    --------
     >>> result = repetition_difference([1, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 2, 2, 3, 3, 4, 4])
     >>> result.estimate, result.n
     (-0.25, 4)
@@ -185,7 +283,7 @@ def repetition_difference(
 
 @dataclass(frozen=True, slots=True)
 class _Halves:
-    """Labels of two sides of a study (A shown first or second, the study or its repetition) that share annotators."""
+    """Labels of two parts of a study that share annotators, such as the study and its repetition."""
 
     chosen: FloatArray
     side: FloatArray
@@ -206,7 +304,7 @@ class _Halves:
 
     @property
     def shares(self) -> tuple[float, float]:
-        """A's share where the side is 1, and where it is 0."""
+        """Return the share of A where the side is 1, and where it is 0."""
         return float(np.mean(self.chosen[self.side == 1])), float(np.mean(self.chosen[self.side == 0]))
 
     def common(self, analysis: str, estimand: str, unit: str, level: float) -> dict[str, Any]:
@@ -222,7 +320,7 @@ class _Halves:
         }
 
     def difference(self, level: float, common: dict[str, Any]) -> Estimate:
-        """The difference of the two shares with a standard error over annotators, in the law's order of edge cases."""
+        """Return the difference of the two shares with a standard error over annotators, after the edge cases."""
         difference = self.shares[0] - self.shares[1]
         sizes = sizes_of(self.annotators, self.n_annotators)
         common = {**common, "warnings": clusters.cluster_warnings(sizes, name=common["unit"])}

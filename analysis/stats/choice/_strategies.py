@@ -1,4 +1,4 @@
-"""Who labels an item, what the labels come to, and what other labels would have come to."""
+"""Labelling strategies: who labels an item, the decision from its labels, and the decision from other labels."""
 
 from dataclasses import dataclass
 
@@ -17,8 +17,11 @@ COUNTINGS = ("on_disagreement", "unless_both_a", "unless_both_b")
 
 @dataclass(frozen=True, slots=True)
 class Strategy(Record):
-    """Who labels an item: "one" new annotator, the same "fixed" one for all items, a "majority" of `workers` (odd), or
-    "max_three": two, and a third where they disagree. `counting` is one of COUNTINGS; only the first is true.
+    """A labelling strategy: which annotators label an item, and how many.
+
+    "one": one new annotator per item. "fixed": the same annotator for all items. "majority": `workers` annotators
+    (odd). "max_three": two, and a third if they disagree. `counting` is one of COUNTINGS; only the first counts the
+    labels correctly.
     """
 
     name: str
@@ -37,16 +40,16 @@ class Strategy(Record):
 
     @property
     def most(self) -> int:
-        """The most labels that an item can want."""
+        """The largest number of labels that an item can need."""
         return 3 if self.name == "max_three" else self.workers
 
 
 @dataclass(frozen=True, slots=True)
 class ItemDecisions(Record):
-    """What the labels of each item come to, items in ascending order.
+    """The decision for each item, items in ascending order.
 
-    `decisions` (n_items,) is 1 for A, 0 for B, NaN where the labels do not suffice; `n_labels` (n_items,) counts the
-    labels that the strategy paid for; `n_unused` labels were more than it asked for.
+    `decisions` (n_items,) is 1 for A, 0 for B, NaN if there are too few labels. `n_labels` (n_items,) counts the
+    labels that the strategy paid for. `n_unused` counts the labels beyond those it asked for.
     """
 
     items: tuple[object, ...]
@@ -57,10 +60,10 @@ class ItemDecisions(Record):
 
 @dataclass(frozen=True, slots=True)
 class RequestProbabilities(Record):
-    """The chances of what a strategy gives on each request; the arrays have one shape, (n,) or (runs, n).
+    """Probabilities of the outcomes of a strategy on each request; the arrays have one shape, (n,) or (runs, n).
 
-    `a_at_once` A without a third label, `a_by_third` and `b_by_third` after one; the rest is B without one. `labels`
-    is the number of labels without a third.
+    `a_at_once` is A without a third label. `a_by_third` and `b_by_third` are A and B after a third label. The rest is
+    B without a third label. `labels` is the number of labels without a third.
     """
 
     a_at_once: FloatArray
@@ -77,12 +80,38 @@ def item_decisions(
     annotators: npt.ArrayLike | None = None,
     fixed: object = None,
 ) -> ItemDecisions:
-    """Collected labels as one decision an item.
+    """Combine collected labels into one decision per item.
 
-    `values` has shape (n_rows,), 1 for A, 0 for B, NaN left out; `items` names each row's item. An item's labels count
-    in the order of their rows, as many as the strategy wants. A majority is decided as soon as more than half of
-    `workers` agree. With "fixed", `annotators` (n_rows,) says whose the rows are and `fixed` whose count.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        1 for A, 0 for B; NaN is left out.
+    items : array_like, shape (n_rows,)
+        Label of each row's item.
+    strategy : Strategy
+        Labelling strategy.
+    annotators : array_like, shape (n_rows,), optional
+        Label of each row's annotator, needed for "fixed".
+    fixed : object, optional
+        The annotator whose rows count, needed for "fixed".
 
+    Returns
+    -------
+    ItemDecisions
+        The decision and the number of labels of each item.
+
+    Raises
+    ------
+    ValueError
+        If the strategy is "fixed" without `annotators` and `fixed`.
+
+    Notes
+    -----
+    The labels of an item count in the order of their rows, up to the number that the strategy asks for. A majority is
+    decided as soon as more than half of `workers` agree.
+
+    Examples
+    --------
     >>> labels, items = [1, 0, 1, 0, 0, 1], ["p", "p", "p", "q", "q", "q"]
     >>> found = item_decisions(labels, items, Strategy("max_three"))
     >>> found.decisions.tolist(), found.n_labels.tolist(), found.n_unused
@@ -110,7 +139,7 @@ def item_decisions(
     n_paid = n_used
     need = strategy.most // 2 + 1
     if strategy.name == "max_three":
-        # Two that agree are two of three, so a third label there was not asked for.
+        # If the first two agree, a third label was not requested.
         agree = table[:, 0] == table[:, 1]
         n_used = np.where(agree, 2, n_used)
         n_paid = np.where(agree & ~_is_counted_as_two(table[:, 0], strategy.counting), 3, n_used)
@@ -124,11 +153,28 @@ def item_decisions(
 
 
 def probabilities_from_labels(wins: npt.ArrayLike, n_labels: npt.ArrayLike, strategy: Strategy) -> RequestProbabilities:
-    """What a strategy would have given on items whose labels are known, drawing among them without replacement.
+    """Probabilities of a strategy's outcomes on items with known labels, drawn without replacement.
 
-    `wins` of the `n_labels` labels of each item, both of shape (n_items,), chose A. Raises ValueError for items with
-    fewer labels than the strategy wants, and for "fixed", whose labels nobody gave.
+    Parameters
+    ----------
+    wins, n_labels : array_like, shape (n_items,)
+        Labels for A, and all labels, of each item.
+    strategy : Strategy
+        Labelling strategy.
 
+    Returns
+    -------
+    RequestProbabilities
+        The probabilities of each item.
+
+    Raises
+    ------
+    ValueError
+        If an item has fewer labels than the strategy asks for, or the counts are not whole numbers. Also for "fixed",
+        because no annotator labelled every item.
+
+    Examples
+    --------
     >>> law = probabilities_from_labels([9, 5], [10, 10], Strategy("majority", 3))
     >>> law.a_at_once.round(4).tolist()
     [1.0, 0.5]

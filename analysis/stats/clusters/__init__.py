@@ -1,9 +1,8 @@
-"""Means and regressions whose rows share annotators (and items): the unit is the cluster, never the row.
+"""Means and regressions with clustered standard errors: the unit is the cluster (annotator or item), not the row.
 
-The default interval is CV3, the jackknife that leaves one annotator out, on G* - 1 degrees of freedom, where
-G* = N^2 / sum(n_g^2) is the number of equally large annotators that would weigh the same. CR1 is kept for the papers'
-own mode; with a few annotators who gave most of the answers it covers as little as 62 % of the time. An interval that
-ignores clusters is not offered.
+The default variance is CV3, the jackknife that leaves out one cluster, with G* - 1 degrees of freedom. G* = N^2 /
+sum(n_g^2) is the effective number of clusters. CR1 is kept for the paper mode. If a few annotators gave most of
+the answers, CR1 intervals can cover as little as 62 % of the time. No interval ignores clusters.
 """
 
 from analysis.stats.clusters._means import clustered_mean, t_estimate, two_way_mean

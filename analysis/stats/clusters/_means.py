@@ -1,4 +1,4 @@
-"""Means of rows that share annotators, and of rows that share annotators and prompts."""
+"""Means with standard errors over annotators, or over annotators and items."""
 
 import math
 from dataclasses import replace
@@ -36,13 +36,38 @@ def t_estimate(
     reason: str = "the standard error is 0",
     **common: Any,
 ) -> Estimate:
-    """An estimate with a clustered standard error, by the law: its t interval, and from six clusters on the test of `null`.
+    """Build an estimate from a clustered standard error: the t interval and the t test of `null`.
 
-    `fewest` clusters are behind it (of annotators or of items, whichever are fewer); None says that its units are
-    independent, and tested however few. A standard error of 0 is `zero_variance`, for that `reason`: no interval and no
-    test rest on it. `common` holds the other fields of the Estimate, to whose detail `se` and `df` are added; without a
-    `null` nothing is tested.
+    Parameters
+    ----------
+    estimate, se, df : float
+        Estimate, its standard error, and the degrees of freedom.
+    fewest : int or None
+        Smallest number of clusters (annotators or items). With fewer than six there is no test. None means
+        independent units, which are always tested.
+    level : float
+        Confidence level of the interval, between 0 and 1.
+    method : str
+        Name of the interval method that is stored.
+    null : float, optional
+        Value of the null hypothesis. There is no test if None.
+    test : str, default 'clustered_t'
+        Name of the test that is stored.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them.
+    reason : str, default 'the standard error is 0'
+        Reason that is stored if the standard error is 0.
+    **common : Any
+        Other fields of the `Estimate`.
 
+    Returns
+    -------
+    Estimate
+        The interval and the test; `se` and `df` are added to its `detail`. A standard error of 0 gives the status
+        `zero_variance` without interval and test.
+
+    Examples
+    --------
     >>> found = t_estimate(0.6, 0.05, 9, fewest=10, level=0.95, method="cv3_t", null=0.5, analysis="a",
     ...                    estimand="mean", unit="annotator", n=10)
     >>> round(found.interval.low, 4), round(found.pvalue, 4), found.detail["df"]
@@ -73,16 +98,49 @@ def clustered_mean(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """The mean over rows with a standard error over clusters, and the t test that it equals `null`.
+    """Mean over rows with a clustered standard error, and the t test that it equals `null`.
 
-    `values` has shape (n_rows,), NaN missing; `clusters` the label (annotator) of each row. `n` counts clusters.
-    "cv3": V = (G - 1) / G sum_g (mean without g - mean)^2, df = max(1, G* - 1).
-    "cr1": V = G / (G - 1) sum_g (sum of residuals in g)^2 / N^2, df = G - 1.
-    Under six clusters there is no test, and detail["cluster_means"] holds the points. The sensitivity is the mean of
-    the clusters' means, a different estimand where the number of answers tells something about them.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Values; NaN is missing.
+    clusters : array_like, shape (n_rows,)
+        Label of each row's cluster, usually the annotator.
+    null : float, optional
+        Value of the null hypothesis. There is no test if None.
+    method : {"cv3", "cr1"}, default 'cv3'
+        Variance estimator.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them. If the variance is 0, the interval is a betting interval.
+    analysis, estimand, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: MacKinnon, Nielsen and Webb 2023, Cluster-robust inference; G* after Kish.
+    Returns
+    -------
+    Estimate
+        The mean. `n` counts clusters. The sensitivity is the mean of the cluster means. With fewer than six clusters
+        there is no test, and `detail["cluster_means"]` has the points.
 
+    Raises
+    ------
+    ValueError
+        If a value is infinite or outside `bounds`, or `level` or `method` is not allowed.
+
+    Notes
+    -----
+    "cv3": V = (G - 1) / G sum_g (mean without g - mean)^2, df = max(1, G* - 1). "cr1": V = G / (G - 1) sum_g (sum of
+    residuals in g)^2 / N^2, df = G - 1.
+
+    The mean of the cluster means is a different estimand if the number of answers is related to the answers.
+
+    References
+    ----------
+    MacKinnon, Nielsen and Webb 2023, Cluster-robust inference; G* after Kish.
+
+    Examples
+    --------
     >>> result = clustered_mean([1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3],
     ...                         method="cr1")
     >>> round(result.estimate, 4), round(result.detail["se"], 6), result.n
@@ -168,14 +226,46 @@ def two_way_mean(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """The mean over rows with annotators and items both as clusters, for claims beyond these very items.
+    """Mean over rows with annotators and items as crossed clusters, and the t test that it equals `null`.
 
-    `values`, `annotators` and `items` have shape (n_rows,). V = V_a + V_i - V_ai, each term with its own
-    G / (G - 1), and never less than the larger of V_a and V_i; df = min(G_a, G_i) - 1. `n` counts annotators.
+    Use it for claims that go beyond the items of the study.
 
-    Source: Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering; the maximum rule keeps the
-    variance positive and the coverage at its level with five annotators.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Values; NaN is missing.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and item.
+    null : float, optional
+        Value of the null hypothesis. There is no test if None.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them.
+    analysis, estimand, unit, mode : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The mean. `n` counts annotators. With fewer than six annotators or items there is no test.
+
+    Raises
+    ------
+    ValueError
+        If a value is infinite or outside `bounds`, or `level` is not in 0..1.
+
+    Notes
+    -----
+    V = V_a + V_i - V_ai, each term with its own G / (G - 1), and at least the larger of V_a and V_i. df = min(G_a,
+    G_i) - 1. The maximum rule keeps the variance positive and the coverage at its level with five annotators.
+
+    References
+    ----------
+    Cameron, Gelbach and Miller 2011, Robust inference with multiway clustering.
+
+    Examples
+    --------
     >>> result = two_way_mean([1, 0, 1, 1, 0, 1], [0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1])
     >>> result.detail["df"], result.detail["is_maximum"]
     (1.0, True)

@@ -1,4 +1,4 @@
-"""Regressions whose rows share annotators."""
+"""Least-squares regressions with clustered standard errors."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,10 @@ from analysis.stats.results import Record
 
 @dataclass(frozen=True, slots=True)
 class Regression(Record):
-    """Least squares with a clustered covariance: `coefficients` (k,), `covariance` (k, k), `df` of the t reference."""
+    """Least squares with a clustered covariance.
+
+    `coefficients` (k,), `covariance` (k, k), `df` of the t distribution.
+    """
 
     coefficients: FloatArray
     covariance: FloatArray
@@ -30,13 +33,37 @@ class Regression(Record):
 def clustered_regression(
     design: npt.ArrayLike, response: npt.ArrayLike, clusters: npt.ArrayLike, *, method: str = "cv3"
 ) -> Regression:
-    """Ordinary least squares with a covariance over clusters.
+    """Ordinary least squares with a clustered covariance.
 
-    `design` has shape (n_rows, k), its constant included; `response` and `clusters` shape (n_rows,), nothing missing.
-    "cv3": (G - 1) / G sum_g (b without g - b)(...)' on G* - 1 degrees of freedom; "cr1": the sandwich with
-    G / (G - 1) (N - 1) / (N - k) on G - 1. Raises ValueError where the columns are linearly dependent, also without
-    some one cluster, which then alone identifies a coefficient.
+    Parameters
+    ----------
+    design : array_like, shape (n_rows, k)
+        Columns of the model, including the constant. No missing values.
+    response : array_like, shape (n_rows,)
+        Response. No missing values.
+    clusters : array_like, shape (n_rows,)
+        Label of each row's cluster.
+    method : {"cv3", "cr1"}, default 'cv3'
+        Covariance estimator.
 
+    Returns
+    -------
+    Regression
+        Coefficients, covariance and degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        If a row has a missing value, there are fewer than two clusters, or the columns are linearly dependent. Also
+        if they are dependent without one of the clusters: that cluster alone then identifies a coefficient.
+
+    Notes
+    -----
+    "cv3": (G - 1) / G sum_g (b without g - b)(b without g - b)' with G* - 1 degrees of freedom. "cr1": the sandwich
+    estimator with the factor G / (G - 1) (N - 1) / (N - k) and G - 1 degrees of freedom.
+
+    Examples
+    --------
     >>> design = [[1, 0], [1, 1], [1, 0], [1, 1], [1, 0], [1, 1]]
     >>> fit = clustered_regression(design, [1, 2, 2, 3, 1, 4], [0, 0, 1, 1, 2, 2])
     >>> np.round(fit.coefficients, 4).tolist()

@@ -1,4 +1,4 @@
-"""Variances of a mean whose rows share clusters."""
+"""Variances of a mean over rows in clusters."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +21,10 @@ from analysis.stats.results import Record
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents(Record):
-    """The one-way components of variance: `between` clusters, `within` them, their ratio and the design effect.
+    """One-way variance components: `between` clusters, `within` clusters, their ratio and the design effect.
 
-    `icc` = between / (between + within); `design_effect` = the factor by which clusters of the observed sizes inflate
-    the variance of the mean. None where a component cannot be estimated.
+    `icc` = between / (between + within). `design_effect` is the factor by which clusters of these sizes inflate the
+    variance of the mean. A component that cannot be estimated is None.
     """
 
     n_clusters: int
@@ -37,9 +37,9 @@ class VarianceComponents(Record):
 
 @dataclass(frozen=True, slots=True)
 class TwoWayVariance(Record):
-    """The variance of a mean over rows that share annotators and items: over `annotators`, `items`, and both `combined`.
+    """Variance of a mean over rows with crossed clusters: over `annotators`, over `items`, and `combined`.
 
-    `combined` = V_a + V_i - V_ai, which chance can make smaller than either part, or negative.
+    `combined` = V_a + V_i - V_ai. By chance it can be smaller than either part, or negative.
     """
 
     annotators: float
@@ -48,11 +48,11 @@ class TwoWayVariance(Record):
 
     @property
     def variance(self) -> float:
-        """The largest of the three: positive, and at its level with five annotators."""
+        """The largest of the three. It is positive, and its coverage is at its level with five annotators."""
         return max(self.combined, self.annotators, self.items)
 
     def detail(self) -> dict[str, Any]:
-        """The parts under the names that an estimate's detail gives them."""
+        """Return the parts as entries for `Estimate.detail`."""
         return {
             "variance_annotators": self.annotators,
             "variance_items": self.items,
@@ -62,8 +62,20 @@ class TwoWayVariance(Record):
 
 
 def cv3_variance(sums: FloatArray, sizes: FloatArray) -> float:
-    """The leave-one-cluster-out variance of sum(sums) / sum(sizes); shapes (G,).
+    """Leave-one-cluster-out (CV3) variance of the ratio sum(sums) / sum(sizes).
 
+    Parameters
+    ----------
+    sums, sizes : ndarray of float, shape (G,)
+        Sum and size of each cluster.
+
+    Returns
+    -------
+    float
+        The variance.
+
+    Examples
+    --------
     >>> round(cv3_variance(np.array([1.0, 2.0, 3.0]), np.ones(3)), 4)
     0.3333
     """
@@ -74,8 +86,26 @@ def cv3_variance(sums: FloatArray, sizes: FloatArray) -> float:
 
 
 def cr1_variance(residuals: FloatArray, positions: IntArray) -> float:
-    """G / (G - 1) sum_g (sum of residuals in g)^2 / N^2; `positions` are integer cluster codes, gaps allowed.
+    """Cluster-robust (CR1) variance of a mean.
 
+    Parameters
+    ----------
+    residuals : ndarray of float, shape (n_rows,)
+        Values minus their mean.
+    positions : ndarray of int, shape (n_rows,)
+        Integer codes of the clusters; gaps are allowed.
+
+    Returns
+    -------
+    float
+        The variance.
+
+    Notes
+    -----
+    V = G / (G - 1) sum_g (sum of residuals in g)^2 / N^2.
+
+    Examples
+    --------
     >>> round(cr1_variance(np.array([-1.0, 0.0, 1.0]), np.array([0, 1, 2])), 4)
     0.3333
     """
@@ -87,25 +117,54 @@ def cr1_variance(residuals: FloatArray, positions: IntArray) -> float:
 
 
 def two_way_variance(residuals: FloatArray, annotators: IntArray, items: IntArray) -> TwoWayVariance:
-    """CR1 of a mean over annotators, over items and over both; codes from 0, all arrays of shape (n_rows,).
+    """Cluster-robust (CR1) variance of a mean over annotators, over items, and over both.
 
+    Parameters
+    ----------
+    residuals : ndarray of float, shape (n_rows,)
+        Values minus their mean.
+    annotators, items : ndarray of int, shape (n_rows,)
+        Integer codes from 0.
+
+    Returns
+    -------
+    TwoWayVariance
+        The variances over each and combined.
+
+    Examples
+    --------
     >>> spread = two_way_variance(np.array([0.5, -0.5, 0.5, -0.5]), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
     >>> spread.annotators, spread.items, round(spread.combined, 4), spread.variance
     (0.0, 0.25, 0.1667, 0.25)
     """
-    # Coded anew: the numbers of all possible pairs would need more room than there are rows.
+    # Recode the pairs: codes of all possible pairs would need more memory than there are rows.
     pairs, _ = codes(annotators * (int(items.max()) + 1) + items, "pairs", len(residuals))
     by_annotator, by_item, by_pair = (cr1_variance(residuals, labels) for labels in (annotators, items, pairs))
     return TwoWayVariance(by_annotator, by_item, by_annotator + by_item - by_pair)
 
 
 def between_variance(values: npt.ArrayLike, clusters: npt.ArrayLike) -> VarianceComponents:
-    """One-way components of variance by the method of moments, a negative one reported as 0.
+    """One-way variance components by the method of moments.
 
-    `values` has shape (n_rows,), NaN missing. With mean squares MSB and MSW and n0 = (N - sum(n_g^2) / N) / (G - 1):
-    within = MSW, between = max(0, (MSB - MSW) / n0). The design effect of the mean is
-    1 + (sum(n_g^2) / N - 1) icc.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Values; NaN is missing.
+    clusters : array_like, shape (n_rows,)
+        Label of each row's cluster.
 
+    Returns
+    -------
+    VarianceComponents
+        The components. A negative component is reported as 0.
+
+    Notes
+    -----
+    With the mean squares MSB and MSW and n0 = (N - sum(n_g^2) / N) / (G - 1): within = MSW, between = max(0, (MSB -
+    MSW) / n0). The design effect of the mean is 1 + (sum(n_g^2) / N - 1) icc.
+
+    Examples
+    --------
     >>> components = between_variance([1, 1, 3, 3, 5, 5], ["a", "a", "b", "b", "c", "c"])
     >>> components.between, components.within, components.icc
     (4.0, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Effective numbers of clusters, and what few or unequal clusters make doubtful."""
+"""The effective number of clusters, and warnings about few or unequal clusters."""
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,20 @@ DOMINANT_SHARE = 0.1
 
 
 def effective_clusters(sizes: npt.ArrayLike) -> float:
-    """G* = N^2 / sum(n_g^2): how many equally large clusters weigh as much as these; G where all are equal.
+    """Effective number of clusters, G* = N^2 / sum(n_g^2).
 
+    Parameters
+    ----------
+    sizes : array_like, shape (G,)
+        Rows in each cluster.
+
+    Returns
+    -------
+    float
+        The number of equally large clusters with the same weight; G if all are equal.
+
+    Examples
+    --------
     >>> effective_clusters([5, 5, 5, 5]), round(effective_clusters([17, 1, 1, 1]), 2)
     (4.0, 1.37)
     """
@@ -26,11 +38,23 @@ def effective_clusters(sizes: npt.ArrayLike) -> float:
 
 
 def cluster_warnings(sizes: npt.ArrayLike, *, name: str = "annotator") -> tuple[ResultWarning, ...]:
-    """What a reader must know of the clusters: `few_clusters` (G* under 20; under 6 severity block),
-    `dominant_annotator` (one gave more than a tenth of the answers).
+    """Return the warnings about few or unequal clusters.
 
-    `sizes` has shape (G,), the rows in each cluster.
+    Parameters
+    ----------
+    sizes : array_like, shape (G,)
+        Rows in each cluster.
+    name : str, default 'annotator'
+        Name of a cluster in the warnings.
 
+    Returns
+    -------
+    tuple[ResultWarning, ...]
+        `few_clusters` if G* is below 20 (severity block below 6); `dominant_annotator` if one cluster gave more than
+        a tenth of the answers.
+
+    Examples
+    --------
     >>> [warning.code for warning in cluster_warnings([5] * 30)]
     []
     >>> [(warning.code, warning.severity) for warning in cluster_warnings([5] * 4 + [1])]
@@ -45,15 +69,29 @@ def cluster_warnings(sizes: npt.ArrayLike, *, name: str = "annotator") -> tuple[
             ResultWarning("few_clusters", severity, {"cluster": name, "n_clusters": len(array), "effective": effective})
         )
     largest = float(array.max()) / float(array.sum())
-    # With ten clusters or fewer an equal share is already a tenth; there `few_clusters` says what matters.
+    # With ten clusters or fewer an equal share is already a tenth; `few_clusters` covers that case.
     if len(array) > 1 / DOMINANT_SHARE and largest > DOMINANT_SHARE:
         found.append(ResultWarning("dominant_annotator", "warn", {"cluster": name, "largest_share": largest}))
     return tuple(found)
 
 
 def two_way_warnings(annotators: IntArray, items: IntArray, *, unit: str = "annotator") -> tuple[ResultWarning, ...]:
-    """`cluster_warnings` of the annotators, and of the items where they are few; codes of shape (n_rows,).
+    """Return the warnings of `cluster_warnings` for annotators, and for items if they are few.
 
+    Parameters
+    ----------
+    annotators, items : ndarray of int, shape (n_rows,)
+        Integer codes.
+    unit : str, default 'annotator'
+        Name of an annotator in the warnings.
+
+    Returns
+    -------
+    tuple[ResultWarning, ...]
+        The warnings.
+
+    Examples
+    --------
     >>> [warning.detail["cluster"] for warning in two_way_warnings(np.arange(60) // 2, np.arange(60) % 3)]
     ['item']
     """

@@ -1,14 +1,14 @@
-"""Human or machine: how well annotators tell the two apart, and which answer they lean to.
+"""Human or machine: how well annotators distinguish the two, and which answer they prefer.
 
-Accuracy mixes two things that training changes separately: sensitivity, how far machine and human texts lie apart in
-an annotator's mind, and the criterion, how readily they say "machine". Signal detection separates them. A machine text
-is the signal throughout: calling it one is a hit, calling a human text one a false alarm.
+Accuracy mixes two things. Sensitivity is how far machine and human texts are apart for an annotator; the
+criterion is how readily the annotator says "machine". Signal detection separates them. A machine text is the
+signal: "machine" for a machine text is a hit, for a human text a false alarm.
 
-Answers are rows: `ratings` on the scale (1 definitely human .. 4 definitely machine) or `says_machine` (0 or 1),
-`is_machine` the truth, `annotators` and `items` (texts) who and what. Annotators and texts are both samples; where
-`items` are given the claim is about texts like these, otherwise about these very texts.
+Answers are rows: `ratings` on the scale (1 definitely human .. 4 definitely machine) or `says` (1 "machine", 0
+"human"), `is_machine` the truth, `annotators` and `items` (texts) the labels. With `items` the claim is about
+texts like these, without `items` about these texts only.
 
-Source: Clark et al. 2021, All That's 'Human' Is Not Gold; signal detection after Macmillan and Creelman 2005.
+Reference: Clark et al. 2021, All That's 'Human' Is Not Gold; signal detection after Macmillan and Creelman 2005.
 """
 
 from analysis.stats.detection._accuracy import (

@@ -1,4 +1,4 @@
-"""Shares of right answers and of answers "human", and how they move with confidence and with time."""
+"""Accuracy, the share of "human" answers, and their change with confidence and time."""
 
 import math
 from dataclasses import replace
@@ -23,13 +23,37 @@ def accuracy_paper(
     analysis: str = "humanlike.accuracy",
     unit: str = "annotator",
 ) -> Estimate:
-    """The paper's accuracy: the mean over annotators of their shares correct, and a one-sample t test against chance.
+    """The paper's accuracy: the mean over annotators of their share correct, and the t test against chance.
 
-    `correct` and `annotators` have shape (n_rows,). n annotators give n - 1 degrees of freedom: 389 for the 390 of the
-    paper, which prints 388. Texts are taken as fixed. Several cells form a Bonferroni family (the paper: 15).
+    Parameters
+    ----------
+    correct : array_like, shape (n_rows,)
+        1 if the answer was correct, else 0; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    null : float, default 0.5
+        Value of the null hypothesis.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: Clark et al. 2021, section 2.4, Tables 1 and 2.
+    Returns
+    -------
+    Estimate
+        The mean, in mode "paper".
 
+    Notes
+    -----
+    Texts are taken as fixed. n annotators give n - 1 degrees of freedom: 389 for the 390 of the paper, which prints
+    388. Several cells form a Bonferroni family (15 in the paper).
+
+    References
+    ----------
+    Clark et al. 2021, section 2.4, Tables 1 and 2.
+
+    Examples
+    --------
     >>> result = accuracy_paper([1, 1, 0, 1, 0, 0, 1, 1, 1], [1, 1, 1, 2, 2, 2, 3, 3, 3])
     >>> round(result.estimate, 4), result.test.df, result.mode
     (0.6667, 2, 'paper')
@@ -57,12 +81,35 @@ def accuracy(
     analysis: str = "humanlike.accuracy",
     unit: str = "annotator",
 ) -> Estimate:
-    """The share of correct answers with annotators and, where given, texts as clusters, tested against chance.
+    """Share of correct answers, clustered by annotator and, if given, by text, and the t test against chance.
 
-    All arrays have shape (n_rows,). By `clusters.two_way_mean` or, without items, `clusters.clustered_mean`.
-    detail["detectable"] is the smallest distance from chance that this standard error would have found in 80 % of
-    studies, at the first step of a Holm family of `tests`: what a result that is not significant leaves possible.
+    Parameters
+    ----------
+    correct : array_like, shape (n_rows,)
+        1 if the answer was correct, else 0; NaN is missing.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and text.
+    null : float, default 0.5
+        Value of the null hypothesis.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    tests : int, default 1
+        Number of tests in the Holm family, for the detectable difference.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The share. `detail["detectable"]` is the smallest distance from chance that this standard error finds with
+        power .8 at the first step of the family.
+
+    Notes
+    -----
+    `clusters.two_way_mean`, or `clusters.clustered_mean` without items.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> result = accuracy(rng.random(300) < 0.6, np.repeat(np.arange(60), 5), rng.integers(0, 40, 300))
     >>> round(result.estimate, 3), result.detail["df"], result.detail["detectable"] > 0.05
@@ -96,10 +143,32 @@ def share_human(
     analysis: str = "humanlike.share_human",
     unit: str = "annotator",
 ) -> Estimate:
-    """The share of answers that are "human", annotators (and texts) as clusters; a test only where `null` is given.
+    """Share of answers "human", clustered by annotator and, if given, by text.
 
-    Source: column "% human" of Tables 1 and 2 in Clark et al. 2021.
+    Parameters
+    ----------
+    says : array_like, shape (n_rows,)
+        1 "machine", 0 "human"; NaN is missing.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and text.
+    null : float, optional
+        Value of the null hypothesis. There is no test if None.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The share.
+
+    References
+    ----------
+    Column "% human" of Tables 1 and 2 in Clark et al. 2021.
+
+    Examples
+    --------
     >>> share_human([0, 0, 1, 0, 1, 0, 0, 0], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
     0.75
     """
@@ -126,11 +195,32 @@ def detection_bias(
     analysis: str = "humanlike.bias",
     unit: str = "annotator",
 ) -> Estimate:
-    """How much oftener "human" is answered than texts are human (share answered - share true), and the test of 0.
+    """Share of answers "human" minus share of human texts, and the test that it is 0.
 
-    All arrays have shape (n_rows,). Unlike the criterion it needs no model, and it holds for unequal shares of human
-    and machine texts, where "human" in half of the answers would itself be a bias.
+    Parameters
+    ----------
+    says : array_like, shape (n_rows,)
+        1 "machine", 0 "human"; NaN is missing.
+    is_machine : array_like, shape (n_rows,)
+        1 for a machine text, 0 for a human text.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and text.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The difference.
+
+    Notes
+    -----
+    It needs no model, unlike the criterion. It is also valid for unequal numbers of human and machine texts.
+
+    Examples
+    --------
     >>> detection_bias([0, 0, 1, 0], [1, 0, 1, 0], [1, 1, 2, 2]).estimate
     0.25
     """
@@ -159,10 +249,30 @@ def confidence_gain(
     analysis: str = "humanlike.confidence",
     unit: str = "annotator",
 ) -> Estimate:
-    """Accuracy of confident answers (at the `ends` of the scale) less that of the others; detail has both.
+    """Accuracy of confident answers minus accuracy of the other answers.
 
-    All arrays have shape (n_rows,). Above 0: annotators know when they know.
+    Parameters
+    ----------
+    correct : array_like, shape (n_rows,)
+        1 if the answer was correct, else 0; NaN is missing.
+    ratings : array_like, shape (n_rows,)
+        Ratings on the scale.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and text.
+    ends : tuple[float, float], default (1, 4)
+        Points of the scale that count as confident.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The difference; `detail` has both accuracies. Above 0, confident answers are more often correct.
+
+    Examples
+    --------
     >>> who = np.repeat(np.arange(8), 2)
     >>> confidence_gain([1, 0] * 7 + [0, 1], [4, 2] * 8, who).estimate
     0.75
@@ -193,13 +303,39 @@ def session_drift(
     estimand: str = "change of accuracy per place in the session",
     unit: str = "annotator",
 ) -> Estimate:
-    """How accuracy (or any answer) changes from one text to the next within a session, and the test that it does not.
+    """Change of accuracy (or another answer) per text within a session, and the test that there is none.
 
-    `values`, `positions` and `annotators` have shape (n_rows,), positions numbers. The slope within annotators, sum
-    (x - mean x) y / sum (x - mean x)^2 about each one's own mean place, so annotators who answered more texts, or
-    better ones, do not feign a trend; CV3 over annotators, weighted by their spread of places. detail has the mean and
-    the number of answers at each place. Texts must come in random order.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Values; NaN is missing.
+    positions : array_like, shape (n_rows,)
+        Place in the session, a number.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, estimand, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The slope. `detail` has the mean and the number of answers at each place.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    Notes
+    -----
+    The slope within annotators, sum (x - mean x) y / sum (x - mean x)^2 around each annotator's mean place, so
+    differences between annotators do not look like a trend. CV3 over annotators, weighted by their spread of places.
+    Texts must be in random order.
+
+    Examples
+    --------
     >>> values, places = np.tile([0, 0, 1, 1], 10) - np.tile([0, 1], 20) * 0.1, np.tile([1, 2, 3, 4], 10)
     >>> round(session_drift(values, places, np.repeat(np.arange(10), 4)).estimate, 3)
     0.38

@@ -1,4 +1,4 @@
-"""Answers as arrays of 0 and 1, and what each annotator's come to."""
+"""Answers as arrays of 0 and 1, and their sums for each annotator."""
 
 from typing import Any
 
@@ -11,12 +11,31 @@ from analysis.stats.results import Estimate
 
 
 def says_machine(ratings: npt.ArrayLike, *, threshold: float = 2.5) -> FloatArray:
-    """Ratings binned into 1 (machine) above the threshold and 0 (human) below it, NaN where missing.
+    """Convert ratings to 1 (machine) above the threshold and 0 (human) below it.
 
-    Raises ValueError for a rating that lies on the threshold: a neutral point belongs to neither bin.
+    Parameters
+    ----------
+    ratings : array_like, shape (n_rows,)
+        Ratings; NaN is missing.
+    threshold : float, default 2.5
+        Threshold between both answers.
 
-    Source: Clark et al. 2021, footnote 6: four points in two bins.
+    Returns
+    -------
+    ndarray of float, shape (n_rows,)
+        The answers; NaN is missing.
 
+    Raises
+    ------
+    ValueError
+        If a rating is on the threshold: a neutral point belongs to neither answer.
+
+    References
+    ----------
+    Clark et al. 2021, footnote 6: four points in two bins.
+
+    Examples
+    --------
     >>> says_machine([1, 2, 3, 4, None]).tolist()
     [0.0, 0.0, 1.0, 1.0, nan]
     """
@@ -28,8 +47,22 @@ def says_machine(ratings: npt.ArrayLike, *, threshold: float = 2.5) -> FloatArra
 
 
 def is_correct(says: npt.ArrayLike, is_machine: npt.ArrayLike) -> FloatArray:
-    """1 where the answer ("machine" 1, "human" 0) is the truth, 0 where not, NaN where missing; shape (n_rows,).
+    """Compare answers with the truth.
 
+    Parameters
+    ----------
+    says : array_like, shape (n_rows,)
+        1 "machine", 0 "human"; NaN is missing.
+    is_machine : array_like, shape (n_rows,)
+        1 for a machine text, 0 for a human text.
+
+    Returns
+    -------
+    ndarray of float, shape (n_rows,)
+        1 if the answer is correct, else 0; NaN is missing.
+
+    Examples
+    --------
     >>> is_correct([1, 0, 1, None], [1, 1, 0, 0]).tolist()
     [1.0, 0.0, 0.0, nan]
     """
@@ -38,7 +71,7 @@ def is_correct(says: npt.ArrayLike, is_machine: npt.ArrayLike) -> FloatArray:
 
 
 def truths_of(is_machine: npt.ArrayLike, length: int) -> FloatArray:
-    """What each text is, 1 a machine's, 0 a person's; raises ValueError, naming the row, where that is missing."""
+    """Return 1 for machine texts and 0 for human texts. Raise ValueError with the row for a missing one."""
     truths = binary(is_machine, "is_machine")
     if len(truths) != length:
         raise ValueError(f"is_machine: {len(truths)} values where there are {length} answers")
@@ -48,7 +81,7 @@ def truths_of(is_machine: npt.ArrayLike, length: int) -> FloatArray:
 
 
 def answers_and_truths(says: npt.ArrayLike, is_machine: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """The answers, NaN where missing, and the truths beside them."""
+    """Return the answers (NaN is missing) and the truths."""
     answers = binary(says, "says")
     return answers, truths_of(is_machine, len(answers))
 
@@ -56,7 +89,7 @@ def answers_and_truths(says: npt.ArrayLike, is_machine: npt.ArrayLike) -> tuple[
 def clustered_share(
     values: FloatArray, annotators: npt.ArrayLike, items: npt.ArrayLike | None, **more: Any
 ) -> Estimate:
-    """The mean with annotators as clusters and, where given, texts too."""
+    """Return the mean clustered by annotator and, if given, by text."""
     if items is None:
         return clusters.clustered_mean(values, annotators, **more)
     return clusters.two_way_mean(values, annotators, items, **more)
@@ -65,7 +98,10 @@ def clustered_share(
 def annotator_counts(
     says: npt.ArrayLike, is_machine: npt.ArrayLike, annotators: npt.ArrayLike
 ) -> tuple[int, FloatArray]:
-    """The rows used, and hits, machine texts, false alarms, human texts of each annotator, (n_annotators, 4)."""
+    """Return the number of rows and the counts of each annotator, (n_annotators, 4).
+
+    The columns are hits, machine texts, false alarms and human texts.
+    """
     answers, truths = answers_and_truths(says, is_machine)
     here = ~np.isnan(answers)
     who, n = masked_codes(annotators, "annotators", here)
@@ -75,7 +111,7 @@ def annotator_counts(
 
 
 def resampled_sums(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """The columns' sums over resampled rows (annotators), drawn as counts of the distinct rows, in blocks."""
+    """Return the column sums over resampled rows (annotators), drawn in blocks as counts of the distinct rows."""
     patterns, counts = np.unique(table, axis=0, return_counts=True)
     n = len(table)
     sizes = [min(bootstrap.BLOCK, resamples - start) for start in range(0, resamples, bootstrap.BLOCK)]

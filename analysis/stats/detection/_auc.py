@@ -1,4 +1,4 @@
-"""The area under the curve of graded ratings, clustered."""
+"""The clustered area under the ROC curve of ratings."""
 
 import math
 from dataclasses import replace
@@ -25,16 +25,42 @@ def graded_auc(
     analysis: str = "humanlike.auc",
     unit: str = "annotator",
 ) -> Estimate:
-    """P(a machine text is rated more machine-like than a human one) + half the ties, using every point of the scale.
+    """Area under the ROC curve: P(a machine text is rated more machine-like than a human text), ties count half.
 
-    `ratings`, `is_machine`, `annotators` and `items` have shape (n_rows,); a higher rating means machine. It needs no
-    threshold, so no criterion moves it. Each answer moves it by its placement among the answers to the other kind
-    (DeLong's components), summed over annotators and texts; without items the jackknife over annotators. Tested
-    against .5. Sensitivities: the bootstrap over annotators, and the same probability within annotators, which
-    compares no one's rating with another's.
+    Parameters
+    ----------
+    ratings : array_like, shape (n_rows,)
+        Ratings; a higher rating means machine. NaN is missing.
+    is_machine : array_like, shape (n_rows,)
+        1 for a machine text, 0 for a human text.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and text.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: Obuchowski 1997, Nonparametric analysis of clustered ROC curve data; DeLong et al. 1988.
+    Returns
+    -------
+    Estimate
+        The area, tested against .5. Sensitivities: the bootstrap over annotators, and the same probability within
+        annotators.
 
+    Notes
+    -----
+    It needs no threshold, so it does not depend on the criterion. The standard error sums DeLong's components over
+    annotators and texts; without items it is the jackknife over annotators.
+
+    References
+    ----------
+    Obuchowski 1997, Nonparametric analysis of clustered ROC curve data; DeLong et al. 1988.
+
+    Examples
+    --------
     >>> ratings, truth = [3, 4, 2, 4, 1, 1, 2, 2, 3, 1], [1] * 5 + [0] * 5
     >>> round(graded_auc(ratings, truth, [*range(5)] * 2, rng=np.random.default_rng(0), resamples=99).estimate, 9)
     0.74
@@ -110,14 +136,14 @@ def graded_auc(
 
 
 def _placements(machine: FloatArray, human: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """At each point: the share of human answers below it, and that of machine answers above it, ties half."""
+    """Return, at each point, the share of human answers below it and of machine answers above it; ties count half."""
     below = (np.cumsum(human) - human / 2) / human.sum()
     above = 1 - (np.cumsum(machine) - machine / 2) / machine.sum()
     return below, above
 
 
 def _aucs(machine: FloatArray, human: FloatArray) -> FloatArray:
-    """AUC of each row of counts (n, n_points); NaN where a kind of text is lacking."""
+    """Return the AUC of each row of counts (n, n_points); NaN if a kind of text is missing."""
     below = np.cumsum(human, axis=1) - human / 2
     with np.errstate(invalid="ignore", divide="ignore"):
         found = np.sum(machine * below, axis=1) / (machine.sum(axis=1) * human.sum(axis=1))

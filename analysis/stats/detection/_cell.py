@@ -1,4 +1,4 @@
-"""All that is said of one cell of a study."""
+"""All results for one cell of a human-likeness study."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from analysis.stats.results import Estimate, Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanLikeness(Record):
-    """One cell of a human-likeness study: the paper's row, and what is recommended beside it."""
+    """One cell of a human-likeness study: the results of the paper and the recommended ones."""
 
     measures: DetectionMeasures
     accuracy_paper: Estimate
@@ -42,11 +42,36 @@ def human_likeness(
     rng: np.random.Generator,
     unit: str = "annotator",
 ) -> HumanLikeness:
-    """Everything about one cell (a system in a domain under a condition): the paper's block and the recommended one.
+    """All results for one cell (a system in a domain under a condition).
 
-    All arrays have shape (n_rows,). See the functions of the same names; `measures` and `accuracy_paper` are the
-    paper's, the rest is recommended.
+    Parameters
+    ----------
+    ratings : array_like, shape (n_rows,)
+        Ratings; NaN is missing.
+    is_machine : array_like, shape (n_rows,)
+        1 for a machine text, 0 for a human text.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and text.
+    threshold : float, default 2.5
+        As in `says_machine`.
+    ends : tuple[float, float], default (1, 4)
+        Points of the scale that count as confident.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    HumanLikeness
+        `measures` and `accuracy_paper` are the paper's, the rest is recommended; see the functions of the same names.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> who, truth = np.repeat(np.arange(50), 4), np.tile([0, 1], 100)
     >>> cell = human_likeness(rng.integers(1, 5, 200), truth, who, rng.integers(0, 30, 200), rng=rng, resamples=99)

@@ -1,4 +1,4 @@
-"""From counts: the confusion table's shares, d' and criterion, and how the answers are spread."""
+"""The confusion table, d' and criterion from counts, and histograms of the answers."""
 
 import math
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from analysis.stats.results import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionMeasures(Record):
-    """Counts with machine as the positive class, and the shares that follow; None where a denominator is 0.
+    """Counts with machine as the positive class, and shares from them; None if a denominator is 0.
 
-    `share_confident` is that of answers at the ends of the scale, None where only the class is known. Precision and
-    accuracy depend on `share_machine`, so the counts are kept beside them.
+    `share_confident` counts answers at the ends of the scale; None if only the class is known. Precision and accuracy
+    depend on `share_machine`, so the counts are stored too.
     """
 
     true_positives: int
@@ -41,8 +41,8 @@ class DetectionMeasures(Record):
 class SignalDetection(Record):
     """Sensitivity and criterion from four counts, with standard errors for independent answers.
 
-    Rates are log-linearly corrected. `se_d_prime` and `se_criterion` ignore that answers share annotators and texts:
-    for an interval use `sensitivity`.
+    Rates have the log-linear correction. `se_d_prime` and `se_criterion` ignore that answers share annotators and
+    texts: for an interval use `sensitivity`.
     """
 
     hit_rate: float
@@ -57,7 +57,7 @@ class SignalDetection(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatorScores(Record):
-    """One entry an annotator, sorted: their share of correct answers, and the group (condition) that they were in."""
+    """The share of correct answers and the condition of each annotator, sorted by annotator."""
 
     annotators: tuple[Any, ...]
     accuracies: FloatArray
@@ -74,13 +74,36 @@ def measures_from_counts(
     *,
     n_confident: int | None = None,
 ) -> DetectionMeasures:
-    """Detection measures of a confusion table whose positive class is machine.
+    """Detection measures of a confusion table with machine as the positive class.
 
+    Parameters
+    ----------
+    true_positives, false_positives, false_negatives, true_negatives : int
+        Counts of answers.
+    n_confident : int, optional
+        Number of confident answers.
+
+    Returns
+    -------
+    DetectionMeasures
+        The measures.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative, or `n_confident` is larger than the number of answers.
+
+    Notes
+    -----
     precision = TP / (TP + FP), recall = TP / (TP + FN), F1 = 2 TP / (2 TP + FP + FN), specificity = TN / (TN + FP),
     balanced accuracy = (recall + specificity) / 2.
 
-    Source: columns of Tables 1 and 2 of Clark et al. 2021.
+    References
+    ----------
+    Columns of Tables 1 and 2 of Clark et al. 2021.
 
+    Examples
+    --------
     >>> found = measures_from_counts(37, 31, 63, 69)
     >>> found.accuracy, found.recall, round(found.f1, 4), found.share_human
     (0.53, 0.37, 0.4405, 0.66)
@@ -115,10 +138,26 @@ def measures_from_counts(
 def detection_measures(
     ratings: npt.ArrayLike, is_machine: npt.ArrayLike, *, threshold: float = 2.5, ends: tuple[float, float] = (1, 4)
 ) -> DetectionMeasures:
-    """`measures_from_counts` of ratings, pooled over annotators; `ends` are the confident answers.
+    """Detection measures of ratings, pooled over annotators; see `measures_from_counts`.
 
-    `ratings` and `is_machine` have shape (n_rows,); missing ratings are left out.
+    Parameters
+    ----------
+    ratings : array_like, shape (n_rows,)
+        Ratings; missing ones are left out.
+    is_machine : array_like, shape (n_rows,)
+        1 for a machine text, 0 for a human text.
+    threshold : float, default 2.5
+        As in `says_machine`.
+    ends : tuple[float, float], default (1, 4)
+        Points of the scale that count as confident.
 
+    Returns
+    -------
+    DetectionMeasures
+        The measures.
+
+    Examples
+    --------
     >>> found = detection_measures([4, 3, 1, 2, 1], [1, 0, 1, 0, 0])
     >>> found.true_positives, found.accuracy, found.share_confident
     (1, 0.6, 0.6)
@@ -132,11 +171,29 @@ def detection_measures(
 def annotator_scores(
     correct: npt.ArrayLike, annotators: npt.ArrayLike, conditions: npt.ArrayLike | None = None
 ) -> AnnotatorScores:
-    """Each annotator's share of correct answers, the paper's unit of analysis, with the condition they were in.
+    """Share of correct answers of each annotator, the paper's unit of analysis.
 
-    `correct`, `annotators` and `conditions` have shape (n_rows,); an annotator without any answer is left out. Raises
-    ValueError for an annotator in two conditions, who would belong to neither group of a comparison.
+    Parameters
+    ----------
+    correct : array_like, shape (n_rows,)
+        1 if the answer was correct, else 0; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    conditions : array_like, shape (n_rows,), optional
+        Condition of each row's annotator.
 
+    Returns
+    -------
+    AnnotatorScores
+        The scores. An annotator without an answer is left out.
+
+    Raises
+    ------
+    ValueError
+        If an annotator is in two conditions.
+
+    Examples
+    --------
     >>> scores = annotator_scores([1, 0, 1, 1], ["a", "a", "b", "b"], ["none", "none", "examples", "examples"])
     >>> scores.accuracies.tolist(), scores.groups
     ([0.5, 1.0], ('none', 'examples'))
@@ -168,14 +225,37 @@ def annotator_scores(
 
 
 def signal_detection(hits: int, misses: int, false_alarms: int, correct_rejections: int) -> SignalDetection | None:
-    """d' and criterion from the four counts; None where machine or human texts are lacking.
+    """Sensitivity d' and criterion c from four counts.
 
+    Parameters
+    ----------
+    hits, misses : int
+        Answers "machine" and "human" to machine texts.
+    false_alarms, correct_rejections : int
+        Answers "machine" and "human" to human texts.
+
+    Returns
+    -------
+    SignalDetection or None
+        d' and c, or None without machine texts or without human texts.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative.
+
+    Notes
+    -----
     H = (hits + 1/2) / (N_m + 1) and F = (false alarms + 1/2) / (N_h + 1); d' = z(H) - z(F); c = -(z(H) + z(F)) / 2,
-    positive where the lean is to "human". Var d' = H (1 - H) / (N_m phi(zH)^2) + F (1 - F) / (N_h phi(zF)^2), with
-    the corrected rates and the raw N; Var c is a quarter of it.
+    positive if "human" is preferred. Var d' = H (1 - H) / (N_m phi(zH)^2) + F (1 - F) / (N_h phi(zF)^2), with the
+    corrected rates and the raw N; Var c is a quarter of it.
 
-    Source: Hautus 1995 (correction); Gourevitch and Galanter 1967 (variance).
+    References
+    ----------
+    Hautus 1995 (correction); Gourevitch and Galanter 1967 (variance).
 
+    Examples
+    --------
     >>> found = signal_detection(36, 64, 40, 60)
     >>> round(found.d_prime, 4), round(found.criterion, 4), round(found.se_d_prime, 4)
     (-0.104, 0.3028, 0.1803)
@@ -210,13 +290,27 @@ def signal_detection(hits: int, misses: int, false_alarms: int, correct_rejectio
 
 
 def score_histogram(correct: npt.ArrayLike, annotators: npt.ArrayLike) -> list[dict[str, Any]]:
-    """How many annotators had 0, 1, .. all of their texts right, and how many would by guessing.
+    """Number of annotators with 0, 1, .. all texts correct, and the numbers expected by guessing.
 
-    `correct` and `annotators` have shape (n_rows,). One entry for each number of texts (annotators with different
-    numbers are not mixed): {"n_items", "n_annotators", "counts", "expected_by_chance"}, counts by number correct.
+    Parameters
+    ----------
+    correct : array_like, shape (n_rows,)
+        1 if the answer was correct, else 0; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
 
-    Source: Figures 3 and 4 of Clark et al. 2021.
+    Returns
+    -------
+    list[dict[str, Any]]
+        One dict for each number of texts: "n_items", "n_annotators", "counts" (by number correct),
+        "expected_by_chance".
 
+    References
+    ----------
+    Figures 3 and 4 of Clark et al. 2021.
+
+    Examples
+    --------
     >>> score_histogram([1, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3])
     [{'n_items': 2, 'n_annotators': 3, 'counts': [1, 1, 1], 'expected_by_chance': [0.75, 1.5, 0.75]}]
     """
@@ -239,8 +333,29 @@ def score_histogram(correct: npt.ArrayLike, annotators: npt.ArrayLike) -> list[d
 def rating_histogram(
     ratings: npt.ArrayLike, is_machine: npt.ArrayLike, points: tuple[float, ...] = (1, 2, 3, 4)
 ) -> dict[str, list[int]]:
-    """How often each point of the scale was given to machine and to human texts, and how many ratings are missing.
+    """Number of ratings at each point of the scale for machine and human texts, and of missing ratings.
 
+    Parameters
+    ----------
+    ratings : array_like, shape (n_rows,)
+        Ratings; NaN is missing.
+    is_machine : array_like, shape (n_rows,)
+        1 for a machine text, 0 for a human text.
+    points : tuple[float, ...], default (1, 2, 3, 4)
+        Points of the scale.
+
+    Returns
+    -------
+    dict[str, list[int]]
+        The counts.
+
+    Raises
+    ------
+    ValueError
+        If a rating is not a point of the scale.
+
+    Examples
+    --------
     >>> rating_histogram([1, 2, 4, 4, None], [0, 0, 1, 1, 1])
     {'machine': [0, 0, 0, 2], 'human': [1, 1, 0, 0], 'missing': [1]}
     """

@@ -1,4 +1,4 @@
-"""Marginal d' and criterion, pooled over annotators, and what conditions of training change in either."""
+"""Marginal d' and criterion, pooled over annotators, and their change by condition."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +17,7 @@ from analysis.stats.results import Estimate, Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionSensitivity(Record):
-    """d' and criterion of each condition, and what each other condition adds to the reference's."""
+    """d' and criterion of each condition, and the differences from the reference condition."""
 
     sensitivity: tuple[Estimate, ...]
     criterion: tuple[Estimate, ...]
@@ -27,7 +27,7 @@ class ConditionSensitivity(Record):
 
 @dataclass(frozen=True, slots=True)
 class _Probits:
-    """What is made of z(H) and z(F): their weights, of machine and of human texts, and what it is called."""
+    """The weights of z(H) and z(F) in a measure, and its name."""
 
     estimand: str
     machine: float
@@ -50,15 +50,39 @@ def sensitivity(
     analysis: str = "humanlike.sensitivity",
     unit: str = "annotator",
 ) -> Estimate:
-    """Marginal d' with annotators (and texts) as clusters, and the test that it is 0: no difference was perceived.
+    """Marginal sensitivity d', clustered by annotator and, if given, by text, and the test that it is 0.
 
-    `says` (1 "machine", 0 "human"), `is_machine`, `annotators` and `items` have shape (n_rows,). Pooled over
-    annotators it is the *marginal* d': annotators who all have d' = 1 with criteria spread by .8 pool to .78, and a
-    training that only makes criteria alike raises it. So its sensitivities are `random_criterion` (d' within
-    annotators) and `stratified_sensitivity`, beside the bootstrap over annotators. Interval and test are those of the
-    probit contrast of the two cells (`groups.cell_contrast`), log-linearly corrected. Never d' of one annotator:
-    from five texts the correction decides it.
+    Parameters
+    ----------
+    says : array_like, shape (n_rows,)
+        1 "machine", 0 "human"; NaN is missing.
+    is_machine : array_like, shape (n_rows,)
+        1 for a machine text, 0 for a human text.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and text.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        d'. Sensitivities: the bootstrap over annotators, `random_criterion_sensitivity` and `stratified_sensitivity`.
+
+    Notes
+    -----
+    This is the marginal d', pooled over annotators. Annotators who all have d' = 1 with criteria spread by .8 pool to
+    .78, so training that only makes criteria similar raises it. Interval and test are those of the probit contrast of
+    both cells (`groups.cell_contrast`), with the log-linear correction. Do not compute d' for single annotators: with
+    five texts the correction determines it.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> truth, who = rng.random(400) < 0.5, np.repeat(np.arange(80), 5)
     >>> result = sensitivity(rng.random(400) < np.where(truth, 0.7, 0.3), truth, who, rng=rng, resamples=199)
@@ -88,10 +112,33 @@ def criterion(
     analysis: str = "humanlike.criterion",
     unit: str = "annotator",
 ) -> Estimate:
-    """The criterion c = -(z(H) + z(F)) / 2, above 0 where annotators lean to "human", and the test that it is 0.
+    """Criterion c = -(z(H) + z(F)) / 2, clustered, and the test that it is 0.
 
-    As `sensitivity`, also marginal, with the bootstrap over annotators as its sensitivity.
+    Parameters
+    ----------
+    says : array_like, shape (n_rows,)
+        1 "machine", 0 "human"; NaN is missing.
+    is_machine : array_like, shape (n_rows,)
+        1 for a machine text, 0 for a human text.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and text.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        c, above 0 if annotators prefer "human". It is marginal, as in `sensitivity`. The sensitivity is the bootstrap
+        over annotators.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(1)
     >>> truth, who = rng.random(400) < 0.5, np.repeat(np.arange(80), 5)
     >>> criterion(rng.random(400) < 0.3, truth, who, rng=rng, resamples=199).interval.low > 0
@@ -114,12 +161,42 @@ def sensitivity_by_condition(
     analysis: str = "humanlike.condition",
     unit: str = "annotator",
 ) -> ConditionSensitivity:
-    """Marginal d' and criterion of each condition and their differences from the reference, clustered.
+    """Marginal d' and criterion of each condition, and their differences from the reference, clustered.
 
-    All arrays have shape (n_rows,). The probit model with condition, truth and their interaction, d'_k = b1 + b1k and
-    c_k = -[(b0 + b0k) + (b1 + b1k) / 2], as contrasts of its cells. What a training changed, sensitivity or the lean
-    to one answer, is in the two differences; accuracy cannot tell them apart.
+    Parameters
+    ----------
+    says : array_like, shape (n_rows,)
+        1 "machine", 0 "human"; NaN is missing.
+    is_machine : array_like, shape (n_rows,)
+        1 for a machine text, 0 for a human text.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and text.
+    conditions : array_like, shape (n_rows,)
+        Condition of each row.
+    reference : Any
+        The condition to compare with.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    ConditionSensitivity
+        d', c and their differences.
+
+    Raises
+    ------
+    ValueError
+        If `reference` is not one of the conditions.
+
+    Notes
+    -----
+    The probit model with condition, truth and their interaction, d'_k = b1 + b1k and c_k = -[(b0 + b0k) + (b1 + b1k)
+    / 2], as contrasts of its cells. Training can change sensitivity or criterion; accuracy cannot separate them.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> who, truth = np.repeat(np.arange(100), 6), np.tile([0, 1], 300)
     >>> arms = np.where(who % 2 == 1, "examples", "none")
@@ -186,7 +263,7 @@ def _marginal(
     level: float,
     unit: str,
 ) -> Estimate:
-    """A contrast of the two probits: clustered, beside it over resampled annotators; the four counts in detail."""
+    """Return a contrast of the two probits: clustered, with the bootstrap over annotators as sensitivity."""
     answers, truths = answers_and_truths(says, is_machine)
     weights = {1.0: probits.machine, 0.0: probits.human}
     common: dict[str, Any] = {"estimand": probits.estimand, "level": level, "unit": unit}
@@ -224,7 +301,7 @@ def _resampled_probits(
     level: float,
     **common: Any,
 ) -> Estimate:
-    """The same contrast over resampled annotators, from the counts of their distinct patterns of answers."""
+    """Return the same contrast over resampled annotators, from counts of their distinct patterns of answers."""
     n_rows, table = annotator_counts(says, is_machine, annotators)
 
     def contrast(sums: FloatArray) -> FloatArray:

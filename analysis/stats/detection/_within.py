@@ -1,4 +1,4 @@
-"""d' within annotators, whatever each one's criterion: a random criterion, or each annotator a stratum."""
+"""d' within annotators: with a random criterion, or with each annotator as a stratum."""
 
 import math
 from collections.abc import Callable
@@ -28,15 +28,39 @@ def stratified_sensitivity(
     analysis: str = "humanlike.stratified",
     unit: str = "annotator",
 ) -> Estimate:
-    """The log odds ratio of saying "machine" to a machine text, each annotator a stratum.
+    """Mantel-Haenszel log odds ratio of saying "machine" to a machine text, with each annotator as a stratum.
 
-    Mantel and Haenszel's log(sum h (N_h - f) / N / sum (N_m - h) f / N), over annotators with h hits on N_m machine
-    and f false alarms on N_h human texts: whatever each one's criterion, it cancels. Nothing of how criteria are
-    spread is assumed, and it stays consistent for many annotators with five texts each. Interval by leaving one
-    annotator out. `n` counts annotators who saw both kinds and gave both answers; the others say nothing here.
+    Parameters
+    ----------
+    says : array_like, shape (n_rows,)
+        1 "machine", 0 "human"; NaN is missing.
+    is_machine : array_like, shape (n_rows,)
+        1 for a machine text, 0 for a human text.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: Mantel and Haenszel 1959; Breslow 1981 for many small strata.
+    Returns
+    -------
+    Estimate
+        The log odds ratio. The interval leaves out one annotator at a time. `n` counts annotators who saw both kinds
+        and gave both answers.
 
+    Notes
+    -----
+    log(sum h (N_h - f) / N / sum (N_m - h) f / N), over annotators with h hits on N_m machine texts and f false
+    alarms on N_h human texts. Each annotator's criterion cancels, without an assumption about its distribution. It is
+    consistent for many annotators with five texts each.
+
+    References
+    ----------
+    Mantel and Haenszel 1959; Breslow 1981 for many small strata.
+
+    Examples
+    --------
     >>> says, truth = [1, 0, 1, 0, 0, 0, 1, 1, 1, 0], [1, 0, 0, 1, 1, 0, 1, 0, 1, 0]
     >>> round(stratified_sensitivity(says, truth, np.repeat([1, 2], 5)).estimate, 4)
     0.9163
@@ -84,15 +108,39 @@ def random_criterion_sensitivity(
     analysis: str = "humanlike.random_criterion",
     unit: str = "annotator",
 ) -> Estimate:
-    """d' within annotators whose criteria are normally spread: a probit with a random intercept for each annotator.
+    """d' within annotators with normally distributed criteria: a probit model with a random intercept.
 
-    P(annotator says machine) = Phi(d' / 2 - c) for a machine and Phi(-d' / 2 - c) for a human text, c normal with
-    mean and standard deviation to be found, integrated by Gauss and Hermite over the distinct patterns of answers;
-    d' is one for all. detail has the criterion's mean and sd and the marginal d' that they imply, d' / sqrt(1 + sd^2).
-    Interval from the observed information; texts are taken as fixed. A class that is all one answer: `separation`.
+    Parameters
+    ----------
+    says : array_like, shape (n_rows,)
+        1 "machine", 0 "human"; NaN is missing.
+    is_machine : array_like, shape (n_rows,)
+        1 for a machine text, 0 for a human text.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: DeCarlo 1998, Signal detection theory and generalized linear models.
+    Returns
+    -------
+    Estimate
+        d'. `detail` has the mean and sd of the criterion and the marginal d' = d' / sqrt(1 + sd^2). If one kind of
+        text got one answer only: `separation`.
 
+    Notes
+    -----
+    P("machine") = Phi(d' / 2 - c) for a machine text and Phi(-d' / 2 - c) for a human text, with normal c and the
+    same d' for all. The likelihood is integrated by Gauss-Hermite quadrature. The interval uses the observed
+    information. Texts are taken as fixed.
+
+    References
+    ----------
+    DeCarlo 1998, Signal detection theory and generalized linear models.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> who, truth = np.repeat(np.arange(300), 10), np.tile([0, 1], 1500)
     >>> noise = rng.normal(0, 1, 3000) - np.repeat(rng.normal(0, 0.8, 300), 10)
@@ -133,13 +181,13 @@ def random_criterion_sensitivity(
 def _fit_criteria(
     patterns: FloatArray, weights: FloatArray, start: SignalDetection | None
 ) -> tuple[tuple[float, float, float], float] | str:
-    """Maximum likelihood of (d', mean criterion, its sd), and the standard error of d'; or why there is none."""
+    """Return the maximum-likelihood (d', mean criterion, its sd) and the standard error of d', or a reason."""
     nodes, masses = np.polynomial.hermite_e.hermegauss(NODES)
     log_masses = np.log(masses / masses.sum())
     hits, n_machine, false, n_human = patterns.T[:, :, None]
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
-        """Minus the log-likelihood and its gradient."""
+        """Return minus the log-likelihood and its gradient."""
         d_prime, centre, log_spread = parameters
         spread = math.exp(log_spread)
         criteria = (centre + spread * nodes)[None, :]
@@ -184,7 +232,7 @@ def _fit_criteria(
 
 
 def _hessian(loss: Callable[[FloatArray], tuple[float, FloatArray]], at: FloatArray, free: int) -> FloatArray:
-    """Second derivatives by the first `free` parameters, by central differences of the gradient."""
+    """Return the second derivatives by the first `free` parameters, by central differences of the gradient."""
     step = 1e-5
     rows = [
         (loss(at + step * unit)[1] - loss(at - step * unit)[1])[:free] / (2 * step) for unit in np.eye(len(at))[:free]

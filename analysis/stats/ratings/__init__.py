@@ -1,9 +1,9 @@
-"""Ratings of single outputs: the standard protocol on a Likert scale, and what may be said of it beyond a mean.
+"""Ratings of single outputs: Likert scales and continuous scales.
 
-A difference of mean ratings assumes that the points of the scale are equally far apart in every annotator's mind. The
-probability of superiority assumes only their order, and is the default; the others stand beside it.
+A difference of mean ratings assumes that the points of the scale are equally far apart for every annotator. The
+probability of superiority assumes only their order; it is the default.
 
-Source: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, sections 3, 4 and 6.
+Reference: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, sections 3, 4 and 6.
 """
 
 from analysis.stats.ratings._differences import (

@@ -1,4 +1,4 @@
-"""Two systems rated by the same annotators: differences of means, their reversal, and what only ranks say."""
+"""Two systems rated by the same annotators: mean differences, reversals of the preference, and rank tests."""
 
 import math
 from dataclasses import dataclass, replace
@@ -14,10 +14,10 @@ from analysis.stats.results import Estimate, Record, ResultWarning
 
 @dataclass(frozen=True, slots=True)
 class ReversalGuard(Record):
-    """How far rounding to the scale's steps can have moved a difference of means, at worst.
+    """How far rounding to the steps of the scale can have changed a difference of means.
 
-    The true difference lies in the open interval (low, high); where that holds 0, a reversal of the preference cannot
-    be excluded, which is not to say that it occurred.
+    The true difference is in the open interval (low, high). If that contains 0, a reversal of the preference cannot
+    be excluded; this does not mean that it occurred.
     """
 
     observed: float
@@ -27,7 +27,7 @@ class ReversalGuard(Record):
     is_reversal_possible: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """The data of the sentence that a report prints."""
+        """Return the data of the sentence in the report."""
         sentence = "reversal_cannot_be_excluded" if self.is_reversal_possible else "reversal_excluded"
         return Record.as_dict(self) | {"sentence": sentence}
 
@@ -37,10 +37,26 @@ def paired_delta_paper(
 ) -> Estimate:
     """The paper's comparison: the mean difference of each annotator's ratings of two systems, with a paired t test.
 
-    `x` and `y` have shape (n,), row i one annotator, one rating each; NaN drops the annotator.
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        One rating per annotator; row i of both is the same annotator. NaN leaves the annotator out.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: section 6.1, the last column of Table 1 (with Holm over the pairs).
+    Returns
+    -------
+    Estimate
+        The mean difference, in mode "paper".
 
+    References
+    ----------
+    Section 6.1, the last column of Table 1 (with Holm over the pairs).
+
+    Examples
+    --------
     >>> paired_delta_paper([3, 2, 4, 5], [3, 1, 4, 5]).estimate
     0.25
     """
@@ -50,14 +66,37 @@ def paired_delta_paper(
 
 
 def reversal_guard(observed: float, *, step: float = 1.0) -> ReversalGuard:
-    """Propositions 1 and 2 as a warning: a true difference may differ from the observed one by up to one step.
+    """Check whether rounding to the scale can have reversed a preference (propositions 1 and 2 of the paper).
 
-    An annotator who rounds a utility up to the next point of the scale adds a residual in [0, step). The difference of
-    two means is off by the difference of two mean residuals, so the true one lies in (observed - step,
-    observed + step), and its sign is certain only if |observed| >= step. A continuous scale has a small step.
+    Parameters
+    ----------
+    observed : float
+        Observed difference of means.
+    step : float, default 1.0
+        Distance between two points of the scale, greater than 0.
 
-    Source: section 3, Remark 2, Propositions 1 and 2.
+    Returns
+    -------
+    ReversalGuard
+        The interval of the true difference.
 
+    Raises
+    ------
+    ValueError
+        If `step` is not positive or `observed` is not finite.
+
+    Notes
+    -----
+    An annotator who rounds a utility up to the next point adds a residual in [0, step). The true difference of means
+    is in (observed - step, observed + step). Its sign is certain only if |observed| >= step. A continuous scale has a
+    small step.
+
+    References
+    ----------
+    Section 3, Remark 2, Propositions 1 and 2.
+
+    Examples
+    --------
     >>> reversal_guard(0.644).is_reversal_possible, reversal_guard(-1.2).is_reversal_possible
     (True, False)
     """
@@ -79,13 +118,35 @@ def mean_difference(
     analysis: str = "rating.mean_difference",
     unit: str = "annotator",
 ) -> Estimate:
-    """The mean of x - y over annotator-prompt pairs, clustered by annotator and, where given, by prompt too.
+    """Mean of x - y over annotator-prompt pairs, clustered by annotator and, if given, by prompt.
 
-    `x`, `y`, `annotators` and `prompts` have shape (n_rows,): row i holds one annotator's ratings of both systems for
-    one prompt. `scale` gives the scale's ends; detail["share_of_range"] is the difference as a share of its length. With
-    one row an annotator and no prompts this is the paired t test. Prompts make the claim one about the systems, not
-    about these prompts. The interval scale is an assumption (warning `interval_scale_assumed`).
+    Parameters
+    ----------
+    x, y : array_like, shape (n_rows,)
+        One annotator's ratings of both systems for one prompt; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    prompts : array_like, shape (n_rows,), optional
+        Label of each row's prompt. With prompts the claim goes beyond the prompts of the study.
+    scale : tuple[float, float]
+        Ends of the scale.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The mean difference. `detail["share_of_range"]` is the difference divided by the length of the scale.
+
+    Notes
+    -----
+    It assumes an interval scale (warning `interval_scale_assumed`). With one row per annotator and no prompts this is
+    the paired t test.
+
+    Examples
+    --------
     >>> result = mean_difference([4, 5, 3, 4], [3, 3, 3, 3], [1, 2, 3, 4], scale=(1, 5))
     >>> result.estimate, result.detail["share_of_range"]
     (1.0, 0.25)
@@ -131,16 +192,42 @@ def superiority(
     analysis: str = "rating.superiority",
     unit: str = "annotator",
 ) -> Estimate:
-    """The probability that an annotator rates x above y for the same prompt, a tie counting half: PS.
+    """Probability that an annotator rates x above y for the same prompt; ties count half.
 
-    `x`, `y` and `annotators` have shape (n_rows,), row i one annotator's two ratings for one prompt. Only the order of
-    ratings counts, so any relabelling of the scale that keeps it changes nothing. PS = mean of {1, .5, 0} over rows;
-    Cliff's delta = 2 PS - 1 is in detail. The interval resamples annotators with all their rows (`method` "bca" or
-    "percentile"); the test against .5 is the clustered t (CV3), absent under six annotators. All ties: PS = .5 and
-    `zero_variance`.
+    Parameters
+    ----------
+    x, y : array_like, shape (n_rows,)
+        One annotator's ratings of both systems for one prompt; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    method : {"bca", "percentile"}, default 'bca'
+        Bootstrap interval; annotators are resampled with all their rows.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: recommended in place of mean Likert differences, which section 3, Remark 1 shows to rest on equal intervals.
+    Returns
+    -------
+    Estimate
+        PS, the mean of {1, .5, 0} over rows. `detail` has Cliff's delta = 2 PS - 1. All ties: PS = .5 and
+        `zero_variance`.
 
+    Notes
+    -----
+    Only the order of the ratings matters. The test against .5 is the clustered t test (CV3); there is none with fewer
+    than six annotators.
+
+    References
+    ----------
+    Recommended instead of mean Likert differences, which need equal intervals by section 3, Remark 1.
+
+    Examples
+    --------
     >>> result = superiority([4, 5, 3, 4], [3, 3, 3, 5], [1, 2, 3, 4], rng=np.random.default_rng(0), resamples=999)
     >>> result.estimate, result.detail["cliff_delta"], result.detail["n_ties"]
     (0.625, 0.25, 1)
@@ -181,11 +268,28 @@ def rank_tests(
     analysis: str = "rating",
     unit: str = "annotator",
 ) -> tuple[Estimate, Estimate]:
-    """The sign test and Wilcoxon's test (of symmetry) of x - y, one difference an annotator.
+    """Sign test and Wilcoxon's test of symmetry of x - y, one difference per annotator.
 
-    Shapes as in `superiority`; an annotator with several rows enters with the mean difference, since rows of one person
-    are not independent.
+    Parameters
+    ----------
+    x, y : array_like, shape (n_rows,)
+        One annotator's ratings of both systems for one prompt; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    analysis, unit : str, optional
+        Labels that are copied to the records.
 
+    Returns
+    -------
+    tuple[Estimate, Estimate]
+        The sign test and Wilcoxon's test.
+
+    Notes
+    -----
+    An annotator with several rows counts with the mean difference, because these rows are not independent.
+
+    Examples
+    --------
     >>> sign, symmetry = rank_tests([4, 5, 3, 4], [3, 3, 3, 5], [1, 2, 3, 4])
     >>> sign.detail["n_ties"], sign.estimate
     (1, 0.6666666666666666)

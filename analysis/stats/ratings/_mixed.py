@@ -1,4 +1,4 @@
-"""A model with random annotators and random prompts."""
+"""A mixed model with random annotators and random prompts."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, masked_codes
 from analysis.stats.ratings._systems import missing_rating_estimate, select_two_systems
 from analysis.stats.results import Estimate, ResultWarning
 
-# Standard deviations of annotators and prompts relative to the residual one: where the search begins, and where it ends.
+# Standard deviations of annotators and prompts relative to the residual one: start and upper end of the search.
 STARTS = ((1.0, 1.0), (0.1, 0.1), (0.1, 1.0), (1.0, 0.1))
 MAX_RATIO = 1e3
 
@@ -28,15 +28,40 @@ def crossed_mixed_model(
     analysis: str = "rating.crossed_mixed",
     unit: str = "annotator",
 ) -> Estimate:
-    """The difference of mean ratings in a model with random annotators and random prompts, crossed.
+    """Difference of mean ratings in a mixed model with crossed random annotators and random prompts.
 
-    All arrays have shape (n_rows,); rows of other systems are left out. detail has the components of variance and
-    their shares (`icc_annotator`, `icc_prompt`), which planning needs. A fit that fails falls back to the
-    two-way clustered contrast of means (warning `mixed_not_converged`, detail["method"] says which it is). Takes seconds
-    for thousands of rows: never inside a web request.
+    Parameters
+    ----------
+    ratings : array_like, shape (n_rows,)
+        Ratings; NaN is missing.
+    systems : array_like, shape (n_rows,)
+        Label of each row's system. Rows of other systems are left out.
+    annotators, prompts : array_like, shape (n_rows,)
+        Labels of each row's annotator and prompt.
+    system, reference : object
+        The two systems; the estimate is system - reference.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: Bates et al. 2015, Fitting linear mixed-effects models using lme4, section 3 (the profiled REML criterion).
+    Returns
+    -------
+    Estimate
+        The difference. `detail` has the variance components and their shares (`icc_annotator`, `icc_prompt`), which
+        planning needs. If the fit fails, the estimate is the two-way clustered contrast of means (warning
+        `mixed_not_converged`); `detail["method"]` names the method.
 
+    Notes
+    -----
+    It takes seconds for thousands of rows: do not call it in a web request.
+
+    References
+    ----------
+    Bates et al. 2015, Fitting linear mixed-effects models using lme4, section 3 (the profiled REML criterion).
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(3)
     >>> annotators, prompts = np.repeat(np.arange(8), 12), np.tile(np.repeat(np.arange(6), 2), 8)
     >>> systems = np.tile(["x", "y"], 48)
@@ -96,10 +121,10 @@ def crossed_mixed_model(
 def _fit_mixed(
     ratings: FloatArray, treated: FloatArray, annotators: IntArray, prompts: IntArray
 ) -> tuple[float, float, dict[str, float]] | str:
-    """The contrast, its standard error and the components of variance by restricted likelihood, or why there are none.
+    """Return the contrast, its standard error and the variance components by REML, or the reason why the fit failed.
 
-    Only the two standard deviations relative to the residual one are searched, from zero on: the rest follows from them. A component
-    that is zero is found to be so, and neither the order of rows nor the names of people move the fit.
+    The search is over two standard deviations relative to the residual one, from zero; the rest follows from them. A
+    component can be exactly zero. The order of rows and the labels do not change the fit.
     """
     from scipy import linalg, optimize
 
@@ -143,7 +168,7 @@ def _fit_mixed(
 
 
 def _two_way_contrast_se(ratings: FloatArray, treated: FloatArray, annotators: IntArray, prompts: IntArray) -> float:
-    """Two-way CR1 of the difference of means, the maximum rule applied to the contrast itself."""
+    """Return the two-way CR1 standard error of the difference of means, with the maximum rule on the contrast."""
     mean_x, mean_y = float(np.mean(ratings[treated == 1])), float(np.mean(ratings[treated == 0]))
     n_x = float(treated.sum())
     n_y = len(treated) - n_x

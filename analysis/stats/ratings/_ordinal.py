@@ -1,4 +1,4 @@
-"""A model of ordered answers: proportional odds."""
+"""A proportional-odds model of ordered ratings."""
 
 import math
 from dataclasses import dataclass
@@ -29,16 +29,42 @@ def cumulative_logit(
     analysis: str = "rating.cumulative_logit",
     unit: str = "annotator",
 ) -> Estimate:
-    """The log odds ratio of being rated higher, `system` against `reference`, in a proportional-odds model.
+    """Log odds ratio of a higher rating, `system` against `reference`, in a proportional-odds model.
 
-    `ratings`, `systems` and `annotators` have shape (n_rows,); rows of other systems are left out. logit P(rating > k)
-    = b [row is of system] - c_k for every threshold k; standard errors over annotators, t on G - 1. detail
-    ["by_threshold"] has the log odds ratio at each threshold on its own (None where a cell is empty): where they differ
-    much, the one number misleads. A system whose ratings all lie above the other's: `separation`; no two ratings
-    equal: `not_identified`; a fit that does not settle: `failed`.
+    Parameters
+    ----------
+    ratings : array_like, shape (n_rows,)
+        Ratings; NaN is missing.
+    systems : array_like, shape (n_rows,)
+        Label of each row's system. Rows of other systems are left out.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    system, reference : object
+        The two systems.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: McCullagh 1980, Regression models for ordinal data.
+    Returns
+    -------
+    Estimate
+        The log odds ratio. `detail["by_threshold"]` has the log odds ratio at each threshold (None if a cell is
+        empty). Statuses: `separation` if all ratings of one system are above the other's, `not_identified` if no two
+        ratings are equal, `failed` if the fit does not converge.
 
+    Notes
+    -----
+    logit P(rating > k) = b [row is of system] - c_k for every threshold k. Standard errors are clustered by
+    annotator, t on G - 1. If the log odds ratios by threshold differ much, the proportional-odds assumption fails: do
+    not report the single number.
+
+    References
+    ----------
+    McCullagh 1980, Regression models for ordinal data.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> ratings = np.r_[rng.integers(2, 6, 40), rng.integers(1, 5, 40)]
     >>> result = cumulative_logit(ratings, ["x"] * 40 + ["y"] * 40, [*range(40)] * 2, system="x", reference="y")
@@ -91,7 +117,7 @@ def cumulative_logit(
 
 
 def _threshold(ours: FloatArray, theirs: FloatArray, point: float) -> float | None:
-    """The log odds ratio of a rating above `point`."""
+    """Return the log odds ratio of a rating above `point`."""
     above, below = float(np.sum(ours > point)), float(np.sum(ours <= point))
     other_above, other_below = float(np.sum(theirs > point)), float(np.sum(theirs <= point))
     if min(above, below, other_above, other_below) == 0:
@@ -100,9 +126,9 @@ def _threshold(ours: FloatArray, theirs: FloatArray, point: float) -> float | No
 
 
 def _fit_ordered(ratings: FloatArray, treated: FloatArray, positions: IntArray) -> tuple[float, float] | str:
-    """The coefficient and its standard error over annotators (CR1), or why there is none.
+    """Return the coefficient and its clustered standard error (CR1), or the reason why there is none.
 
-    Newton's method on the counts of ratings by system: the log-likelihood is concave, so there is one maximum.
+    Newton's method on the counts of ratings by system. The log-likelihood is concave, so there is one maximum.
     """
     _, level = np.unique(ratings, return_inverse=True)
     n_cuts, n_annotators = int(level.max()), int(positions.max()) + 1
@@ -114,7 +140,7 @@ def _fit_ordered(ratings: FloatArray, treated: FloatArray, positions: IntArray) 
     for _ in range(MAX_STEPS):
         step = np.linalg.solve(now.information, now.slope)
         following = _Cumulative.at(point + step, counts)
-        # A step too far puts thresholds out of order, where the likelihood is not defined, or falls.
+        # A step that is too long can reverse thresholds, so that the likelihood is undefined or lower.
         for _ in range(HALVINGS):
             if following.log_likelihood >= now.log_likelihood - 1e-9 * (1 + abs(now.log_likelihood)):
                 break
@@ -140,7 +166,7 @@ class _Cumulative:
     """The proportional-odds likelihood at thresholds c and coefficient b, from counts (2, K): reference, system.
 
     P(rating <= k) = expit(c_k - b [system]). `scores` (2, K, K) are the derivatives of each cell's log-probability by
-    (c_1 .. c_K-1, b), `slope` and `information` the sums of these and of minus the second derivatives.
+    (c_1 .. c_K-1, b). `slope` is their sum, `information` the sum of minus the second derivatives.
     """
 
     log_likelihood: float
@@ -159,7 +185,7 @@ class _Cumulative:
             return cls(-math.inf, nothing, nothing[0, 0], nothing[0])
         density = below * (1 - below)
         bend = density * (1 - 2 * below)
-        # How the two ends of each cell move with the parameters: the first and the last end do not.
+        # Derivatives of the two ends of each cell by the parameters; the first and last end are constant.
         moves = np.zeros((2, n_cuts + 2, n_cuts + 1))
         moves[:, np.arange(1, n_cuts + 1), np.arange(n_cuts)] = 1.0
         moves[1, 1:-1, -1] = -1.0

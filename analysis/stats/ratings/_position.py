@@ -1,4 +1,4 @@
-"""What the place on the page does to a rating."""
+"""The effect of the place on the page on a rating."""
 
 import math
 from typing import Any
@@ -21,11 +21,36 @@ def position_effect(
     analysis: str = "rating.position_effect",
     unit: str = "annotator",
 ) -> Estimate:
-    """The change of a rating per place on the page (or in the sequence), clustered by annotator (CV3).
+    """Change of a rating per place on the page or in the sequence, clustered by annotator (CV3).
 
-    All arrays have shape (n_rows,), `positions` numbers. Least squares of rating on position, with a constant for each
-    of `systems` where given, so that a system that happened to stand first more often is not mistaken for the effect.
+    Parameters
+    ----------
+    ratings : array_like, shape (n_rows,)
+        Ratings; NaN is missing.
+    positions : array_like, shape (n_rows,)
+        Place of each output, a number.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    systems : array_like, shape (n_rows,), optional
+        Label of each row's system. Each system gets its own constant, so a system that was often shown first does not
+        bias the effect.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The slope of the least-squares regression of rating on place.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    Examples
+    --------
     >>> annotators = np.repeat(np.arange(10), 3)
     >>> noise = np.tile([0.1, -0.1, 0.0, 0.2, -0.2], 6)
     >>> round(position_effect(3 - np.tile([0, 1, 2], 10) + noise, np.tile([0, 1, 2], 10), annotators).estimate, 1)

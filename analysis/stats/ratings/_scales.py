@@ -1,4 +1,4 @@
-"""Each annotator's own use of the scale: standardised, put between references, described."""
+"""Each annotator's use of the scale: standardisation, rescaling to references, and description."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +27,10 @@ MIN_REFERENCE_SPREAD = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ZScores(Record):
-    """`scores` (n_rows,), NaN for rows of the annotators (codes) in `dropped`, who gave too few or equal ratings."""
+    """Standardised ratings: `scores` (n_rows,), NaN for the annotators (codes) in `dropped`.
+
+    Dropped annotators gave too few ratings or equal ratings.
+    """
 
     scores: FloatArray
     dropped: tuple[Any, ...]
@@ -35,9 +38,10 @@ class ZScores(Record):
 
 @dataclass(frozen=True, slots=True)
 class RescaledRatings(Record):
-    """`values` (n_rows,) between each annotator's own references (0 the minimal, 1 the maximal), NaN where left out.
+    """`values` (n_rows,) between each annotator's own references (0 the minimal, 1 the maximal), NaN if left out.
 
-    `extremum_violation` and `narrow_references` name the annotators left out, `no_references` those who rated none.
+    `extremum_violation` and `narrow_references` list the annotators left out. `no_references` lists those who rated
+    no reference.
     """
 
     values: FloatArray
@@ -47,12 +51,29 @@ class RescaledRatings(Record):
 
 
 def z_scores(values: npt.ArrayLike, annotators: npt.ArrayLike, *, minimum: int = MIN_Z_RATINGS) -> ZScores:
-    """Each rating as its distance from its annotator's mean in units of that annotator's standard deviation.
+    """Standardise each rating by the mean and the standard deviation of its annotator.
 
-    `values` and `annotators` have shape (n_rows,). Annotators with fewer than `minimum` ratings, or equal ones, are
-    dropped and named. This removes location and spread only, not unequal distances between points (section 3, Remark 1),
-    and needs systems assigned to annotators at random and in balance: a sensitivity, never the only result.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Ratings; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    minimum : int, default MIN_Z_RATINGS
+        Smallest number of ratings. Annotators with fewer, or with equal ratings, are dropped.
 
+    Returns
+    -------
+    ZScores
+        The scores and the dropped annotators.
+
+    Notes
+    -----
+    This removes location and spread only, not unequal distances between points (section 3, Remark 1). It needs
+    systems assigned to annotators at random and in balance. Use it as a sensitivity analysis, not as the only result.
+
+    Examples
+    --------
     >>> z_scores([1, 2, 3, 5, 5, 5], ["a", "a", "a", "b", "b", "b"], minimum=3).scores.tolist()
     [-1.0, 0.0, 1.0, nan, nan, nan]
     """
@@ -79,15 +100,40 @@ def rescale_to_references(
     is_maximum: npt.ArrayLike,
     minimum_spread: float = MIN_REFERENCE_SPREAD,
 ) -> RescaledRatings:
-    """Continuous ratings on each annotator's own scale, between the references that everybody was shown.
+    """Rescale continuous ratings to each annotator's own scale between the planted references.
 
-    `values` (n_rows,) on the question's scale, `is_minimum` and `is_maximum` (n_rows,) booleans that mark the ratings of
-    the planted references. u = (x - min) / (max - min) with the annotator's mean ratings of the two. An annotator who
-    rates the maximal reference no higher than the minimal violates extremum equivalence; one who keeps them less than
-    `minimum_spread` points apart does not use the scale. Both are left out and named.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Ratings on the scale of the question; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    is_minimum, is_maximum : array_like of bool, shape (n_rows,)
+        Mark the ratings of the minimal and maximal reference.
+    minimum_spread : float, default MIN_REFERENCE_SPREAD
+        Smallest distance of the two references. Annotators below it are left out.
 
-    Source: section 4, point 2; Boutilier 2003 for extremum equivalence.
+    Returns
+    -------
+    RescaledRatings
+        The rescaled ratings and the annotators left out.
 
+    Raises
+    ------
+    ValueError
+        If a mask has another shape than `values`.
+
+    Notes
+    -----
+    u = (x - min) / (max - min), with the annotator's mean ratings of the two references. An annotator who does not
+    rate the maximal reference above the minimal violates extremum equivalence and is left out.
+
+    References
+    ----------
+    Section 4, point 2; Boutilier 2003 for extremum equivalence.
+
+    Examples
+    --------
     >>> rescaled = rescale_to_references([10, 90, 50], ["a"] * 3, is_minimum=[True, False, False],
     ...                               is_maximum=[False, True, False])
     >>> rescaled.values.tolist()
@@ -131,14 +177,33 @@ def expected_utility(
     analysis: str = "rating.expected_utility",
     unit: str = "annotator",
 ) -> Estimate:
-    """EEU, the mean over annotators of the mean of their ratings of one system: every annotator weighs the same.
+    """Expected utility (EEU): the mean over annotators of their mean ratings of one system.
 
-    `values` (n_rows,) are the ratings of one system's outputs, rescaled by `between_references` if `has_references`.
-    Without references annotators' scales cannot be compared: the estimate is then labelled a mean rating, not EEU, with
-    the warning `no_references`.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Ratings of one system's outputs, rescaled by `rescale_to_references` if `has_references`.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    has_references : bool
+        Whether the ratings were rescaled. Without references the annotators' scales are not comparable: the estimate
+        is then called a mean rating, with the warning `no_references`.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: equation (1); section 4.
+    Returns
+    -------
+    Estimate
+        The mean; every annotator has the same weight.
 
+    References
+    ----------
+    Equation (1); section 4.
+
+    Examples
+    --------
     >>> expected_utility([0.5, 0.7, 0.1], ["a", "a", "b"], has_references=True).estimate
     0.35
     """
@@ -169,11 +234,28 @@ def expected_utility(
 def scale_usage(
     values: npt.ArrayLike, annotators: npt.ArrayLike, *, scale: tuple[float, float]
 ) -> list[Mapping[str, Any]]:
-    """How each annotator used the scale: n, mean, sd, share of its range, and the entropy of the answers in bits.
+    """Describe how each annotator used the scale.
 
-    `values` and `annotators` have shape (n_rows,). A description for a reader who looks for straight-lining; nobody is
-    left out by it.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Ratings; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    scale : tuple[float, float]
+        Ends of the scale.
 
+    Returns
+    -------
+    list[mapping[str, Any]]
+        One mapping per annotator: n, mean, sd, share of the range, and the entropy of the answers in bits.
+
+    Notes
+    -----
+    Use it to look for straight-lining. It excludes no annotator.
+
+    Examples
+    --------
     >>> scale_usage([3, 3, 1, 5], ["a", "a", "b", "b"], scale=(1, 5))[1]["used_range"]
     1.0
     """

@@ -1,4 +1,4 @@
-"""The ratings of two systems out of all."""
+"""Select the ratings of two systems."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from analysis.stats.results import Estimate
 def select_two_systems(
     ratings: npt.ArrayLike, systems: npt.ArrayLike, system: object, reference: object
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """The ratings given to either, 1 beside those of `system` and 0 beside the others, and which rows they are."""
+    """Return the ratings of both systems, 1 for rows of `system` and 0 for `reference`, and a mask of these rows."""
     array, names = vector(ratings, "ratings"), np.asarray(systems)
     if names.shape != array.shape:
         raise ValueError(f"systems: expected {len(array)} labels, got an array of shape {names.shape}")
@@ -22,7 +22,7 @@ def select_two_systems(
 
 
 def missing_rating_estimate(treated: FloatArray, common: dict[str, Any]) -> Estimate | None:
-    """What is said where one of the two has no rating; None where both have."""
+    """Return the estimate without a value if one of the two systems has no rating, else None."""
     if 0 < treated.sum() < len(treated):
         return None
     return Estimate(status="no_data", reason="one of the two systems has no rating", **common)

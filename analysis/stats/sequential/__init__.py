@@ -1,15 +1,16 @@
-"""Rules that may stop a two-choice comparison while it runs, and what they may conclude.
+"""Rules that can stop a pairwise choice study while it runs, and the verdicts that they allow.
 
-A unit's value is 1 where A was chosen, 0 where B was, or a share in between. The published rule (Hoeffding's bound for a
-fixed n, applied after every answer) is kept as it is, in both readings; it decides between two equal systems far more
-often than it says. The others are e-processes: wealth that a fair game cannot be expected to grow, so that one may look
-after every unit, stop for any reason, and still be wrong with probability at most 1 - level, once for all looks.
+A unit's value is 1 if A was chosen, 0 if B was chosen, or a share in between. The published rule (Hoeffding's
+bound for a fixed n, applied after every answer) is kept in both readings. It declares a winner between equal
+systems much more often than its stated error. The other rules are e-processes. With them a study may check after
+every unit and stop for any reason. The probability of an error is at most 1 - level over all checks.
 
-What they need is that, given all earlier units, each unit's mean is the one asked about. So units are annotators, not
-labels, one value each, in the order in which they claimed their work (see `annotator_units`).
+E-processes need that, given all earlier units, each unit has the mean in question. So units are annotators, not
+labels, with one value each, in the order in which they claimed their work (see `annotator_units`).
 
-Sources: Thorleiksdottir et al. 2022, Dynamic Human Evaluation for Relative Model Comparisons, section 3.2 (paper mode);
-Robbins 1970 (the mixture), Waudby-Smith and Ramdas 2024 (betting), Howard et al. 2021 (confidence sequences).
+References: Thorleiksdottir et al. 2022, Dynamic Human Evaluation for Relative Model Comparisons, section 3.2
+(paper mode); Robbins 1970 (the mixture), Waudby-Smith and Ramdas 2024 (betting), Howard et al. 2021 (confidence
+sequences).
 """
 
 from analysis.stats.sequential._boundaries import (

@@ -1,4 +1,4 @@
-"""Rules for 0/1 labels as boundaries on the number of successes, and where series of labels cross them."""
+"""Stopping rules for 0/1 labels as boundaries on the number of successes, and where series cross them."""
 
 import math
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ READINGS = ("first", "stays")
 
 @dataclass(frozen=True, slots=True)
 class Boundaries(Record):
-    """A rule for 0/1 values as what it needs after n of them, n = 1..n_max; all arrays have shape (n_max,).
+    """A stopping rule for 0/1 values: the numbers of successes it needs after n = 1..n_max values; shape (n_max,).
 
-    A wins with at least `upper` successes (n + 1 where none is enough), B with at most `lower` (-1 where none). With a
-    margin, `above_low` is the least number that excludes every mean up to null - margin, and `below_high` the greatest
-    that excludes every mean from null + margin on; both at some time: equivalent. `name` says what rule it is.
+    A wins with at least `upper` successes (n + 1 if no number is enough), B with at most `lower` (-1 if none). With a
+    margin, `above_low` is the least number that excludes all means up to null - margin. `below_high` is the greatest
+    that excludes all means from null + margin. Equivalent: both have been reached. `name` is the name of the rule.
     """
 
     upper: IntArray
@@ -31,17 +31,33 @@ class Boundaries(Record):
 
 @dataclass(frozen=True, slots=True)
 class Crossings(Record):
-    """Where each run decided: `n` (runs,) answers, 0 where it did not; `winner` 1 for A, -1 for B, 0 for neither."""
+    """The decision of each run: `n` (runs,) answers, 0 without one; `winner` 1 for A, -1 for B, 0 for neither."""
 
     n: IntArray
     winner: IntArray
 
 
 def hoeffding_radius(n: npt.ArrayLike, delta: float) -> FloatArray:
-    """t = sqrt(-ln(delta) / (2 n)): the mean of n values in 0..1 exceeds its expectation by t with probability <= delta.
+    """Hoeffding's radius t = sqrt(-ln(delta) / (2 n)) for one n that was fixed before the study.
 
-    True for one n that was fixed beforehand, and one side. Source: the paper's equation 4.
+    Parameters
+    ----------
+    n : array_like
+        Numbers of values.
+    delta : float
+        Probability of an error on one side.
 
+    Returns
+    -------
+    ndarray of float
+        The mean of n values in 0..1 exceeds its expectation by t with probability at most delta.
+
+    References
+    ----------
+    The paper's equation 4.
+
+    Examples
+    --------
     >>> round(float(hoeffding_radius(100, 0.01)), 6)
     0.151743
     """
@@ -50,10 +66,31 @@ def hoeffding_radius(n: npt.ArrayLike, delta: float) -> FloatArray:
 
 
 def hoeffding_boundaries(n_max: int, *, delta: float, every: int = 1, sides: str = "both") -> Boundaries:
-    """The paper's rule: A wins where mean - t > .5, B where mean + t < .5, looked at after every `every`-th answer.
+    """The paper's rule: A wins if mean - t > .5, B wins if mean + t < .5.
 
-    `sides` "a" tests the lower bound alone, as the paper's simulation does.
+    Parameters
+    ----------
+    n_max : int
+        Largest number of answers.
+    delta : float
+        Probability of an error on one side.
+    every : int, default 1
+        Number of answers between two checks.
+    sides : {"both", "a"}, default 'both'
+        "a" tests only the lower bound, as the paper's simulation does.
 
+    Returns
+    -------
+    Boundaries
+        The rule.
+
+    Raises
+    ------
+    ValueError
+        If `sides` or `n_max` is not allowed.
+
+    Examples
+    --------
     >>> rule = hoeffding_boundaries(100, delta=0.01)
     >>> int(np.argmax(rule.upper <= np.arange(1, 101))) + 1  # unanimous answers that it takes
     10
@@ -69,17 +106,38 @@ def hoeffding_boundaries(n_max: int, *, delta: float, every: int = 1, sides: str
 
 
 def stitched_radius(n: npt.ArrayLike, level: float = 0.95) -> FloatArray:
-    """r = .85 sqrt((ln ln(2 n) + .72 ln(10.4 / (1 - level))) / n): with probability `level` at least, the mean of the
-    first n values in 0..1 lies within r of the mean of their expectations at every n >= 1 at once.
+    """Radius of a confidence sequence for a mean of values in 0..1, by stitching.
 
-    `n` counts values and has any shape, which is that of the result. Bounds for stretches of n that double are stitched
-    together, so that r shrinks as the law of the iterated logarithm demands; small n pay for it. What it asks is that
-    each value's expectation, given the values before it, is the one asked about. Raises ValueError for a level that is
-    none and for n below 1.
+    Parameters
+    ----------
+    n : array_like
+        Numbers of values, at least 1.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
 
-    Source: Howard, Ramdas, McAuliffe and Sekhon 2021, Time-uniform, nonparametric, nonasymptotic confidence sequences,
+    Returns
+    -------
+    ndarray of float
+        r, in the shape of `n`. With probability `level` or more, all means of the first n values are within r of the
+        mean of their expectations, at all n >= 1 at once.
+
+    Raises
+    ------
+    ValueError
+        If `level` is not in 0..1 or `n` is below 1.
+
+    Notes
+    -----
+    r = .85 sqrt((ln ln(2 n) + .72 ln(10.4 / (1 - level))) / n). Each value's expectation, given the values before it,
+    must be the mean in question.
+
+    References
+    ----------
+    Howard, Ramdas, McAuliffe and Sekhon 2021, Time-uniform, nonparametric, nonasymptotic confidence sequences,
     section 1, for standard deviations of at most 1; values in 0..1 have at most 1/2, hence .85 for 1.7.
 
+    Examples
+    --------
     >>> [round(float(r), 4) for r in stitched_radius([100, 5000], 0.95)]
     [0.1995, 0.0296]
     """
@@ -91,11 +149,32 @@ def stitched_radius(n: npt.ArrayLike, level: float = 0.95) -> FloatArray:
 
 
 def stitched_boundaries(n_max: int, *, level: float = 0.95) -> Boundaries:
-    """The rule of `stitched_radius` as boundaries on the number of successes after 1..n_max answers, against a mean of .5.
+    """The rule of `stitched_radius` as boundaries on the number of successes, against a mean of .5.
 
-    It errs with probability at most 1 - level, once for all looks, and needs half to two thirds as many answers again as
-    `beta_binomial_boundaries`, which is why no study stops by it. It has a closed form, and stands here to be compared.
+    Parameters
+    ----------
+    n_max : int
+        Largest number of answers.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
 
+    Returns
+    -------
+    Boundaries
+        The rule.
+
+    Raises
+    ------
+    ValueError
+        If `n_max` is below 1.
+
+    Notes
+    -----
+    It needs 50 to 67 % more answers than `beta_binomial_boundaries`. It is here for comparison only; no study stops
+    by it.
+
+    Examples
+    --------
     >>> rule = stitched_boundaries(200, level=0.95)
     >>> int(np.argmax(rule.upper <= np.arange(1, 201))) + 1, int(rule.upper[99])
     (15, 70)
@@ -118,6 +197,26 @@ def beta_binomial_boundaries(
 ) -> Boundaries:
     """The beta-binomial rule as boundaries on the number of successes after 1..n_max labels.
 
+    Parameters
+    ----------
+    n_max : int
+        Largest number of labels.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    null : float, default 0.5
+        Value of the null hypothesis.
+    margin : float, optional
+        Equivalence margin on the scale of the estimate.
+    concentration : float, default CONCENTRATION
+        Parameter of the Beta prior, see `log_e_beta_binomial`.
+
+    Returns
+    -------
+    Boundaries
+        The rule.
+
+    Examples
+    --------
     >>> rule = beta_binomial_boundaries(200, level=0.95)
     >>> int(np.argmax(rule.upper <= np.arange(1, 201))) + 1, int(rule.upper[99])
     (15, 66)
@@ -140,12 +239,30 @@ def beta_binomial_boundaries(
 
 
 def crossings(answers: npt.ArrayLike, boundaries: Boundaries, *, reading: str = "first") -> Crossings:
-    """Where series of 0/1 answers cross the boundaries.
+    """Find where series of 0/1 answers cross the boundaries.
 
-    `answers` has shape (n,) or (runs, n), n at most n_max. Reading "first": the first n at which a boundary is crossed,
-    which is what a study that runs can do. "stays": the first n from which on the same boundary remains crossed to the
-    end of the data, which only hindsight knows; it is what the paper's tables hold.
+    Parameters
+    ----------
+    answers : array_like, shape (n,) or (runs, n)
+        0/1 answers; n is at most n_max.
+    boundaries : Boundaries
+        The stopping rule.
+    reading : {"first", "stays"}, default 'first'
+        "first": the first n with a crossing, as in a running study. "stays": the first n from which the same boundary
+        stays crossed to the end of the data, as in the paper's tables; this needs hindsight.
 
+    Returns
+    -------
+    Crossings
+        The decision of each run.
+
+    Raises
+    ------
+    ValueError
+        If `reading`, the shape or a value is not allowed.
+
+    Examples
+    --------
     >>> found = crossings([1] * 12 + [0] * 12, hoeffding_boundaries(24, delta=0.01))
     >>> found.n.tolist(), found.winner.tolist()
     ([10], [1])
@@ -174,13 +291,13 @@ def crossings(answers: npt.ArrayLike, boundaries: Boundaries, *, reading: str = 
 
 
 def _beyond(n: IntArray, radius: FloatArray) -> IntArray:
-    """The least number of successes whose share of n exceeds .5 by more than the radius; n + 1 where none does."""
+    """Return the least number of successes with a share above .5 by more than the radius; n + 1 if there is none."""
     upper = np.floor(n * (0.5 + radius)).astype(np.int64) + 1
     return np.asarray(np.minimum(upper, n + 1))
 
 
 def _least_successes(n_max: int, null: float, level: float, concentration: float) -> IntArray:
-    """The least S above n null that refutes the null after n labels, n + 1 where none does; shape (n_max,)."""
+    """Return the least S above n null that refutes the null after n labels; n + 1 if there is none."""
     if n_max < 1:
         raise ValueError(f"n_max: {n_max} labels are no rule")
     threshold = math.log(1 / (1 - level))
@@ -195,14 +312,14 @@ def _least_successes(n_max: int, null: float, level: float, concentration: float
 
 
 def _first_true(flags: BoolArray) -> IntArray:
-    """The number of columns up to and with the first true one, one more than there are where none is."""
+    """Return the number (from 1) of the first true column; one more than the columns if there is none."""
     at = np.argmax(flags, axis=1)
     is_none = (at == 0) & ~flags[:, 0]
     return np.asarray(np.where(is_none, flags.shape[1], at) + 1, dtype=np.int64)
 
 
 def _start_of_last_run(flags: BoolArray) -> IntArray:
-    """The column (from 1) from which on all are true; one more than there are where the last is not."""
+    """Return the column (from 1) from which all are true; one more than the columns if the last is false."""
     length = np.argmin(flags[:, ::-1], axis=1)
     is_all = (length == 0) & flags[:, -1]
     return np.asarray(flags.shape[1] - np.where(is_all, flags.shape[1], length) + 1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The published decision."""
+"""The stopping decision of the paper."""
 
 from typing import Any
 
@@ -18,15 +18,41 @@ def hoeffding_decision(
     analysis: str = "choice.hoeffding",
     unit: str = "item",
 ) -> Estimate:
-    """The paper's decision on one series of final answers (1: A chosen), in the order of the items.
+    """The paper's decision on one series of final answers.
 
-    `answers` has shape (n,), NaN (an item without a majority) is left out. The estimate is the share of A at the
-    decision, over all answers where there is none; the interval is mean -/+ t there, its level 1 - 2 delta for an n
-    fixed beforehand. detail: `winner` ("a", "b" or None), `n_decision`. Warning `fixed_n_bound` (block): the bound does
-    not hold at an n that the data chose; with `stays` also `hindsight`. There is no test.
+    Parameters
+    ----------
+    answers : array_like, shape (n,)
+        1 if A was chosen, else 0, in the order of the items; NaN (no majority) is left out.
+    delta : float, default 0.01
+        Probability of an error on one side.
+    reading : {"first", "stays"}, default 'first'
+        As in `crossings`.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: section 3.2; "stays" is what the released code computes.
+    Returns
+    -------
+    Estimate
+        The share of A at the decision (over all answers without one), and the interval mean -/+ t. `detail` has
+        `winner` ("a", "b" or None) and `n_decision`. There is no test.
 
+    Raises
+    ------
+    ValueError
+        If `reading` is not allowed.
+
+    Notes
+    -----
+    The level is 1 - 2 delta for an n fixed before the study. The bound does not hold at an n chosen by the data
+    (warning `fixed_n_bound`, severity block). With "stays" there is also the warning `hindsight`.
+
+    References
+    ----------
+    Section 3.2; "stays" is what the released code computes.
+
+    Examples
+    --------
     >>> result = hoeffding_decision([1] * 30, delta=0.001)
     >>> result.detail["winner"], result.n
     ('a', 14)

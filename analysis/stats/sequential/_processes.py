@@ -1,4 +1,4 @@
-"""E-processes and the confidence sequences that they turn into."""
+"""E-processes and their confidence sequences."""
 
 import math
 
@@ -19,14 +19,38 @@ BISECTIONS = 60
 def log_e_beta_binomial(
     successes: npt.ArrayLike, n: npt.ArrayLike, *, null: npt.ArrayLike = 0.5, concentration: float = CONCENTRATION
 ) -> FloatArray:
-    """The logarithm of the beta-binomial mixture e-process against "each label is a success with probability `null`".
+    """Logarithm of the beta-binomial mixture e-process against a success probability of `null`.
 
-    log B(a + S, a + n - S) - log B(a, a) - S log(null) - (n - S) log(1 - null), a = `concentration`: the likelihood
-    under a Beta(a, a) mixture over that under the null. The arguments broadcast. 0 at n = 0. Only for labels that are
-    independent: one an annotator.
+    Parameters
+    ----------
+    successes, n : array_like
+        Numbers of successes and of labels. All arguments broadcast.
+    null : array_like, default 0.5
+        Success probability under the null hypothesis.
+    concentration : float, default CONCENTRATION
+        Parameter a of the Beta(a, a) mixture.
 
-    Source: Robbins 1970, Statistical methods related to the law of the iterated logarithm; Ville 1939.
+    Returns
+    -------
+    ndarray of float
+        The logarithm; 0 at n = 0.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    log B(a + S, a + n - S) - log B(a, a) - S log(null) - (n - S) log(1 - null). Use it only for independent labels,
+    one per annotator.
+
+    References
+    ----------
+    Robbins 1970, Statistical methods related to the law of the iterated logarithm; Ville 1939.
+
+    Examples
+    --------
     >>> round(float(log_e_beta_binomial(130, 200)), 6)
     7.114851
     """
@@ -45,12 +69,29 @@ def log_e_beta_binomial(
 def beta_binomial_interval(
     successes: npt.ArrayLike, n: npt.ArrayLike, *, level: float = 0.95, concentration: float = CONCENTRATION
 ) -> tuple[FloatArray, FloatArray]:
-    """The nulls that the beta-binomial e-process has not refuted at this n: the ends of an interval around S / n.
+    """Interval of the means that the beta-binomial e-process has not refuted at this n.
 
-    The arguments broadcast to one shape, that of both results. log e is convex in the null, so there is one root on
-    each side; the lower end is 0 without a success, the upper 1 without a failure. `confidence_sequence` intersects
-    these over n.
+    Parameters
+    ----------
+    successes, n : array_like
+        Numbers of successes and of labels; they broadcast.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    concentration : float, default CONCENTRATION
+        Parameter of the Beta prior, see `log_e_beta_binomial`.
 
+    Returns
+    -------
+    tuple[ndarray of float, ndarray of float]
+        Lower and upper ends. The lower end is 0 without a success, the upper end 1 without a failure.
+
+    Notes
+    -----
+    log e is convex in the null, so there is one root on each side. `confidence_sequence` intersects these intervals
+    over n.
+
+    Examples
+    --------
     >>> low, high = beta_binomial_interval(60, 100, concentration=1)
     >>> round(float(low), 6), round(float(high), 6)
     (0.440774, 0.746036)
@@ -75,10 +116,26 @@ def beta_binomial_interval(
 def confidence_sequence(
     values: npt.ArrayLike, *, process: str = "betting", level: float = 0.95, concentration: float = CONCENTRATION
 ) -> ConfidenceSequence:
-    """The intervals after each unit that all cover the mean at once with probability `level`, intersected as they go.
+    """Confidence sequence of the mean: intervals after each unit that all cover it at once with probability `level`.
 
-    `values` has shape (n,) in the order in which units enter: 0/1 labels for "beta_binomial", 0..1 for "betting".
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Values in the order in which units enter: 0/1 labels for "beta_binomial", 0..1 for "betting".
+    process : {"betting", "beta_binomial"}, default 'betting'
+        The e-process.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    concentration : float, default CONCENTRATION
+        Parameter of the Beta prior, for "beta_binomial".
 
+    Returns
+    -------
+    Confidencesequence
+        The intervals, each intersected with those before.
+
+    Examples
+    --------
     >>> sequence = confidence_sequence([1, 0, 1, 1] * 25, process="beta_binomial")
     >>> round(float(sequence.low[-1]), 4), round(float(sequence.high[-1]), 4)
     (0.5823, 0.8745)
@@ -99,8 +156,20 @@ def confidence_sequence(
 
 
 def anytime_pvalues(log_e: npt.ArrayLike) -> FloatArray:
-    """The p-value after each unit, min(1, 1 / the greatest e so far); shape (n,). It holds at any n, chosen anyhow.
+    """P-value after each unit: min(1, 1 / the greatest e so far).
 
+    Parameters
+    ----------
+    log_e : array_like, shape (n,)
+        Logarithm of the e-process.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        The p-values. They are valid at any n, however it is chosen.
+
+    Examples
+    --------
     >>> anytime_pvalues(np.log([0.5, 4.0, 2.0, 10.0])).round(3).tolist()
     [1.0, 0.25, 0.25, 0.1]
     """
@@ -115,7 +184,7 @@ def _log_mixture(successes: FloatArray, n: FloatArray, concentration: float) -> 
 
 
 def checked_series(values: npt.ArrayLike, process: str) -> FloatArray:
-    """`values` as the series that `process` takes; raises ValueError, naming the row, for a gap or a value that it does not."""
+    """Return `values` as a series for `process`. Raise ValueError with the row for a missing or invalid value."""
     if process not in PROCESSES:
         raise ValueError(f"process: {process!r} is none of {', '.join(PROCESSES)}")
     series = vector(values, "values")
@@ -130,7 +199,7 @@ def checked_series(values: npt.ArrayLike, process: str) -> FloatArray:
 
 
 def refuse_null(null: float, margin: float | None) -> None:
-    """Raises ValueError for a null at the edge of the scale, or a margin that reaches it."""
+    """Raise ValueError if the null, or null -/+ margin, is at the edge of the scale."""
     if not 0 < null < 1:
         raise ValueError(f"null: {null!r} is not strictly between 0 and 1")
     if margin is not None and not 0 < margin < min(null, 1 - null):

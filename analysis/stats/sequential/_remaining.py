@@ -1,4 +1,4 @@
-"""How many more units it may take."""
+"""The expected number of further units."""
 
 import math
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ RUNS = 500
 
 @dataclass(frozen=True, slots=True)
 class RemainingUnits(Record):
-    """How many more units until the rule stops, in `runs` simulated futures of at most `horizon` units.
+    """The number of further units until the rule stops, in `runs` simulated futures of at most `horizon` units.
 
-    `median` and `high` (the 90 % quantile) are None where that share of the futures does not stop by the horizon.
+    `median` and `high` (the 90 % quantile) are None if that share of the futures does not stop within the horizon.
     """
 
     median: int | None
@@ -45,12 +45,48 @@ def expected_remaining(
     rng: np.random.Generator,
     unit: str = "annotator",
 ) -> RemainingUnits:
-    """How many more units the rule will want, if the future resembles the past: for display, never for a decision.
+    """Number of further units that the rule needs if the future is like the past.
 
-    `values` as in `sequential_test`. Each of `runs` futures draws the distribution of a unit from its Bayesian
-    bootstrap posterior with one pseudo-unit at 0 and one at 1 (for 0/1 labels exactly Beta(1 + S, 1 + n - S)), then
-    units from it, up to the budget or 5,000 more. Nothing depends on it, so looking at it costs nothing.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        As in `sequential_test`.
+    process : {"betting", "beta_binomial"}, default 'betting'
+        The e-process.
+    null : float, default 0.5
+        Value of the null hypothesis.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    margin : float, optional
+        Equivalence margin.
+    budget : int, optional
+        Largest number of units in the study. Without one, the simulation ends after 5,000 further units.
+    concentration : float, default CONCENTRATION
+        Parameter of the Beta prior, for "beta_binomial".
+    runs : int, default RUNS
+        Number of simulated futures.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    RemainingUnits
+        Median and 90 % quantile.
+
+    Raises
+    ------
+    ValueError
+        If `runs` is less than 1.
+
+    Notes
+    -----
+    For display only, not for decisions. Each future draws the distribution of a unit from its Bayesian bootstrap
+    posterior with one pseudo-unit at 0 and one at 1 (for 0/1 labels exactly Beta(1 + S, 1 + n - S)).
+
+    Examples
+    --------
     >>> left = expected_remaining([1, 1, 0, 1] * 5, process="beta_binomial", rng=np.random.default_rng(0))
     >>> left.median < left.high
     True

@@ -1,4 +1,4 @@
-"""Labels as the units that a sequential rule takes in: annotators, in the order in which they claimed."""
+"""Convert labels to the units of a sequential rule: annotators in the order of their claims."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ RETURNING = ("first", "last")
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorUnits(Record):
-    """What a sequential rule takes in: `values` (n,), one an annotator, in claim order.
+    """The units of a sequential rule: `values` (n,), one per annotator, in the order of claims.
 
-    `n_labels` (n,) counts the labels in each. `n_waiting` finished claims stand behind one that is still open,
-    `n_missing` labels of finished claims were never given and count as the declared value, `n_ignored` claims belong to
-    annotators who came back.
+    `n_labels` (n,) counts the labels of each. `n_waiting` counts finished claims after one that is still open.
+    `n_missing` counts labels of finished claims that were never given; they have the declared value. `n_ignored`
+    counts claims of annotators who returned.
     """
 
     values: FloatArray
@@ -38,20 +38,36 @@ def annotator_units(
     missing: float = 0.5,
     returning: str = "first",
 ) -> AnnotatorUnits:
-    """Labels as the units of a sequential rule: one mean an annotator, in the order in which batches were claimed.
+    """Convert labels to units: one mean per annotator, in the order in which batches were claimed.
 
-    `values` has shape (n_rows,), one planned label a row: 1 A, 0 B, between for a share or tie, NaN where it was not
-    given. `annotators` and `claims` (whole numbers that count claims, one a batch) say whose it is; `is_settled` says
-    whether its batch has been submitted or released (all, if None). Units run up to the first claim that is open: were
-    finished ones let past it, those who answer fast would be heard first. A label missing from a settled batch counts
-    as `missing`, by default one half: left out, those who quit after losing would drop out of the comparison.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        One planned label per row: 1 for A, 0 for B, between for a share or tie, NaN if it was not given.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    claims : array_like, shape (n_rows,)
+        Number of each row's claim, a whole number per batch.
+    is_settled : array_like, shape (n_rows,), optional
+        Whether the row's batch was submitted or released; all if None.
+    missing : float, default 0.5
+        Value of a label missing from a settled batch. Leaving it out would drop annotators who quit after losing.
+    returning : {"first", "last"}, default 'first'
+        For an annotator who claims again. "first": only the first batch counts. "last": all batches form one mean at
+        the place of the last; this is valid only if returning does not depend on the answers.
 
-    An annotator who claims again: with `returning` "first" only the first batch counts, the rest is left to the final
-    analysis; with "last" all batches make one mean at the place of the last, which is valid only if coming back does
-    not depend on the answers.
+    Returns
+    -------
+    AnnotatorUnits
+        Units up to the first open claim. If later ones counted, fast annotators would enter first.
 
-    Raises ValueError, naming the row, for values outside 0..1 and a claim shared by two annotators.
+    Raises
+    ------
+    ValueError
+        If a value or option is not allowed, or two annotators share a claim; the message has the row.
 
+    Examples
+    --------
     >>> units = annotator_units([1, 0, 1, 1, np.nan], ["x", "x", "y", "z", "z"], [1, 1, 3, 2, 2])
     >>> units.values.tolist(), units.annotators
     ([0.5, 0.75, 1.0], ('x', 'z', 'y'))

@@ -1,4 +1,4 @@
-"""What may be concluded after every unit."""
+"""The verdict after every unit."""
 
 import math
 from dataclasses import dataclass, replace
@@ -33,12 +33,12 @@ STOPPING_VERDICTS = VERDICTS[:4]
 
 @dataclass(frozen=True, slots=True)
 class SequentialResult(Record):
-    """A sequential comparison as far as it has come.
+    """The current state of a sequential comparison.
 
-    `estimate` describes the units up to the crossing (all, if none): their mean, the confidence sequence there, the
-    anytime p-value. `verdict` is one of VERDICTS, None where there is nothing to conclude from. `stopped_at` is the
-    number of units at the crossing; `n_overrun` units came after it, or after the budget, and change nothing. `log_e`
-    and `pvalues` (n,) and `sequence` go on to the last unit, for the plot.
+    `estimate` describes the units up to the crossing (all units without one): mean, confidence sequence and anytime
+    p-value. `verdict` is one of VERDICTS, or None without a conclusion. `stopped_at` is the number of units at the
+    crossing. `n_overrun` units came later, or after the budget, and do not count. `log_e`, `pvalues` (n,) and
+    `sequence` continue to the last unit, for the plot.
     """
 
     estimate: Estimate
@@ -65,19 +65,54 @@ def sequential_test(
     estimand: str = "annotator-weighted mean of P[A chosen] over the items shown",
     unit: str = "annotator",
 ) -> SequentialResult:
-    """Is A better, is B, do they differ by less than `margin`, or cannot one tell yet: asked after every unit.
+    """Sequential test of a pairwise choice: which system is better, or equivalence, with a verdict after every unit.
 
-    `values` has shape (n,), one value in 0..1 a unit, in the order in which units enter. "beta_binomial" takes 0/1
-    labels, only where every annotator gave exactly one (`annotators` (n,) makes sure of it); "betting" takes any values
-    in 0..1. a_better or b_better: the e-process against `null` has reached 1 / (1 - level). equivalent: the confidence
-    sequence lies within null -/+ margin (open ends), null included. different_but_trivial: it lies there without the
-    null. budget_exhausted: `budget` units without one of these; inconclusive: not yet. `stops` says which of them end
-    the study. `margin` and `stops` are part of the design, set before the first unit.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value in 0..1 per unit, in the order in which units enter.
+    process : {"betting", "beta_binomial"}, default 'betting'
+        "beta_binomial" needs 0/1 labels, one per annotator; "betting" takes any values in 0..1.
+    null : float, default 0.5
+        Value of the null hypothesis.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    margin : float, optional
+        Equivalence margin, set before the first unit.
+    budget : int, optional
+        Largest number of units.
+    stops : tuple[str, ...], default STOPPING_VERDICTS
+        Verdicts that end the study, set before the first unit.
+    annotators : array_like, shape (n,), optional
+        Label of each unit's annotator, to check that each gave one value.
+    concentration : float, default CONCENTRATION
+        Parameter of the Beta prior, for "beta_binomial".
+    analysis, estimand, unit : str, optional
+        Labels that are copied to the record.
 
-    The test's statistic is the greatest log e so far. A false difference, and a false equivalence, each happen with probability at most 1 - level. The mean at a crossing
-    overstates the preference (warning `optional_stopping`); the interval does not. A confidence sequence that became
-    empty (units drift) is status failed, without a verdict. Constant values are no obstacle: no variance is estimated.
+    Returns
+    -------
+    SequentialResult
+        The verdict and its estimate. An empty confidence sequence (the units drift) has status `failed` and no
+        verdict.
 
+    Raises
+    ------
+    ValueError
+        If an option is not allowed, a value is invalid, or an annotator gave more than one value.
+
+    Notes
+    -----
+    a_better, b_better: the e-process against `null` has reached 1 / (1 - level). equivalent: the confidence sequence
+    is within null -/+ margin and contains the null. different_but_trivial: it is within, without the null.
+    budget_exhausted: `budget` units without one of these. inconclusive: not yet.
+
+    A false difference and a false equivalence each have probability at most 1 - level. The mean at a crossing
+    overestimates the preference (warning `optional_stopping`); the interval does not. The test's statistic is the
+    greatest log e so far. Constant values are allowed: no variance is estimated.
+
+    Examples
+    --------
     >>> result = sequential_test([1] * 20, process="beta_binomial")
     >>> result.verdict, result.stopped_at, result.n_overrun, round(result.estimate.pvalue, 4)
     ('a_better', 15, 5, 0.0433)
@@ -161,7 +196,7 @@ def sequential_test(
 
 
 def _sharpened(sequence: ConfidenceSequence, is_excluded: BoolArray, null: float) -> ConfidenceSequence:
-    """The same sequence, ending at the null where that was refuted itself but lies within the last step of a grid."""
+    """Return the sequence with its end at the null if the null was refuted but is within the last step of a grid."""
     reach = 1.5 / (betting.GRID - 1) if sequence.method == "betting" else 1e-9
     is_above, is_below = sequence.low > null - reach, sequence.high < null + reach
     return replace(
@@ -172,7 +207,7 @@ def _sharpened(sequence: ConfidenceSequence, is_excluded: BoolArray, null: float
 
 
 def _verdicts(sequence: ConfidenceSequence, is_excluded: BoolArray, null: float, margin: float | None) -> IntArray:
-    """The place in VERDICTS of what can be said after each unit."""
+    """Return the place in VERDICTS of the verdict after each unit."""
     found = np.full(len(is_excluded), VERDICTS.index("inconclusive"))
     found[is_excluded & (sequence.low >= null)] = VERDICTS.index("a_better")
     found[is_excluded & (sequence.high <= null)] = VERDICTS.index("b_better")

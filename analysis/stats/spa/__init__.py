@@ -1,10 +1,10 @@
-"""System-level probabilistic assessment: P[x > y] as annotators state it, in one order of naming or in both.
+"""System-level probabilistic assessment (SPA): P[x > y] as stated by annotators, in one or both orders of naming.
 
-Every annotator answers, for a pair (x, y), "what is the % chance that x is better than y?" (`xy_percent`), the same
-with y named first (`yx_percent`), or both. Answers stay on 0..100 until the last step, so that sums are compared
-exactly. A row is an annotator, a column a pair; NaN is a question not asked or not answered.
+For a pair (x, y), each annotator answers "what is the % chance that x is better than y?" (`xy_percent`), the same
+question with y named first (`yx_percent`), or both. Answers stay on 0..100 until the last step, so that sums are
+compared exactly. A row is an annotator, a column a pair. NaN is a question that was not asked or not answered.
 
-Source: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, sections 5 and 6, appendix B.
+Reference: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, sections 5 and 6, appendix B.
 """
 
 from analysis.stats.spa._answers import BOUNDS, combine_orders

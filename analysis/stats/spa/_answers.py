@@ -1,4 +1,4 @@
-"""Answers in both orders of naming, checked and combined."""
+"""Check and combine answers in both orders of naming."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,11 +13,29 @@ BOUNDS = (0.0, 1.0)
 
 
 def combine_orders(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike) -> FloatArray:
-    """Each annotator's P[x > y] in 0..1: (p_xy + 1 - p_yx) / 2 from both orders, else the one that was answered.
+    """Combine the answers of each annotator in both orders to one P[x > y] in 0..1.
 
-    Both arguments have one shape, (n,) or (n, P). An annotator's liking for whoever is named first cancels out.
-    Raises ValueError for answers outside 0..100 or shapes that differ.
+    Parameters
+    ----------
+    xy_percent, yx_percent : array_like, shape (n,) or (n, P)
+        Answers on 0..100 with x (or y) named first; NaN is missing.
 
+    Returns
+    -------
+    ndarray of float
+        (p_xy + 1 - p_yx) / 2 if both orders were answered, else the value from the one that was.
+
+    Raises
+    ------
+    ValueError
+        If an answer is outside 0..100 or the shapes differ.
+
+    Notes
+    -----
+    A preference for the system that is named first cancels out.
+
+    Examples
+    --------
     >>> combine_orders([70, 60, None], [30, None, None]).tolist()
     [0.7, 0.6, nan]
     """
@@ -28,7 +46,7 @@ def combine_orders(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike) -> Floa
 
 
 def share_with_interval(count: int, n: int, level: float = 0.95) -> dict[str, Any]:
-    """A share of annotators with Wilson's interval, as a report prints it."""
+    """Return a share of annotators with Wilson's interval, as a dict for the report."""
     if n == 0:
         return {"count": 0, "n": 0, "share": None, "low": None, "high": None}
     low, high = basic.wilson(count, n, level)
@@ -36,7 +54,7 @@ def share_with_interval(count: int, n: int, level: float = 0.95) -> dict[str, An
 
 
 def checked_orders(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Both orders as arrays of one shape; raises ValueError, naming the row, for an answer outside 0..100."""
+    """Return both orders as arrays of one shape. Raise ValueError with the row for an answer outside 0..100."""
     xy, yx = np.asarray(xy_percent, dtype=np.float64), np.asarray(yx_percent, dtype=np.float64)
     if xy.shape != yx.shape:
         raise ValueError(f"yx_percent: shape {yx.shape} where xy_percent has {xy.shape}")
@@ -51,7 +69,7 @@ def checked_orders(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike) -> tupl
 def checked_order_tables(
     xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike, names: Sequence[str]
 ) -> tuple[FloatArray, FloatArray]:
-    """Both orders as tables, annotators by pairs, one name for each pair."""
+    """Return both orders as tables (annotators by pairs). Raise ValueError unless there is one name for each pair."""
     xy, yx = checked_orders(matrix(xy_percent, "xy_percent"), matrix(yx_percent, "yx_percent"))
     if len(names) != xy.shape[1]:
         raise ValueError(f"names: {len(names)} names where xy_percent has {xy.shape[1]} pairs")

@@ -1,4 +1,4 @@
-"""What a rule of exclusion changed, as a nested comparison."""
+"""The effect of an exclusion rule on an estimate."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -22,14 +22,43 @@ def exclusion_effects(
     analysis: str = "spa.before_after",
     unit: str = "annotator",
 ) -> dict[str, dict[str, Estimate]]:
-    """What each exclusion rule does to each estimate: mean after - mean before, with a nested bootstrap interval.
+    """Effect of each exclusion rule on each estimate: mean after minus mean before, with a nested bootstrap interval.
 
-    `values` has shape (n_annotators, n_columns), one column a pair (named in `names`), NaN missing; `kept` maps a
-    rule's name to a boolean of shape (n_annotators,). In each resample of annotators both means are taken, because the
-    kept are a part of all: comparing the two by a t test would treat them as different people. Rules here judge each
-    annotator by that annotator's own answers; for the others see `before_after_relative`. Returns {rule: {name:
-    Estimate}}; nobody kept is `no_data` with the warning `all_excluded`.
+    Parameters
+    ----------
+    values : array_like, shape (n_annotators, n_columns)
+        One column per pair; NaN is missing.
+    kept : mapping[str, array_like]
+        For each rule, a boolean array (n_annotators,) that is True for the annotators who remain.
+    names : sequence[str]
+        Names of the columns.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    dict[str, dict[str, Estimate]]
+        {rule: {name: Estimate}}. If no annotator remains: `no_data` with the warning `all_excluded`.
+
+    Raises
+    ------
+    ValueError
+        If the lengths of `names` or of a mask do not fit `values`.
+
+    Notes
+    -----
+    Both means are computed in each resample of annotators, because those who remain are part of all. A t test would
+    treat the two groups as different people. Use this only for rules that judge annotators by their own answers; for
+    the others use `relative_exclusion_effect`.
+
+    Examples
+    --------
     >>> found = exclusion_effects([[0.2], [0.6], [0.7]], {"too_fast": [False, True, True]}, names=["a > b"],
     ...                      rng=np.random.default_rng(0), resamples=999)
     >>> round(found["too_fast"]["a > b"].estimate, 4)
@@ -82,11 +111,38 @@ def relative_exclusion_effect(
     analysis: str = "spa.before_after",
     unit: str = "annotator",
 ) -> Estimate:
-    """`before_after` for a rule that judges annotators against one another, run again inside each resample.
+    """Effect of an exclusion rule that compares annotators with each other, applied again in each resample.
 
-    `values` has shape (n_annotators,); `rule` is given the row numbers of the annotators in a sample, of shape (k,) and
-    with repetitions, and returns whom of them it keeps, a boolean of shape (k,).
+    Parameters
+    ----------
+    values : array_like, shape (n_annotators,)
+        One value per annotator; NaN is missing.
+    rule : callable[[ndarray of int], array_like]
+        Takes the row numbers of the annotators in a sample, shape (k,), with repetitions. Returns a boolean array
+        (k,) that is True for those who remain.
+    name : str
+        Name of the rule.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        Mean after minus mean before, with a bootstrap interval.
+
+    Raises
+    ------
+    ValueError
+        If the rule returns an array of another shape.
+
+    Examples
+    --------
     >>> scores = np.array([0.2, 0.6, 0.7, 0.65])
     >>> result = relative_exclusion_effect(scores, lambda rows: scores[rows] > np.median(scores[rows]) - 0.3,
     ...                                name="outlier", rng=np.random.default_rng(0))

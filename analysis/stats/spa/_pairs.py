@@ -1,4 +1,4 @@
-"""The estimate of a pair, as published and as recommended."""
+"""The estimate for a pair, in paper mode and in recommended mode."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,14 +23,35 @@ def pair_paper(
     analysis: str = "spa.pair",
     unit: str = "annotator",
 ) -> Estimate:
-    """The paper's estimate: the mean of P[x > y] asked in one order, with Student's t test against .5.
+    """The paper's estimate for a pair: the mean of P[x > y] asked in one order, and Student's t test against .5.
 
-    `percent` has shape (n,), one answer an annotator on 0..100. The p-value is not the probability that x is worse, and
-    1 - p not the probability that it is better. `is_after_tau` says that annotators above tau were left out before: the
-    estimate is then biased downwards even where nobody has a preference (warning `tau_one_order_bias`, block).
+    Parameters
+    ----------
+    percent : array_like, shape (n,)
+        One answer per annotator on 0..100; NaN is missing.
+    is_after_tau : bool, default False
+        Whether annotators above tau were excluded before. The estimate is then biased downwards even without a
+        preference (warning `tau_one_order_bias`, severity block).
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: section 5.2, steps 2 and 4; Table 1 (with Holm over the pairs, see `multiplicity.adjusted`).
+    Returns
+    -------
+    Estimate
+        The mean and the test, in mode "paper".
 
+    Notes
+    -----
+    The p-value is not the probability that x is worse, and 1 - p is not the probability that x is better.
+
+    References
+    ----------
+    Section 5.2, steps 2 and 4; Table 1 (with Holm over the pairs, see `multiplicity.adjust_family`).
+
+    Examples
+    --------
     >>> round(pair_paper([70, 80, 65, 30]).pvalue, 4)
     0.3769
     """
@@ -60,8 +81,31 @@ def pair_recommended(
     batches: npt.ArrayLike | None = None,
     **options: Any,
 ) -> Estimate:
-    """`pairs_recommended` for one pair; both arguments have shape (n,).
+    """The recommended estimate for one pair; see `pairs_recommended`.
 
+    Parameters
+    ----------
+    xy_percent, yx_percent : array_like, shape (n,)
+        Answers on 0..100 with x (or y) named first; NaN is missing.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    batches : array_like, shape (n,), optional
+        Label of each annotator's batch.
+    **options : Any
+        Other arguments of `pairs_recommended`.
+
+    Returns
+    -------
+    Estimate
+        The estimate of the pair.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    Examples
+    --------
     >>> result = pair_recommended([70, 80, 65, 30], [30, 25, 45, 20], rng=np.random.default_rng(0), resamples=999)
     >>> round(result.estimate, 5), round(result.pvalue, 4)
     (0.65625, 0.0533)
@@ -87,22 +131,57 @@ def pairs_recommended(
     analysis: str = "spa.pair",
     unit: str = "annotator",
 ) -> dict[str, Estimate]:
-    """The recommended estimate of every pair: the mean of the combined answers of everybody, tested against .5 by t.
+    """The recommended estimate of every pair: the mean of the combined answers, and the t test against .5.
 
-    `xy_percent` and `yx_percent` have shape (n_annotators, n_pairs); `names` the pairs' keys. Nobody is left out by
-    tau: that rule is a sensitivity. One set of resamples serves all pairs. Give the whole study at once, because an
-    annotator above tau in one pair leaves all of them in that sensitivity.
+    All annotators count.
 
-    Each Estimate has the t interval and d_z, and as sensitivities: sign flips, Wilcoxon (a test of symmetry), BCa,
-    the Bayesian bootstrap, the sign test; with `tau`, the estimate after the paper's rule and after the symmetric one;
-    with `batches` (shape (n_annotators,)) that annotators share, the estimate clustered by batch; with `margin`, TOST
-    ("spa.pair.equivalence"; adjust and judge both with `equivalence.judged`). detail: n_xy, n_yx, n_both, n_single,
-    shares above, at and below .5 with Wilson intervals, sd, and the difference that this n could detect with power .8.
+    Parameters
+    ----------
+    xy_percent, yx_percent : array_like, shape (n_annotators, n_pairs)
+        Answers on 0..100 with x (or y) named first; NaN is missing.
+    names : sequence[str]
+        Keys of the pairs.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    margin : float, optional
+        Equivalence margin for TOST among the sensitivities.
+    tau : float or None, default TAU
+        Threshold of the paper's exclusion rule, used in sensitivities only. None leaves them out.
+    batches : array_like, shape (n_annotators,), optional
+        Label of each annotator's batch. Adds the estimate clustered by batch.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Warnings: `single_order` where some annotators answered in one order only, `order_not_identified` where everybody
-    was asked in the same one (being named first and being better cannot be told apart), `few_batches`, those of
-    `basic.one_sample`, and, on the sensitivities after tau, `tau_asymmetric` (see `tau_asymmetry`) and `all_excluded`.
+    Returns
+    -------
+    dict[str, Estimate]
+        {name: Estimate} with the t interval and d_z. `detail` has n_xy, n_yx, n_both, n_single, sd, the shares above,
+        at and below .5 with Wilson intervals, and the difference detectable with power .8.
 
+    Raises
+    ------
+    ValueError
+        If an answer is outside 0..100, or the shapes and `names` do not fit.
+
+    Notes
+    -----
+    Sensitivities: sign flips, Wilcoxon (a test of symmetry), BCa, the Bayesian bootstrap and the sign test. With
+    `tau`: the estimate after the paper's rule and after the symmetric rule. With `margin`: TOST
+    ("spa.pair.equivalence"; adjust and judge both with `equivalence.adjust_with_verdicts`).
+
+    All pairs share one set of resamples. Pass the whole study at once: an annotator above tau in one pair is excluded
+    from all pairs in that sensitivity.
+
+    Warnings: `single_order` (some annotators answered in one order only), `order_not_identified` (all were asked in
+    the same order, so being named first and being better cannot be separated), `few_batches`, and those of
+    `basic.one_sample`. On the sensitivities after tau: `tau_asymmetric` (see `tau_asymmetry`) and `all_excluded`.
+
+    Examples
+    --------
     >>> answers = {"xy": [[70], [80], [65], [30]], "yx": [[30], [25], [45], [20]]}
     >>> found = pairs_recommended(answers["xy"], answers["yx"], names=["a > b"], rng=np.random.default_rng(0))
     >>> found["a > b"].detail["n_both"], [other.analysis for other in found["a > b"].sensitivity][:2]
@@ -175,7 +254,7 @@ def _by_batch(
     n_batches = len(np.unique(labels))
     if n_batches == len(kept) or n_batches < 2:
         only = n_batches == 1 and len(kept) > 1
-        # One batch for everybody: the claim is about these prompts and no other.
+        # With one batch for all annotators, the claim is about these prompts only.
         return None, None, [ResultWarning("few_batches", "warn", {"n_batches": 1})] if only else []
     estimate = clusters.clustered_mean(
         kept, labels, null=0.5, level=level, bounds=BOUNDS, analysis=f"{analysis}.by_batch", unit="batch"

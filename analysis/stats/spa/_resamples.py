@@ -1,4 +1,4 @@
-"""What resampling says of every pair, from one set of resamples."""
+"""Resampling analyses of all pairs from one set of resamples."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from analysis.stats.results import Estimate, HypothesisTest
 
 @dataclass(frozen=True, slots=True)
 class Resamples:
-    """What resampling says of every pair, from one set of resamples of the annotators."""
+    """Resampling results of all pairs, from one set of resamples of the annotators."""
 
     values: FloatArray
     bootstrap: FloatArray
@@ -22,6 +22,7 @@ class Resamples:
     resamples: int
 
     def sensitivity(self, column: int, *, level: float, analysis: str, unit: str) -> list[Estimate]:
+        """Return the sensitivity analyses of one pair."""
         kept = self.values[:, column]
         here = ~np.isnan(kept)
         kept = kept[here]
@@ -64,7 +65,9 @@ class Resamples:
 
 
 def shared_resamples(values: FloatArray, *, resamples: int, rng: np.random.Generator) -> Resamples:
-    """Bootstrap, Bayesian bootstrap and sign flips of all pairs at once; `values` has shape (n_annotators, n_pairs)."""
+    """Draw the bootstrap, the Bayesian bootstrap and the sign flips of all pairs; `values` has shape (n_annotators,
+    n_pairs).
+    """
     here = ~np.isnan(values)
     filled, ones = np.where(here, values, 0.0), here.astype(np.float64)
     n_annotators, n_pairs = values.shape

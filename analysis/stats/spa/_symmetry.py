@@ -1,4 +1,4 @@
-"""Whether it matters which system the question names first."""
+"""The effect of the order in which the question names the systems."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,18 +26,47 @@ def order_symmetry(
     analysis: str = "spa.order_symmetry",
     unit: str = "annotator",
 ) -> Estimate:
-    """Whether it matters which system the question names first: the mean gap g = p_xy + p_yx - 1, tested against 0.
+    """Effect of the order of naming: the mean gap g = p_xy + p_yx - 1, and the t test that it is 0.
 
-    Both arguments have shape (n,); annotators with one order only are left out. g > 0 means that whoever is named first
-    gains, g < 0 that both directions together fall short of 1. The convictions p_xy - .5 and .5 - p_yx differ by
-    exactly g. No significance is no symmetry: the sensitivity is TOST within `margin`, and detail["verdict"] joins the
-    two. detail["shares"] counts gaps beyond 10 points to either side.
+    Parameters
+    ----------
+    xy_percent, yx_percent : array_like, shape (n,)
+        Answers on 0..100 with x (or y) named first. Annotators with one order only are left out.
+    margin : float, default SYMMETRY_MARGIN
+        Equivalence margin of the TOST on the scale 0..1.
+    is_after_tau : bool, default False
+        Whether annotators above tau were excluded before. Then there is no answer: status `not_applicable`, reason
+        `circular`.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Tau cuts sums, that is g itself, off from above: with `is_after_tau` there is no answer (`not_applicable`, reason
-    `circular`), since the filtered data show a negative gap whatever people think.
+    Returns
+    -------
+    Estimate
+        The mean gap. The sensitivity is TOST within `margin`; `detail["verdict"]` joins both tests.
+        `detail["shares"]` counts gaps beyond 10 points to either side.
 
-    Source: section 6.2 and Figure 1, which report it, Figure 5 after the filter.
+    Raises
+    ------
+    ValueError
+        If an answer is outside 0..100 or the shapes differ.
 
+    Notes
+    -----
+    g > 0: the system that is named first gains. g < 0: both answers together are below 1. The convictions p_xy - .5
+    and .5 - p_yx differ by exactly g. A result that is not significant does not show symmetry.
+
+    Tau excludes large sums, that is large g. After this filter the data show a negative gap whatever the annotators
+    think.
+
+    References
+    ----------
+    Section 6.2 and Figure 1, which report it; Figure 5 after the filter.
+
+    Examples
+    --------
     >>> result = order_symmetry([70, 80, 65, 30], [30, 25, 45, 20])
     >>> round(result.estimate, 4), result.detail["shares"]["within"]["count"]
     (-0.0875, 3)

@@ -1,4 +1,4 @@
-"""The published rule on sums, whom it finds, and whether leaving them out moves the estimate."""
+"""The paper's exclusion rule on sums (tau), and whether excluding these annotators changes the estimate."""
 
 import math
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ TAU = 1.1
 
 @dataclass(frozen=True, slots=True)
 class TauFlags(Record):
-    """Whom the tau rule finds.
+    """The annotators that the tau rule flags.
 
-    `incoherent` (n,): some pair's two answers add up to more than tau. `low_sum` (n,): some pair's add up to less than
-    2 - tau; it excludes nobody by default. `above` and `below` (n, P) say for which pair. `is_applicable` (n,): some
-    pair was asked in both orders; the rule knows nothing of the others.
+    `incoherent` (n,): for some pair, both answers add up to more than tau. `low_sum` (n,): for some pair, they add up
+    to less than 2 - tau; by default this excludes no annotator. `above` and `below` (n, P) give the pairs.
+    `is_applicable` (n,): some pair was asked in both orders; the rule does not apply to the other annotators.
     """
 
     incoherent: BoolArray
@@ -34,14 +34,36 @@ class TauFlags(Record):
 
 
 def tau_flags(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike, *, tau: float = TAU) -> TauFlags:
-    """Whose two answers to some pair add up to more than tau (strictly), compared as whole percentages.
+    """Flag annotators whose two answers to some pair add up to more than tau.
 
-    Both arguments have shape (n_annotators, n_pairs). One pair above tau finds the annotator for all pairs; a pair
-    asked in one order finds nobody. Sums are compared with round(100 tau), so .65 + .45 is exactly 1.1 and passes.
-    Raises ValueError unless 0 <= tau <= 2.
+    Parameters
+    ----------
+    xy_percent, yx_percent : array_like, shape (n_annotators, n_pairs)
+        Answers on 0..100 with x (or y) named first; NaN is missing.
+    tau : float, default TAU
+        Largest sum that is accepted, in 0..2.
 
-    Source: section 5.2, step 3.
+    Returns
+    -------
+    TauFlags
+        The flags of each annotator and pair.
 
+    Raises
+    ------
+    ValueError
+        If `tau` is not in 0..2, an answer is outside 0..100, or the shapes differ.
+
+    Notes
+    -----
+    One pair above tau flags the annotator for all pairs. A pair asked in one order flags no annotator. Sums are
+    compared with round(100 tau), so .65 + .45 is exactly 1.1 and passes.
+
+    References
+    ----------
+    Section 5.2, step 3.
+
+    Examples
+    --------
     >>> tau_flags([[70], [90], [65]], [[30], [90], [45]]).incoherent.tolist()
     [False, True, False]
     """
@@ -70,16 +92,43 @@ def tau_asymmetry(
     analysis: str = "spa.tau_asymmetry",
     unit: str = "annotator",
 ) -> Estimate:
-    """Whether leaving people out by tau would move the combined estimate: the correlation of gap and combined answer.
+    """Correlation of the gap and the combined answer: tests whether excluding annotators by tau changes the estimate.
 
-    Both arguments have shape (n,), before any filter. Tau selects on the gap g = p_xy + p_yx - 1; if g goes with the
-    preference, the selection does too, and the estimate after tau loses its null. Pearson's correlation of the sum and
-    the difference of two variables is the Pitman-Morgan test that their variances are equal, so the two reasons for
-    asymmetry (unequal noise, acquiescence of one camp) are this one test; Spearman's is in detail for a monotone
-    relation. Warning `tau_asymmetric` where either is significant.
+    Parameters
+    ----------
+    xy_percent, yx_percent : array_like, shape (n,)
+        Answers on 0..100 with x (or y) named first, before any filter.
+    significance : float, default 0.05
+        Significance level for the warning.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: Pitman 1939, Morgan 1939, A test for the significance of the difference between two variances.
+    Returns
+    -------
+    Estimate
+        Pearson's correlation and its test. `detail` has Spearman's correlation. The warning `tau_asymmetric` appears
+        if either is significant.
 
+    Raises
+    ------
+    ValueError
+        If an answer is outside 0..100 or the shapes differ.
+
+    Notes
+    -----
+    Tau selects on the gap g = p_xy + p_yx - 1. If g correlates with the preference, the selection does too, and the
+    null hypothesis of the estimate after tau is not .5 any more. Pearson's correlation of a sum and a difference is
+    the Pitman-Morgan test of equal variances. So this one test covers both reasons for asymmetry: unequal noise, and
+    acquiescence on one side. Spearman's correlation is for a monotone relation.
+
+    References
+    ----------
+    Pitman 1939, Morgan 1939, A test for the significance of the difference between two variances.
+
+    Examples
+    --------
     >>> tau_asymmetry([60, 70, 80, 90, 50], [50, 50, 50, 50, 50]).warned("tau_asymmetric")
     True
     """
@@ -134,7 +183,7 @@ def estimates_after_tau(
     level: float,
     unit: str,
 ) -> list[Estimate]:
-    """The recommended estimate without those whom tau finds, and without those whom its symmetric form finds."""
+    """Return the recommended estimate without the annotators flagged by tau, and by its symmetric form."""
     asymmetry = tau_asymmetry(xy[:, column], yx[:, column])
     estimates = []
     for name, excluded in (("tau", flags.incoherent), ("tau_symmetric", flags.incoherent | flags.low_sum)):

@@ -84,7 +84,7 @@ def test_a_table_of_categories_counts_what_was_given():
     assert (table.tolist(), names) == ([[1, 1], [0, 0], [0, 0]], ("no", "yes"))
     with pytest.raises(ValueError, match="labels: row 1 is 'maybe'"):
         agreement.category_table([1, 2], ["yes", "maybe"], categories=["no", "yes"])
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="category is repeated"):
         agreement.category_table([1], ["a"], categories=["a", "a"])
     with pytest.raises(ValueError, match="categories: needed"):
         agreement.category_table([1], [frozenset()])
