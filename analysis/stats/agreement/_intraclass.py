@@ -118,7 +118,7 @@ def intraclass_correlation(
     if average and ends is not None:
         ends = _raised(ends[0], raters), _raised(ends[1], raters)
     if ends is not None and not ends[0] <= value <= ends[1]:
-        # Where annotators disagree more than items differ, the approximation and the step to k annotators can turn round.
+        # If annotators disagree more than items differ, the approximation can reverse the ends.
         ends = None
     method = "f" if len(set(per_item.tolist())) == 1 else "f_approximate"
     test = None

@@ -1,8 +1,8 @@
-"""Comparing groups: arms of a study, domains, conditions of training.
+"""Comparisons of groups: study arms, domains, training conditions.
 
-Two kinds of data come here. One value an annotator (an accuracy, say): analysis of variance and its pairwise
-comparisons, as papers do. One row an answer: contrasts of the means of cells whose rows share annotators and items, so
-that a claim reaches beyond these people and these texts. And counts of people: who was lost, and from which arm.
+There are three kinds of data. One value per annotator (for example an accuracy): analysis of variance and
+pairwise comparisons, as in papers. One row per answer: contrasts of cell means whose rows share annotators and
+items, for claims beyond these people and texts. Counts of people: who was lost, and from which arm.
 """
 
 from analysis.stats.groups._anova import one_way_anova, welch_anova

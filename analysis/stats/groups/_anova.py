@@ -1,4 +1,4 @@
-"""Whether all groups have one mean: the F test, and Welch's for unequal variances."""
+"""F tests that all groups have the same mean, with equal variances or unequal (Welch)."""
 
 import math
 
@@ -20,16 +20,38 @@ def one_way_anova(
     unit: str = "annotator",
     mode: str = "paper",
 ) -> Estimate:
-    """Eta squared, the share of the variance that lies between groups, and the F test that all means are one.
+    """Eta squared, the share of the variance between groups, and the F test that all means are equal.
 
-    `values` has shape (n,), one value a unit, NaN missing; `groups` the group of each. F = (SSB / (k - 1)) /
-    (SSW / (n - k)) on k - 1 and n - k degrees of freedom (detail["df_between"], detail["df_within"]); the interval of
-    eta squared inverts the noncentral F, eta^2 = nc / (nc + n). Assumes equal variances: see `welch_anova`. Fewer than
-    two groups, a group without values, no more values than groups, no variance within groups: a status.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per unit; NaN is missing.
+    groups : array_like, shape (n,)
+        Label of each unit's group.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Clark et al. 2021, section 2.4, across domains; 390 evaluators in 3 domains have F(2, 387), where the paper
-    prints F(2, 390).
+    Returns
+    -------
+    Estimate
+        Eta squared with its interval; degrees of freedom in `detail["df_between"]` and `detail["df_within"]`. A
+        status if there are fewer than two groups, a group without values, no more values than groups, or no variance
+        within groups.
 
+    Notes
+    -----
+    F = (SSB / (k - 1)) / (SSW / (n - k)) on k - 1 and n - k degrees of freedom. The interval inverts the noncentral
+    F, eta^2 = nc / (nc + n). It assumes equal variances; otherwise use `welch_anova`.
+
+    References
+    ----------
+    Clark et al. 2021, section 2.4, across domains; 390 evaluators in 3 domains have F(2, 387), the paper prints F(2,
+    390).
+
+    Examples
+    --------
     >>> result = one_way_anova([0.4, 0.6, 0.8, 0.2, 0.4, 0.3, 0.9, 0.7, 0.8], list("aaabbbccc"))
     >>> result.detail["df_between"], result.detail["df_within"], round(result.test.statistic, 4)
     (2, 6, 9.5)
@@ -71,14 +93,35 @@ def welch_anova(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """The F test that the means of groups are one where their variances need not be; the estimate is eta squared.
+    """Welch's F test that all groups have the same mean, for unequal variances; the estimate is eta squared.
 
-    As `one_way_anova`, with weights w = n / s^2: F = sum w (mean - weighted mean)^2 / (k - 1) / (1 + 2 (k - 2) L /
-    (k^2 - 1)) on k - 1 and (k^2 - 1) / (3 L), L = sum (1 - w / sum w)^2 / (n - 1). Every group needs two values that
-    differ. (Alexander and Govern's test, sometimes named beside it, is another one.)
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per unit; NaN is missing.
+    groups : array_like, shape (n,)
+        Label of each unit's group. Every group needs two values that differ.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Welch 1951, On the comparison of several mean values: an alternative approach.
+    Returns
+    -------
+    Estimate
+        Eta squared, as in `one_way_anova`.
 
+    Notes
+    -----
+    With weights w = n / s^2: F = sum w (mean - weighted mean)^2 / (k - 1) / (1 + 2 (k - 2) L / (k^2 - 1)) on k - 1
+    and (k^2 - 1) / (3 L), L = sum (1 - w / sum w)^2 / (n - 1).
+
+    References
+    ----------
+    Welch 1951, On the comparison of several mean values: an alternative approach.
+
+    Examples
+    --------
     >>> result = welch_anova([0.4, 0.6, 0.8, 0.2, 0.4, 0.3, 0.9, 0.7, 0.8], list("aaabbbccc"))
     >>> round(result.test.statistic, 4), round(result.detail["df_within"], 4)
     (16.0157, 3.7895)
@@ -112,7 +155,7 @@ def welch_anova(
 
 
 def _noncentral_f(statistic: float, df_between: float, df_within: float, level: float) -> tuple[float, float] | None:
-    """The noncentralities at which the observed F lies at the two tail probabilities, 0 where none is that small."""
+    """Return the noncentralities with the observed F at the two tail probabilities; 0 if none is that small."""
     ends = []
     for probability in ((1 + level) / 2, (1 - level) / 2):
 

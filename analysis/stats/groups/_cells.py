@@ -1,4 +1,4 @@
-"""Answers in cells whose rows share annotators and items, and the covariance of contrasts of their means."""
+"""Answers in cells that share annotators and items, and the covariance of contrasts of cell means."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from analysis.stats.results import ResultWarning
 
 @dataclass(frozen=True, slots=True)
 class ContrastCovariance:
-    """The covariance of contrasts: one way (`two_way` None), or annotators, items and both combined."""
+    """Covariance of contrasts: one way (`two_way` is None), or over annotators, items and both combined."""
 
     annotators: FloatArray
     items: FloatArray | None = None
     two_way: FloatArray | None = None
 
     def variance(self) -> FloatArray:
-        """The variance of each contrast; with two ways never less than either."""
+        """Return the variance of each contrast; with two ways at least that of either."""
         if self.items is None or self.two_way is None:
             return np.asarray(np.diag(self.annotators), dtype=np.float64)
         parts = [np.diag(part) for part in (self.two_way, self.annotators, self.items)]
@@ -36,7 +36,7 @@ class ContrastCovariance:
         ).detail()
 
     def candidates(self) -> list[FloatArray]:
-        """The covariances under each of which a joint hypothesis must be rejected."""
+        """Return the covariances; a joint hypothesis is rejected only if it is under each of them."""
         if self.items is None or self.two_way is None:
             return [self.annotators]
         scale = np.trace(self.annotators + self.items)
@@ -108,10 +108,10 @@ class CellRows:
     def covariance(
         self, gradients: FloatArray, means: FloatArray, *, is_jackknife: bool = False
     ) -> ContrastCovariance | None:
-        """The covariance of contrasts whose derivatives by the cell means are `gradients` (n_contrasts, n_cells).
+        """Return the covariance of contrasts with the `gradients` (n_contrasts, n_cells) by the cell means.
 
-        With items CR1, or with `is_jackknife` CV3 in each way; without them always CV3. None where a cell is one
-        annotator's (or one item's) alone, so that the jackknife has nothing left of it.
+        With items it is CR1, or CV3 in each way with `is_jackknife`; without items CV3. None if one annotator (or one
+        item) gave all answers of a cell, because the jackknife then has nothing left.
         """
         if self.items is None:
             one_way = self._jackknife(gradients, means, self.annotators, self.n_annotators)

@@ -1,4 +1,4 @@
-"""Contrasts of cell means: one, and all of a condition x domain model."""
+"""Contrasts of cell means: a single contrast, and the condition x domain model."""
 
 import math
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ LINKS = ("identity", "logit", "probit")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionModel(Record):
-    """Means by condition and domain, what each condition adds to the reference, and whether that depends on the domain.
+    """Means by condition and domain, effects of conditions, and their interaction with the domain.
 
-    `cells` has one mean for each condition in each domain, `effects` one difference from the reference for each other
-    condition (the mean of its differences in the domains, each domain counting the same), `by_domain` those
-    differences, `interaction` the joint test that they are equal in all domains.
+    `cells` has one mean per condition and domain. `effects` has one difference from the reference per other
+    condition, the mean of its differences in the domains with equal weights. `by_domain` has these differences.
+    `interaction` is the joint test that they are equal in all domains.
     """
 
     cells: tuple[Estimate, ...]
@@ -50,22 +50,55 @@ def cell_contrast(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """sum_c w_c g(mean of cell c), with annotators and, where given, items as clusters, and the t test of `null`.
+    """Contrast sum_c w_c g(mean of cell c), clustered by annotator and, if given, by item, with a t test.
 
-    `values`, `cells`, `annotators` and `items` have shape (n_rows,), NaN missing; `weights` maps a cell's label to
-    its w_c, and rows of other cells are left out. g by `link`: identity, or logit or probit of a share of 0/1 values,
-    which makes this the marginal regression with these cells (log odds ratios, sensitivity), nothing iterated.
-    `corrected` moves shares off 0 and 1, (sum + 1/2) / (n + 1); a cell that is all 0 or all 1 has status
-    `separation` under these links, with the exact interval of each cell in detail, and an estimate only if corrected.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Values; NaN is missing.
+    cells : array_like, shape (n_rows,)
+        Label of each row's cell.
+    weights : mapping[Any, float]
+        Weight w_c of each cell. Rows of other cells are left out.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and item.
+    link : {"identity", "logit", "probit"}, default 'identity'
+        The function g; logit and probit need 0/1 values.
+    corrected : bool, default False
+        Whether to move shares off 0 and 1, (sum + 1/2) / (n + 1).
+    null : float, default 0.0
+        Value of the null hypothesis.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale of the values. The interval is clipped to the possible range of the contrast.
+    analysis, estimand, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Each row moves the contrast by e = w_c g'(mean) (y - mean) / n_c. With items the variance is two-way CR1 of these,
-    never less than either way alone, on min(G_a, G_i) - 1; without, the jackknife CV3 over annotators on G* - 1. Only
-    clusters with a row in these cells count. `bounds` are the edges of the values; the interval is cut where the
-    contrast itself can go no further, at -1 and 1 for a difference of shares. Under six there is no test. detail["detectable"] is the smallest distance
-    from the null that this standard error would find in 80 % of studies.
+    Returns
+    -------
+    Estimate
+        The contrast. `detail["detectable"]` is the smallest distance from the null that this standard error finds
+        with power .8. A cell that is all 0 or all 1 under logit or probit: `separation`, with an estimate only if
+        corrected.
 
-    Source: Cameron, Gelbach and Miller 2011; MacKinnon, Nielsen and Webb 2023; log-linear correction of Hautus 1995.
+    Raises
+    ------
+    ValueError
+        If `link` is not allowed, or a value does not fit it.
 
+    Notes
+    -----
+    Each row moves the contrast by e = w_c g'(mean) (y - mean) / n_c. With items: two-way CR1 of e, at least either
+    way alone, on min(G_a, G_i) - 1. Without: the jackknife CV3 over annotators on G* - 1. Only clusters with a row in
+    these cells count; with fewer than six there is no test.
+
+    References
+    ----------
+    Cameron, Gelbach and Miller 2011; MacKinnon, Nielsen and Webb 2023; log-linear correction of Hautus 1995.
+
+    Examples
+    --------
     >>> correct, arms = [1, 0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 0, 1, 1], ["a"] * 6 + ["b"] * 8
     >>> result = cell_contrast(correct, arms, {"a": 1, "b": -1}, np.repeat(np.arange(7), 2))
     >>> round(result.estimate, 4), result.n, result.n_rows
@@ -152,7 +185,7 @@ def cell_contrast(
 
 
 def _reach(factors: FloatArray, bounds: tuple[float, float]) -> tuple[float, float]:
-    """How far a contrast can go whose cells' means lie within bounds."""
+    """Return the smallest and largest possible contrast of cell means within `bounds`."""
     ends = np.outer(factors, np.asarray(bounds, float))
     return float(ends.min(axis=1).sum()), float(ends.max(axis=1).sum())
 
@@ -172,19 +205,49 @@ def condition_model(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> ConditionModel:
-    """The condition x domain model: one mean a cell, and contrasts of these, rows clustered as in `cell_contrast`.
+    """Condition x domain model: cell means, effects of conditions and their interaction with domains, clustered.
 
-    All arrays have shape (n_rows,); `values` is 1 where the answer was correct, say. `reference` is the condition that
-    the others are compared with. The mean of a condition's effects gives every domain the same weight, however many
-    answers it has. The interaction, that the effects differ between domains, is a joint F test of
-    (k - 1)(d - 1) contrasts, its covariance by the jackknife (CR1 rejects a true null in 8 % with 13 annotators a
-    cell): with items the least F among the two-way covariance and either way alone (where the two-way one is not
-    positive definite, their sum), as the largest variance rules a single contrast, on min(G) - 1; without, with
-    Hotelling's correction on G* - q.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Values, for example 1 for a correct answer; NaN is missing.
+    conditions, domains : array_like, shape (n_rows,)
+        Labels of each row's condition and domain.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of each row's annotator and item.
+    reference : Any
+        The condition to compare with.
+    link : {"identity", "logit", "probit"}, default 'identity'
+        As in `cell_contrast`.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Clark et al. 2021, section 3.2, where the mean gain is significant and no domain's is; a difference in
-    significance between domains is not a difference between domains, which is what the interaction tests.
+    Returns
+    -------
+    ConditionModel
+        The model. The mean effect of a condition weighs all domains equally.
 
+    Raises
+    ------
+    ValueError
+        If `reference` is not one of the conditions.
+
+    Notes
+    -----
+    The interaction is a joint F test of (k - 1)(d - 1) contrasts with the jackknife covariance. With items: the least
+    F among the two-way covariance and either way alone, on min(G) - 1. Without: Hotelling's correction on G* - q. A
+    difference in significance between domains is not a difference between domains; the interaction tests that.
+
+    References
+    ----------
+    Clark et al. 2021, section 3.2.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> who, text = np.repeat(np.arange(80), 5), rng.integers(0, 20, 400)
     >>> arms, domains = np.array(["none", "examples"])[who % 2], np.array(["news", "story"])[who // 2 % 2]
@@ -247,7 +310,7 @@ def condition_model(
 
 
 def _linked(means: FloatArray, link: str) -> tuple[FloatArray, FloatArray]:
-    """g(mean) and its derivative."""
+    """Return g(mean) and its derivative."""
     if link == "logit":
         return np.asarray(special.logit(means)), 1 / (means * (1 - means))
     if link == "probit":

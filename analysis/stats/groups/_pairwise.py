@@ -1,4 +1,4 @@
-"""Every two groups against each other, by the studentised range."""
+"""Pairwise comparisons of groups by the studentised range."""
 
 import math
 from functools import lru_cache
@@ -25,17 +25,44 @@ def pairwise_comparisons(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> tuple[Estimate, ...]:
-    """Every difference between two groups, with intervals and p-values that hold for all of them at once.
+    """Differences between all pairs of groups, with simultaneous intervals and p-values.
 
-    `values` and `groups` as for `one_way_anova`; the pairs stand in the order of the sorted groups and settings name
-    each, x - y. "tukey_hsd" (the paper's) pools the variance, q = |difference| / sqrt(MSW / 2 (1 / n_x + 1 / n_y)) on
-    n - k; "games_howell" does not, q = |difference| / sqrt((s_x^2 / n_x + s_y^2 / n_y) / 2) on Welch's degrees of
-    freedom. Both refer q to the studentised range, so `pvalue` is adjusted already, which `adjust` says. Effect:
-    Cohen's d of the two groups. detail["detectable"] is the smallest difference that a t test with this standard error
-    would find in 80 % of studies at the family's first step: what "not significant" leaves possible. A status where a group has fewer than two values or nothing varies.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per unit; NaN is missing.
+    groups : array_like, shape (n,)
+        Label of each unit's group.
+    method : {"games_howell", "tukey_hsd"}, default 'games_howell'
+        Unequal or pooled variances; the paper uses "tukey_hsd".
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Tukey 1949; Games and Howell 1976; Clark et al. 2021, section 3.2, footnote 10, across training conditions.
+    Returns
+    -------
+    tuple[Estimate, ...]
+        One estimate x - y per pair, in the order of the sorted groups; `settings` has both names. `pvalue` is already
+        adjusted. The effect is Cohen's d. `detail["detectable"]` is the difference that a t test finds with power .8
+        at the family's first step.
 
+    Raises
+    ------
+    ValueError
+        If `method` is not allowed.
+
+    Notes
+    -----
+    "tukey_hsd": q = |difference| / sqrt(MSW / 2 (1 / n_x + 1 / n_y)) on n - k. "games_howell": q = |difference| /
+    sqrt((s_x^2 / n_x + s_y^2 / n_y) / 2) on Welch's degrees of freedom.
+
+    References
+    ----------
+    Tukey 1949; Games and Howell 1976; Clark et al. 2021, section 3.2, footnote 10, across training conditions.
+
+    Examples
+    --------
     >>> pairs = pairwise_comparisons([0.4, 0.6, 0.8, 0.2, 0.4, 0.3, 0.9, 0.7, 0.8], list("aaabbbccc"), method="tukey_hsd")
     >>> [(pair.settings["x"], pair.settings["y"], round(pair.pvalue, 4)) for pair in pairs]
     [('a', 'b', 0.0901), ('a', 'c', 0.2694), ('b', 'c', 0.0117)]
@@ -105,12 +132,35 @@ def pairwise_comparisons(
 
 
 def studentized_range_sf(q: float, k: int, df: float) -> float:
-    """P(the range of k means, in standard errors estimated on df degrees of freedom, exceeds q), k >= 2, df >= 1.
+    """Survival function of the studentised range: P(range of k means > q).
 
+    Parameters
+    ----------
+    q : float
+        Range in standard errors.
+    k : int
+        Number of means, at least 2.
+    df : float
+        Degrees of freedom of the standard error, at least 1.
+
+    Returns
+    -------
+    float
+        The probability.
+
+    Raises
+    ------
+    ValueError
+        If `k` or `df` is too small.
+
+    Notes
+    -----
     The integral over the standard error s of P(range > q s), itself k times the integral of phi(z) [Phi(z)^(k-1) -
-    (Phi(z) - Phi(z - q s))^(k-1)], both by Gauss and Legendre: what the library's general integrator takes seconds
-    for, a table of pairs needs at once.
+    (Phi(z) - Phi(z - q s))^(k-1)]. Both use Gauss-Legendre quadrature, which is much faster than a general
+    integrator.
 
+    Examples
+    --------
     >>> round(studentized_range_sf(3.578, 3, 20), 4)
     0.05
     """
@@ -138,7 +188,7 @@ def studentized_range_sf(q: float, k: int, df: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _critical_range(k: int, df: float, level: float) -> float:
-    """The q that the studentised range exceeds with probability 1 - level."""
+    """Return the q that the studentised range exceeds with probability 1 - level."""
 
     def excess(q: float) -> float:
         return studentized_range_sf(q, k, df) - (1 - level)

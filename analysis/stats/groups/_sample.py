@@ -1,4 +1,4 @@
-"""One value a unit, by group, and what both kinds of comparison share."""
+"""One value per unit, by group."""
 
 import math
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class GroupSample:
         }
 
     def problem(self, *, least: int) -> tuple[str, str] | None:
-        """Status and reason where a group has fewer than `least` values, or there are no two groups."""
+        """Return a status and reason if a group has fewer than `least` values or there is only one group."""
         if not np.any(self.sizes):
             return "no_data", "no value to analyse"
         if len(self.sizes) < 2:
@@ -70,7 +70,7 @@ class GroupSample:
 
 
 def codes_and_names(labels: npt.ArrayLike, name: str, length: int) -> tuple[IntArray, tuple[Any, ...]]:
-    """Codes of labels and the labels in the order of their codes."""
+    """Return the codes of labels, and the labels in the order of their codes."""
     array = np.asarray(labels)
     positions, n_groups = codes(array, name, length)
     first = np.full(n_groups, length, dtype=np.int64)
@@ -79,6 +79,6 @@ def codes_and_names(labels: npt.ArrayLike, name: str, length: int) -> tuple[IntA
 
 
 def detectable_difference(se: float, df: float, level: float, tests: int = 1) -> float:
-    """The smallest distance that a t test with this standard error finds with power .8."""
+    """Return the smallest distance that a t test with this standard error finds with power .8."""
     n = max(2, int(df) + 1)
     return power.detectable_effect(n, sd=se * math.sqrt(n), significance=1 - level, tests=tests)

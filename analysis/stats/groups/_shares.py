@@ -1,4 +1,4 @@
-"""Counts of people: differences of shares, independence, and who was lost from which arm."""
+"""Counts of people: differences of shares, independence, and attrition by condition."""
 
 import math
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from analysis.stats import basic, multiplicity
 from analysis.stats.arrays import matrix, refuse_level
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, ResultWarning
 
-# Under this expected count the chi-square distribution is a poor guide to its own test.
+# Below this expected count the chi-square approximation is poor.
 SMALL_EXPECTED = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attrition(Record):
-    """Who was lost: `shares` by condition, `differences` from the reference, and the `test` that all shares are one."""
+    """Attrition: `shares` lost by condition, `differences` from the reference, and the `test` that all shares are equal."""
 
     shares: tuple[Estimate, ...]
     differences: tuple[Estimate, ...]
@@ -37,14 +37,39 @@ def share_difference(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """The difference of two shares of independent units, x - y: Newcombe's interval, Fisher's exact test.
+    """Difference of two shares of independent units, with Newcombe's interval and Fisher's exact test.
 
-    The interval joins two Wilson intervals (l, u) of the shares: low = d - sqrt((p_x - l_x)^2 + (u_y - p_y)^2), high
-    likewise; it stands also at 0 % and 100 %. Nobody (or everybody) in both groups: `zero_variance`, with the interval
-    and without a test, for which the margins leave only one table.
+    Parameters
+    ----------
+    successes_x, n_x, successes_y, n_y : int
+        Successes and units of both groups.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Newcombe 1998, Interval estimation for the difference between independent proportions, method 10.
+    Returns
+    -------
+    Estimate
+        The difference x - y. No successes (or only successes) in both groups: `zero_variance`, with an interval and
+        without a test.
 
+    Raises
+    ------
+    ValueError
+        Unless 0 <= successes <= n in both groups.
+
+    Notes
+    -----
+    With Wilson intervals (l, u): low = d - sqrt((p_x - l_x)^2 + (u_y - p_y)^2), high likewise. It is also valid at 0
+    % and 100 %.
+
+    References
+    ----------
+    Newcombe 1998, Interval estimation for the difference between independent proportions, method 10.
+
+    Examples
+    --------
     >>> result = share_difference(56, 70, 48, 80)
     >>> round(result.estimate, 3), round(result.interval.low, 4), round(result.interval.high, 4)
     (0.2, 0.0524, 0.3339)
@@ -89,15 +114,37 @@ def independence_test(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """Cramer's V of a table of counts and the test that rows and columns are independent.
+    """Cramer's V of a table of counts, and the test that rows and columns are independent.
 
-    `table` has shape (n_rows, n_columns), each unit counted in one cell. Pearson's chi-square without continuity
-    correction on (r - 1)(c - 1) where every expected count is at least 5; else Fisher's exact test for 2 by 2 and, for
-    larger tables, chi-square over `resamples` tables with these margins drawn by `rng`, p = (1 + as extreme) /
-    (1 + resamples); without `rng` the asymptotic p, with a warning `small_expected`. A row or a column without any
-    unit makes the question meaningless (libraries raise, or give nan): `not_identified`, or `zero_variance` where all
-    units are in one column.
+    Parameters
+    ----------
+    table : array_like, shape (n_rows, n_columns)
+        Whole numbers; each unit counts in one cell.
+    resamples : int, default 9999
+        Number of random tables.
+    rng : numpy.random.Generator, optional
+        Draws the random tables. Without it the p-value is asymptotic (warning `small_expected`).
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        Cramer's V. A row or column without units: `not_identified`. All units in one column: `zero_variance`.
+
+    Raises
+    ------
+    ValueError
+        If a count is not a whole, non-negative number.
+
+    Notes
+    -----
+    Pearson's chi-square on (r - 1)(c - 1), without continuity correction, if every expected count is at least 5.
+    Otherwise Fisher's exact test for 2 by 2, and chi-square over random tables with the same margins for larger
+    tables: p = (1 + number as extreme) / (1 + resamples).
+
+    Examples
+    --------
     >>> result = independence_test([[30, 10], [20, 20], [25, 15]])
     >>> round(result.test.statistic, 4), result.test.df, round(result.pvalue, 4)
     (5.3333, 2.0, 0.0695)
@@ -175,15 +222,44 @@ def differential_attrition(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Attrition:
-    """Whether conditions lost different shares of the people who started in them, which would undo the randomisation.
+    """Differences between conditions in the share of annotators who were lost.
 
-    `started`, `lost` and `conditions` have shape (n_conditions,): how many started, how many of them were lost (left,
-    or were excluded: one reason at a time). Shares with Wilson's intervals, differences from the `reference` (the
-    first) by `share_difference`, adjusted by Holm over all of them, and one test over all conditions by
-    `independence`.
+    Parameters
+    ----------
+    started, lost : sequence[int], shape (n_conditions,)
+        Number of annotators who started, and of those who were lost for one reason.
+    conditions : sequence[str], shape (n_conditions,)
+        Names of the conditions.
+    reference : str, optional
+        The condition to compare with; the first if None.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples, rng : int, optional
+        As in `independence_test`.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: a longer training loses more people; Clark et al. 2021, footnote 11, lost over 70 % in one condition.
+    Returns
+    -------
+    Attrition
+        Shares with Wilson's intervals, Holm-adjusted differences from the reference (`share_difference`), and one
+        test over all conditions (`independence_test`).
 
+    Raises
+    ------
+    ValueError
+        If lengths, names or counts are not valid.
+
+    Notes
+    -----
+    Unequal attrition undoes the randomisation.
+
+    References
+    ----------
+    Clark et al. 2021, footnote 11: over 70 % lost in one condition with longer training.
+
+    Examples
+    --------
     >>> found = differential_attrition([100, 100, 100], [10, 12, 31], ["none", "instructions", "examples"])
     >>> [round(share.estimate, 2) for share in found.shares], [round(d.estimate, 2) for d in found.differences]
     ([0.1, 0.12, 0.31], [0.02, 0.21])
@@ -194,7 +270,7 @@ def differential_attrition(
     if not len(started) == len(lost) == len(names):
         raise ValueError(f"lost: {len(lost)} and started: {len(started)} counts for {len(names)} conditions")
     if len(set(names)) < len(names):
-        raise ValueError("conditions: one of them stands twice")
+        raise ValueError("conditions: a condition is repeated")
     for row, (n, gone) in enumerate(zip(started, lost, strict=True)):
         if not 0 <= gone <= n:
             raise ValueError(f"lost: row {row} is {gone}, not in 0..{n}")

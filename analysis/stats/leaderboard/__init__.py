@@ -1,10 +1,10 @@
-"""Scores of systems on one fixed draw of items, 0 to 100, and what may be said of their differences.
+"""Scores of systems (0 to 100) on one fixed draw of items, and their differences.
 
-The paper resamples annotations, as if each came from somebody else: with a workforce of which a few give most of the
-labels its 95 % interval covers less than half of the time. Here the unit is the annotator, items weigh equally however
-many labels each got, and systems are compared on the items they share.
+The paper resamples annotations as if each came from a different person. If a few annotators give most of the
+labels, its 95 % interval covers less than half of the time. Here the unit is the annotator, all items have the
+same weight, and systems are compared on the items they share.
 
-Source: Genie (Khashabi et al. 2022), sections 4 and 6, appendix C.
+Reference: Genie (Khashabi et al. 2022), sections 4 and 6, appendix C.
 """
 
 from analysis.stats.leaderboard._board import Leaderboard, leaderboard

@@ -1,4 +1,4 @@
-"""All systems at once: scores, ranks, and distances from the best."""
+"""All systems at once: scores, ranks, and distances from the best system."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard(Record):
-    """Systems from best to worst: their scores, the sets of ranks, and each one's distance from the best.
+    """Systems from best to worst: scores, rank sets, and distances from the best system.
 
-    `scores` and `from_best` follow `ranks.systems`; the best system's own distance is `not_applicable`.
+    `scores` and `from_best` are in the order of `ranks.systems`. The best system's own distance is `not_applicable`.
     """
 
     scores: tuple[Estimate, ...]
@@ -39,13 +39,39 @@ def leaderboard(
     resamples: int = bootstrap.RESAMPLES,
     unit: str = "annotator",
 ) -> Leaderboard:
-    """Scores, rank sets and distances from the best of all systems; arrays of shape (n_rows,), NaN missing.
+    """Scores, rank sets and distances from the best of all systems.
 
-    Each score is a `system_score` in `mode`. Ranks (`ranks.rank_sets`) and distances rest on resamples of annotators,
-    items weighing equally within each system. Because the best is chosen by the data, the distances have intervals and
-    p-values that hold for all pairs of systems at once (test "max_t"). A new submission changes all of them: compute
-    the whole board anew.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Answers in 0..1; NaN is missing.
+    systems, items, annotators : array_like, shape (n_rows,)
+        Labels of each row's system, item and annotator.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    mode : {"recommended", "paper"}, default 'recommended'
+        As in `system_score`.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    items_sampled : bool, default True
+        Whether the claim goes beyond the items of the study.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Leaderboard
+        The leaderboard. Compute it again after each new submission, because all intervals change.
+
+    Notes
+    -----
+    Ranks (`ranks.rank_sets`) and distances use resamples of annotators. The data choose the best system, so the
+    distances have intervals and p-values that hold for all pairs at once (test "max_t").
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> annotators, items, systems = np.repeat(np.arange(20), 6), np.tile(np.arange(60), 2), np.repeat(["a", "b"], 60)
     >>> answers = np.clip(0.5 + 0.3 * (systems == "b") + rng.normal(0, 0.2, 120), 0, 1)
@@ -125,7 +151,7 @@ def _distance(
         **common,
     }
     if place == 0:
-        return Estimate(status="not_applicable", reason="the best system is not compared with itself", **named)
+        return Estimate(status="not_applicable", reason="this is the best system", **named)
     if found is None:
         return Estimate(status=sets.status, reason=sets.reason, **named)
     if not found.decidable[place, 0]:

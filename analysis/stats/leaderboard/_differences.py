@@ -1,4 +1,4 @@
-"""Differences of systems over the items that they share."""
+"""Differences between systems over the items that they share."""
 
 import math
 from collections.abc import Sequence
@@ -27,15 +27,37 @@ def score_difference(
     analysis: str = "leaderboard.difference",
     unit: str = "annotator",
 ) -> Estimate:
-    """The difference of two systems' scores, x - y, over the items that have answers for both; shapes (n_rows,).
+    """Difference of two systems' scores, x - y, over the items with answers for both, with a t test of 0.
 
-    Each item counts once, with the difference of its mean answers d_i. The standard error is clustered by annotators:
-    V_a leaves one annotator out of both systems at once (CV3). Where an item's two answers come from different people,
-    V_a also holds the items' own spread, which the pairing has taken out of the difference; with `items_sampled`
-    V = max(V_a + V_i - V_ai, V_i) removes it again, V_i being the variance of the paired d_i and V_ai that of the
-    cells of one annotator and one item. Without it V = V_a, wider and about these items alone. t on G* - 1, against 0;
-    no test under six annotators. `n` counts annotators, detail["n_items"] the shared items.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Answers in 0..1; NaN is missing.
+    systems, items, annotators : array_like, shape (n_rows,)
+        Labels of each row's system, item and annotator.
+    x, y : object
+        The two systems.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    items_sampled : bool, default True
+        Whether the claim goes beyond the items of the study.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The difference. `n` counts annotators, `detail["n_items"]` the shared items. No test with fewer than six
+        annotators.
+
+    Notes
+    -----
+    Each item counts once, with the difference d_i of its mean answers. V_a leaves one annotator out of both systems
+    (CV3). With `items_sampled` V = max(V_a + V_i - V_ai, V_i): V_i is the variance of the paired d_i, V_ai that of
+    the cells of one annotator and one item. Otherwise V = V_a. t on G* - 1.
+
+    Examples
+    --------
     >>> answers, who = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
     >>> found = score_difference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, who, x="a", y="b")
     >>> found.estimate, found.detail["n_items"], found.test is None
@@ -108,10 +130,30 @@ def differences_from_reference(
     level: float = 0.95,
     items_sampled: bool = True,
 ) -> dict[Any, Estimate]:
-    """Every other system's `difference` to a reference that was named beforehand, Holm over the planned systems.
+    """Differences of all other systems from a reference, Holm-adjusted over the planned systems.
 
-    `planned` are the systems to be compared (all others in the data where None); one without answers still counts.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Answers in 0..1; NaN is missing.
+    systems, items, annotators : array_like, shape (n_rows,)
+        Labels of each row's system, item and annotator.
+    reference : object
+        The system to compare with, chosen before the data.
+    planned : sequence[Any], optional
+        Systems to be compared; all others in the data if None. One without answers still counts.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    items_sampled : bool, default True
+        Whether the claim goes beyond the items of the study.
 
+    Returns
+    -------
+    dict[Any, Estimate]
+        One `score_difference` for each system.
+
+    Examples
+    --------
     >>> answers, who = [1, 0.75, 0.5, 1, 0.5, 0.5, 0.25, 0.5], [1, 2, 3, 4, 1, 2, 3, 4]
     >>> found = differences_from_reference(answers, ["a"] * 4 + ["b"] * 4, [1, 2, 3, 4] * 2, who, reference="b")
     >>> list(found), found["a"].estimate

@@ -1,4 +1,4 @@
-"""How precise a score can be: the worst case, the design effect, and one label against several an item."""
+"""The precision of a score: worst case, design effect, and one or several labels per item."""
 
 import math
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from analysis.stats.results import Record
 
 @dataclass(frozen=True, slots=True)
 class LabellingSpread(Record):
-    """The spread of a score at one budget: k labels on N / k items (multilabel), or one label on each of N.
+    """Spread of a score at one budget: k labels on N / k items (multilabel), or one label on each of N items.
 
-    `sd_unilabel` and `sd_multilabel` are over `rounds` simulated rounds, in points of 100, and `exact_unilabel`,
-    `exact_multilabel` their values without simulation error. `icc` is the share of variance that lies between items,
-    None where it cannot be told, and `design_effect` = 1 + (k - 1) icc what multilabel costs in variance.
+    `sd_unilabel` and `sd_multilabel` are over `rounds` simulated rounds, in points of 100. `exact_unilabel` and
+    `exact_multilabel` have no simulation error. `icc` is the share of variance between items, None if it is
+    undefined. `design_effect` = 1 + (k - 1) icc.
     """
 
     sd_unilabel: float
@@ -34,18 +34,38 @@ class LabellingSpread(Record):
     aggregate: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON-safe dict."""
+        """Return a JSON-safe dict."""
         return Record.as_dict(self) | {"unit": "item", "n": self.n_items}
 
 
 def worst_case_se(score: float, n: int, *, design_effect: float = 1.0) -> float:
-    """The largest standard error that n answers within 0..100 can have, in points: sqrt(mu (100 - mu) / n) sqrt(deff).
+    """Largest possible standard error of a score of n answers in 0..100, before there are data.
 
-    With a design effect of 1 it bounds answers that are independent, one an annotator; the answers of one person are
-    not, and their design effect belongs in it. For use before there are data.
+    Parameters
+    ----------
+    score : float
+        Score in points, 0..100.
+    n : int
+        Number of answers.
+    design_effect : float, default 1.0
+        Factor for answers of the same annotators; 1 only for one answer per annotator.
 
-    Source: appendix C (the inequality of Bhatia and Davis 2000).
+    Returns
+    -------
+    float
+        sqrt(mu (100 - mu) / n) sqrt(design_effect), in points.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    References
+    ----------
+    Appendix C (the inequality of Bhatia and Davis 2000).
+
+    Examples
+    --------
     >>> round(worst_case_se(50, 800), 2), round(worst_case_se(50, 300), 2)
     (1.77, 2.89)
     """
@@ -59,11 +79,31 @@ def worst_case_se(score: float, n: int, *, design_effect: float = 1.0) -> float:
 
 
 def design_effect(cluster_size: float, icc: float) -> float:
-    """How much `cluster_size` answers each of a cluster inflate the variance of a mean: 1 + (m - 1) icc.
+    """Design effect of clusters: 1 + (m - 1) icc.
 
-    Of annotators with m labels each; or, of items with k labels each, what labelling k times costs against labelling k
-    times as many items (section 4, Q3). Never below 1: one label an item never loses for the mean.
+    Parameters
+    ----------
+    cluster_size : float
+        Answers per cluster m, at least 1 (labels per annotator, or per item).
+    icc : float
+        Intraclass correlation.
 
+    Returns
+    -------
+    float
+        The factor on the variance of a mean; at least 1.
+
+    Raises
+    ------
+    ValueError
+        If `cluster_size` is less than 1.
+
+    Notes
+    -----
+    For items it compares k labels each with one label on k times as many items (section 4, Q3).
+
+    Examples
+    --------
     >>> round(math.sqrt(design_effect(20, 0.3)), 1), design_effect(3, 0.4)
     (2.6, 1.8)
     """
@@ -76,15 +116,40 @@ def design_effect(cluster_size: float, icc: float) -> float:
 def labelling_spread(
     labels: npt.ArrayLike, *, rng: np.random.Generator, rounds: int = 500, aggregate: str = "mean"
 ) -> LabellingSpread:
-    """How much the score would vary if one budget bought k labels on few items, or one label on k times as many.
+    """Spread of the score if one budget buys k labels on few items, or one label on k times as many items.
 
-    `labels` has shape (n_items, k), complete, in 0..1. Each round draws with replacement either n_items / k items with
-    all their labels, aggregated within each item ("mean", or "majority": the median, which is the majority wherever
-    there is one and k is odd), or n_items of all labels. Both cost n_items labels. The paper's figures are the
-    standard deviations over its 500 rounds.
+    Parameters
+    ----------
+    labels : array_like, shape (n_items, k)
+        Labels in 0..1, none missing.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    rounds : int, default 500
+        Number of simulated rounds.
+    aggregate : {"mean", "majority"}, default 'mean'
+        How the labels of an item are combined; "majority" is the median.
 
-    Source: section 4, Q2 and Q3, Figure 3.
+    Returns
+    -------
+    LabellingSpread
+        The spreads.
 
+    Raises
+    ------
+    ValueError
+        If the table is too small or incomplete, or an option is not allowed.
+
+    Notes
+    -----
+    Each round draws with replacement n_items / k items with all their labels, or n_items of all labels. Both cost
+    n_items labels.
+
+    References
+    ----------
+    Section 4, Q2 and Q3, Figure 3 (standard deviations over 500 rounds).
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> labels = np.clip(rng.normal(0.7, 0.2, (90, 1)) + rng.normal(0, 0.2, (90, 3)), 0, 1)
     >>> found = labelling_spread(labels, rng=rng)

@@ -1,4 +1,4 @@
-"""Answers of one system or of two, items weighing equally, and the variance of what is made of them."""
+"""Answers of one or two systems with equal item weights, and the variance of their contrasts."""
 
 import math
 from collections.abc import Sequence
@@ -16,10 +16,31 @@ BOUNDS = (0.0, SCALE)
 
 
 def unit_scores(points: npt.ArrayLike, *, n_points: int = 5) -> FloatArray:
-    """Points 1..n of a Likert scale as equally spaced scores 0..1, NaN missing; n = 2 is no and yes.
+    """Convert points 1..n of a Likert scale to equally spaced scores 0..1.
 
-    Raises ValueError, naming the row, for what is no point of the scale. Source: the paper's footnote 6.
+    Parameters
+    ----------
+    points : array_like, shape (n,)
+        Points; NaN is missing.
+    n_points : int, default 5
+        Number of points; 2 is no and yes.
 
+    Returns
+    -------
+    ndarray of float
+        The scores.
+
+    Raises
+    ------
+    ValueError
+        If a value is not a point of the scale; the message has the row.
+
+    References
+    ----------
+    The paper's footnote 6.
+
+    Examples
+    --------
     >>> unit_scores([1, 2, 3, 4, 5]).tolist(), unit_scores([1, 2], n_points=2).tolist()
     ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 1.0])
     """
@@ -61,7 +82,7 @@ class ScoreRows:
 
 @dataclass(frozen=True, slots=True)
 class ContrastTerm:
-    """One system's part of a contrast: weights over all rows, adding up to 1, and the sign it enters with."""
+    """One system's part of a contrast: weights over all rows with sum 1, and its sign."""
 
     rows: ScoreRows
     weights: FloatArray
@@ -98,7 +119,7 @@ class _Variance:
 
 
 def contrast_variance(arms: Sequence[ContrastTerm], *, items_sampled: bool, is_difference: bool) -> _Variance | None:
-    """Of sum(sign * mean) over the arms, which share their rows; None where one annotator is all of an arm."""
+    """Return the variance of sum(sign * mean) over the arms; None if one annotator gave all answers of an arm."""
     rows = arms[0].rows
     n = rows.n_annotators
     contrast = sum(arm.sign * arm.mean for arm in arms)
@@ -129,7 +150,7 @@ def contrast_variance(arms: Sequence[ContrastTerm], *, items_sampled: bool, is_d
 
 
 def equal_item_weights(array: FloatArray, systems: npt.ArrayLike, items: npt.ArrayLike) -> FloatArray:
-    """1 / (answers of the row's item for the row's system), so that each item weighs the same; 0 where missing."""
+    """Return 1 / (answers of the row's item for the row's system), so that items have equal weights; 0 if missing."""
     system_codes, _ = codes(np.asarray(systems), "systems", len(array))
     item_codes, n_items = codes(np.asarray(items), "items", len(array))
     cells = system_codes * n_items + item_codes

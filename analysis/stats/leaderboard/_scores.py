@@ -28,18 +28,52 @@ def system_score(
     analysis: str = "leaderboard.score",
     unit: str = "annotator",
 ) -> Estimate:
-    """The score of one system, 100 times a mean of answers in 0..1; arrays of shape (n_rows,), NaN missing.
+    """Score of one system: 100 times a mean of answers in 0..1.
 
-    `paper`: the mean of the answers and the percentile bootstrap over them (warning `annotators_ignored`).
-    `recommended`: the mean over items of each item's mean, V_a by leaving one annotator out (CV3), t on the smaller of
-    G* - 1 and the number of items - 1. With `items_sampled` the claim goes beyond these very items:
-    V = max(V_a + V_i - V_ai, V_a, V_i); without it V = V_a. Sensitivities: the BCa bootstrap over annotators, and the
-    mean of the annotators' means. Nine equal answers in ten from fewer than 100 annotators: a betting interval over
-    annotators, each weighing what it does in the score (warning `ceiling`). `n` counts annotators in recommended and answers in paper mode.
-    detail has `plus` and `minus`, the interval's arms as the paper prints them, and the worst-case standard error.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Answers in 0..1; NaN is missing.
+    items, annotators : array_like, shape (n_rows,)
+        Labels of each row's item and annotator.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    mode : {"recommended", "paper"}, default 'recommended'
+        "paper": the mean of the answers and the percentile bootstrap over them (warning `annotators_ignored`).
+        "recommended": the mean over items of each item's mean, clustered.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    items_sampled : bool, default True
+        Whether the claim goes beyond the items of the study.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: section 6, Uncertainty Quantification.
+    Returns
+    -------
+    Estimate
+        The score in points. `n` counts annotators in recommended mode, answers in paper mode. `detail` has `plus` and
+        `minus`, the arms of the interval, and the worst-case standard error.
 
+    Raises
+    ------
+    ValueError
+        If `mode` is not allowed.
+
+    Notes
+    -----
+    V_a leaves one annotator out (CV3). With `items_sampled` V = max(V_a + V_i - V_ai, V_a, V_i), otherwise V = V_a. t
+    on the smaller of G* - 1 and the number of items - 1. Sensitivities: the BCa bootstrap over annotators, and the
+    mean of the annotators' means. If nine in ten answers are equal and there are fewer than 100 annotators, the
+    interval is a betting interval (warning `ceiling`).
+
+    References
+    ----------
+    Section 6, Uncertainty Quantification.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> annotators, items = np.repeat(np.arange(20), 5), np.arange(100)
     >>> found = system_score(rng.choice([0.5, 0.75, 1], 100), items, annotators, rng=rng, resamples=999)
@@ -124,7 +158,7 @@ def _arms(estimate: float, interval: Interval) -> dict[str, float]:
 
 
 def _worst_case(rows: ScoreRows, estimate: float) -> dict[str, Any]:
-    """The bound for independent answers, and the same times the root of the observed design effect."""
+    """Return the bound for independent answers, and the same times the root of the observed design effect."""
     parts = clusters.between_variance(rows.values, rows.annotators)
     n, score = len(rows.values), min(SCALE, max(0.0, estimate))
     dependent = None if parts.design_effect is None else worst_case_se(score, n, design_effect=parts.design_effect)

@@ -1,4 +1,4 @@
-"""Whether a score stays what it was on another day."""
+"""The stability of a score over days."""
 
 from typing import Any
 
@@ -23,15 +23,41 @@ def score_stability(
     analysis: str = "leaderboard.stability",
     unit: str = "annotator",
 ) -> Estimate:
-    """The largest difference between the scores of one system on several days, in points; shapes (n_rows,).
+    """Largest difference between the scores of one system on several days, in points.
 
-    Only items answered on every day count, so that days differ in people and time alone. Noise makes the largest
-    difference exceed 0 even if nothing changed: read the interval, from max_ij (|d_ij| - h_ij), at least 0, to
-    max_ij (|d_ij| + h_ij), with h_ij the half width of the simultaneous interval for days i and j, annotators
-    resampled. The test ("max_t") is that no two days differ. detail["by_day"] has the score of each day.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Answers in 0..1; NaN is missing.
+    days, items, annotators : array_like, shape (n_rows,)
+        Labels of each row's day, item and annotator.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: section 4, Figure 2 (one system on three weekdays).
+    Returns
+    -------
+    Estimate
+        The largest difference and the test ("max_t") that no two days differ. `detail["by_day"]` has the score of
+        each day.
 
+    Notes
+    -----
+    Only items answered on every day count. Noise alone makes the largest difference positive, so use the interval:
+    from max_ij (|d_ij| - h_ij), at least 0, to max_ij (|d_ij| + h_ij). h_ij is the half width of the simultaneous
+    interval for days i and j, with resampled annotators.
+
+    References
+    ----------
+    Section 4, Figure 2 (one system on three weekdays).
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> days, items, annotators = np.repeat([1, 2], 60), np.tile(np.arange(60), 2), np.repeat(np.arange(24), 5)
     >>> found = score_stability(rng.choice([0.5, 0.75, 1], 120), days, items, annotators, rng=rng, resamples=999)

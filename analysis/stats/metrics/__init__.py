@@ -1,8 +1,8 @@
-"""How well an automatic metric, or a judge that is a model, agrees with people: on systems, on items, against another.
+"""Agreement of an automatic metric (or a model as judge) with people: on systems, on items, and between metrics.
 
-Human and metric scores are tables of items by systems, higher is better, NaN missing; a cell that lacks either is left
-out of both. Intervals resample items and average both sides anew. They treat each human score as given: where few
-annotators stand behind them, the agreement is one with these annotators.
+Human and metric scores are tables of items by systems, higher is better, NaN is missing. A cell without one of
+them is left out of both. Intervals resample items and average both sides again. Human scores are taken as given:
+with few annotators, the agreement is with these annotators.
 """
 
 from analysis.stats.metrics._comparison import compare_metrics

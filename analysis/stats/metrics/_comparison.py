@@ -1,4 +1,4 @@
-"""One metric against another."""
+"""Comparison of two metrics."""
 
 from typing import Any
 
@@ -23,16 +23,43 @@ def compare_metrics(
     resamples: int = 999,
     unit: str = "item",
 ) -> Estimate:
-    """Whether the first metric agrees with people better than the second: difference of `statistic`, paired permutation.
+    """Difference of two metrics' agreement with people, and the paired permutation test that it is 0.
 
-    All tables have shape (n_items, K); a cell that lacks any of the three is left out. Both metrics are standardised
-    over all cells, so that they may be exchanged; each resample exchanges them on every item with probability 1/2.
-    `statistic` is one of "pearson", "spearman", "kendall", "pairwise_accuracy" (of systems' means) or "segment_tau".
-    Two-sided p = (1 + number as extreme) / (resamples + 1). Metrics that agree in every resample: `zero_variance`.
+    Parameters
+    ----------
+    human, first, second : array_like, shape (n_items, K)
+        Scores of people and of both metrics; a cell without one of them is left out.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    statistic : {"pearson", "spearman", "kendall", "pairwise_accuracy", "segment_tau"}, default 'pearson'
+        Measure of agreement.
+    resamples : int, default 999
+        Number of resamples.
+    unit : str, optional
+        Labels that are copied to the record.
 
-    Source: Deutsch, Dror and Roth 2021, A statistical analysis of summarization evaluation metrics using resampling
-    methods (the permutation over inputs).
+    Returns
+    -------
+    Estimate
+        Agreement of the first metric minus that of the second. Metrics that agree in every resample: `zero_variance`.
 
+    Raises
+    ------
+    ValueError
+        If `statistic` is not allowed or the shapes differ.
+
+    Notes
+    -----
+    Both metrics are standardised over all cells. Each resample exchanges them on every item with probability 1/2.
+    Two-sided p = (1 + number as extreme) / (resamples + 1).
+
+    References
+    ----------
+    Deutsch, Dror and Roth 2021, A statistical analysis of summarization evaluation metrics using resampling methods
+    (the permutation over inputs).
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> human = rng.normal(np.arange(6) / 4, 1, (200, 6))
     >>> good, poor = human + rng.normal(0, 0.5, (200, 6)), rng.normal(0, 1, (200, 6))

@@ -30,7 +30,7 @@ def sign_flip_upper_tail(differences: FloatArray, *, resamples: int, rng: np.ran
 
 
 def sign_flips(n: int, resamples: int, is_exact: bool, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Signs of the items in blocks of shape (up to 1,024, n): all 2^n of them, or `resamples` drawn."""
+    """Yield signs of the items in blocks of shape (up to 1,024, n): all 2^n of them, or random ones."""
     total = 2**n if is_exact else resamples
     for start in range(0, total, 1024):
         size = min(1024, total - start)

@@ -21,12 +21,31 @@ def segment_tau(
     resamples: int = 999,
     unit: str = "item",
 ) -> Estimate:
-    """Kendall's tau-b of single outputs: within each item over its systems, then averaged; or over all cells.
+    """Kendall's tau-b of single outputs, within items or over all cells.
 
-    Shapes (n_items, K). An item whose scores are all equal on either side has no tau and is left out
-    (detail["n_undefined"]). "none" compares outputs to different items too, so it also rewards knowing which items are
-    hard; it has no interval.
+    Parameters
+    ----------
+    human, metric : array_like, shape (n_items, K)
+        Scores; NaN is missing.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    grouping : {"item", "none"}, default 'item'
+        "item": tau within each item over its systems, then averaged. "none": over all cells, which also rewards
+        knowing the difficult items; it has no interval.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        Tau. Items with equal scores on one side are left out (`detail["n_undefined"]`).
+
+    Examples
+    --------
     >>> human, metric = [[1, 2, 3], [3, 2, 1], [2, 2, 2]], [[1, 2, 3], [3, 1, 2], [1, 2, 3]]
     >>> found = segment_tau(human, metric, rng=np.random.default_rng(0), resamples=99)
     >>> round(found.estimate, 4), found.n, found.detail["n_undefined"]
@@ -68,18 +87,43 @@ def tie_calibrated_accuracy(
     resamples: int = 999,
     unit: str = "item",
 ) -> Estimate:
-    """The share of pairs of outputs that the metric calls as people do: the same order, or a tie where they tie.
+    """Share of pairs of outputs on which metric and people agree: the same order, or a tie in both.
 
-    Shapes (n_items, K). Two metric scores tie if they differ by at most `threshold`; None takes the least threshold
-    with the highest accuracy on these data (detail["threshold"], warning `calibrated_on_these_data`: the accuracy
-    flatters the metric a little; calibrate on other items and pass the result to avoid that). "item" pairs outputs to
-    one item and averages the items' shares, with an interval over items at that threshold; "none" pairs all outputs
-    and has no interval. detail counts concordant, discordant, and ties on the human, the metric, or both sides.
+    Parameters
+    ----------
+    human, metric : array_like, shape (n_items, K)
+        Scores; NaN is missing.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    grouping : {"item", "none"}, default 'item'
+        "item": pairs within items, averaged over items. "none": all pairs; it has no interval.
+    threshold : float, optional
+        Largest difference of metric scores that is a tie. None calibrates it on these data (warning
+        `calibrated_on_these_data`): the accuracy is then slightly too high.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    unit : str, optional
+        Labels that are copied to the record.
 
-    Accuracy = (C + T_hm) / (C + D + T_h + T_m + T_hm).
+    Returns
+    -------
+    Estimate
+        The accuracy. `detail` counts concordant and discordant pairs, and ties on the human side, the metric side and
+        both.
 
-    Source: Deutsch, Foster and Freitag 2023, Ties matter.
+    Notes
+    -----
+    Accuracy = (C + T_hm) / (C + D + T_h + T_m + T_hm). To avoid the bias, calibrate on other items and pass
+    `threshold`.
 
+    References
+    ----------
+    Deutsch, Foster and Freitag 2023, Ties matter.
+
+    Examples
+    --------
     >>> human, metric = [[1, 1, 2], [0, 3, 3]], [[0.50, 0.52, 0.9], [0.1, 0.7, 0.75]]
     >>> found = tie_calibrated_accuracy(human, metric, rng=np.random.default_rng(0), resamples=99)
     >>> found.estimate, round(found.detail["threshold"], 2)
@@ -131,7 +175,7 @@ def tie_calibrated_accuracy(
 
 
 def _best_threshold(apart: FloatArray, agrees: BoolArray, tied: BoolArray, weights: FloatArray) -> float:
-    """The least threshold with the highest weighted number of right calls: 0, or one of the distances."""
+    """Return the least threshold with the highest weighted number of agreements: 0, or one of the distances."""
     order = np.argsort(apart, kind="stable")
     # Once the threshold reaches a pair's distance, a human tie becomes right and a concordant pair wrong.
     gain = np.cumsum((weights * (tied.astype(np.float64) - agrees))[order])

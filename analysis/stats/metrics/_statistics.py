@@ -1,4 +1,4 @@
-"""How two columns of systems' scores agree, for many resamples at once."""
+"""Agreement statistics of systems' scores, for many resamples at once."""
 
 from collections.abc import Callable
 

@@ -26,13 +26,31 @@ def system_correlations(
     resamples: int = 999,
     unit: str = "item",
 ) -> dict[str, Estimate]:
-    """Pearson's, Spearman's and Kendall's (tau-b) correlation of the systems' mean scores, by name.
+    """Pearson's, Spearman's and Kendall's (tau-b) correlation of the systems' mean scores.
 
-    `human` has shape (n_items, K), `metric` the same or (K,) for a score of the whole output that no item average
-    gives, which then stays as it is in each resample. Intervals are percentile intervals over resampled items. Under
-    four systems there is a scatter plot to look at and no number: `not_applicable`; constant scores: `not_identified`.
-    `n` counts items; detail has both sides' scores of the systems.
+    Parameters
+    ----------
+    human : array_like, shape (n_items, K)
+        Human scores; NaN is missing.
+    metric : array_like, shape (n_items, K) or (K,)
+        Metric scores. (K,) is for a metric of the whole output; it is the same in each resample.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    dict[str, Estimate]
+        The correlations by name, with percentile intervals over items; `n` counts items. With fewer than four
+        systems: `not_applicable` (use a scatter plot). Constant scores: `not_identified`.
+
+    Examples
+    --------
     >>> human = [[0.1, 0.4, 0.6, 0.9], [0.2, 0.3, 0.7, 0.8], [0.0, 0.5, 0.4, 1.0]]
     >>> found = system_correlations(human, [3, 5, 4, 9], rng=np.random.default_rng(0), resamples=99)
     >>> round(found["pearson"].estimate, 3), round(found["kendall"].estimate, 3)
@@ -56,14 +74,43 @@ def pairwise_accuracy(
     resamples: int = 999,
     unit: str = "item",
 ) -> Estimate:
-    """The share of pairs of systems that the metric orders as people do; a tie agrees with a tie only.
+    """Share of pairs of systems that the metric orders as people do; a tie agrees only with a tie.
 
-    Shapes as in `system_level`. The sensitivity is restricted to pairs whose human scores differ significantly, by
-    `human_pvalues` (K, K), two-sided and from an analysis that knows the annotators, or else by sign flips of the
-    items' differences. `n` counts items, detail["n_pairs"] pairs.
+    Parameters
+    ----------
+    human, metric : array_like
+        As in `system_correlations`.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    human_pvalues : array_like, shape (K, K), optional
+        Two-sided p-values of human differences, from an analysis by annotators. None uses sign flips of the items'
+        differences.
+    significance : float, default 0.05
+        Significance level for the pairs of the sensitivity.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    unit : str, optional
+        Labels that are copied to the record.
 
-    Source: Kocmi et al. 2021, To ship or not to ship.
+    Returns
+    -------
+    Estimate
+        The accuracy; `n` counts items, `detail["n_pairs"]` pairs. The sensitivity uses only pairs with significant
+        human differences.
 
+    Raises
+    ------
+    ValueError
+        If `significance` is not in 0..1 or the shapes differ.
+
+    References
+    ----------
+    Kocmi et al. 2021, To ship or not to ship.
+
+    Examples
+    --------
     >>> human = [[0.1, 0.4, 0.6], [0.2, 0.3, 0.7], [0.0, 0.5, 0.4]]
     >>> found = pairwise_accuracy(human, [3, 5, 4], rng=np.random.default_rng(0), resamples=99)
     >>> round(found.estimate, 3), found.detail["n_pairs"]
@@ -95,16 +142,42 @@ def soft_pairwise_accuracy(
     resamples: int = 999,
     unit: str = "item",
 ) -> Estimate:
-    """How closely the metric is as sure of each pair of systems as people are: 1 - mean |p_human - p_metric|.
+    """Soft pairwise accuracy: 1 - mean |p_human - p_metric| over pairs of systems.
 
-    Both tables have shape (n_items, K). p is the one-sided p-value of a paired permutation test on items that the one
-    system is better than the other, ties half, so that p(x, y) + p(y, x) = 1; all sign flips are enumerated where they
-    are no more than `resamples`, and both sides see the same flips. Not to be confused with the protocol for system
-    comparison that shares its published abbreviation.
+    Parameters
+    ----------
+    human, metric : array_like, shape (n_items, K)
+        Scores; NaN is missing.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    resamples : int, default 999
+        Number of resamples.
+    unit : str, optional
+        Labels that are copied to the record.
 
-    Source: Thompson et al. 2024, Improving statistical significance in human evaluation of automatic metrics via soft
+    Returns
+    -------
+    Estimate
+        The accuracy.
+
+    Raises
+    ------
+    ValueError
+        If `metric` has no scores of items.
+
+    Notes
+    -----
+    p is the one-sided p-value of a paired permutation test on items, ties count half, so p(x, y) + p(y, x) = 1. If
+    all sign flips are no more than `resamples`, they are enumerated. Both sides see the same flips. Its published
+    abbreviation is also that of the SPA protocol; they are not related.
+
+    References
+    ----------
+    Thompson et al. 2024, Improving statistical significance in human evaluation of automatic metrics via soft
     pairwise accuracy.
 
+    Examples
+    --------
     >>> human = [[0.1, 0.4, 0.6], [0.2, 0.3, 0.7], [0.0, 0.5, 0.4]]
     >>> soft_pairwise_accuracy(human, human, rng=np.random.default_rng(0)).estimate
     1.0

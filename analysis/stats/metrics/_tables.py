@@ -1,4 +1,4 @@
-"""Scores of people and of a metric side by side, by systems and by pairs of outputs."""
+"""Scores of people and of a metric by systems and by pairs of outputs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -79,7 +79,7 @@ class OutputPairs:
         return cls(first[there], second[there], np.asarray(group, dtype=np.int64), n)
 
     def taus(self) -> FloatArray:
-        """Tau-b of each group, NaN where a side has no two different scores."""
+        """Return tau-b of each group; NaN if a side has no two different scores."""
         ours, theirs = np.sign(self.human), np.sign(self.metric)
         together, of_human, of_metric = (
             np.bincount(self.group, values, self.n_groups) for values in (ours * theirs, ours**2, theirs**2)
@@ -89,7 +89,7 @@ class OutputPairs:
 
 
 def too_few_systems(tables: ScoreTables, minimum: int, common: dict[str, Any]) -> Estimate | None:
-    """What is said where nothing was scored, or fewer than `minimum` systems were; None where there is enough."""
+    """Return the estimate without a value if there are no scores or fewer than `minimum` systems, else None."""
     if tables.n_cells == 0:
         return Estimate(status="no_data", reason="no output was scored by both sides", **common)
     if tables.n_systems < minimum:

@@ -1,11 +1,11 @@
-"""Who answers test questions so badly that the answers may not count: a mixture-of-betas model of accuracy.
+"""A mixture-of-betas model of accuracy on test questions, to flag noisy annotators.
 
-Annotator w answers n_w test questions of one type and X_w of them rightly, X_w ~ Binomial(n_w, P_w), with P_w drawn from
-a mixture of beta distributions. An annotator is noisy by the `rate` criterion if P_w lies below a threshold, by the
-`class` criterion if w belongs to any component but the one with the highest mean. Positive questions (a true output) and
-negative ones (an output of something else) are fitted apart, since a clicker may favour either; noisy on one is noisy.
+Annotator w answers n_w test questions of one type, X_w of them correctly: X_w ~ Binomial(n_w, P_w), with P_w from
+a mixture of beta distributions. By the `rate` criterion an annotator is noisy if P_w is below a threshold. By the
+`class` criterion, if w belongs to any component except the one with the highest mean. Positive questions (a true
+output) and negative ones (an output of something else) have separate fits. Noisy on one type is noisy.
 
-Source: Genie (Khashabi et al. 2022), section 5 and appendix B.1.
+Reference: Genie (Khashabi et al. 2022), section 5 and appendix B.1.
 """
 
 from analysis.stats.mixture._boundaries import FlagBoundaries, flag_boundaries, flag_probability

@@ -1,4 +1,4 @@
-"""From how few right answers on somebody is flagged, and how likely that is to happen."""
+"""The number of correct answers at which an annotator is flagged, and the probability of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from analysis.stats.results import Record
 
 @dataclass(frozen=True, slots=True)
 class FlagBoundaries(Record):
-    """When an annotator is flagged: of `questions[i]` answers of one type, at most `at_most[i]` are right.
+    """When an annotator is flagged: of `questions[i]` answers of one type, at most `at_most[i]` are correct.
 
-    None: not even all wrong suffices yet. `irregular` lists (right, asked) that a model flags although somebody with
-    fewer right answers goes free, as a badly fitted one can.
+    None: even all wrong is not enough yet. `irregular` lists (correct, asked) that a model flags although it does not
+    flag fewer correct answers; a badly fitted model can do this.
     """
 
     questions: tuple[int, ...]
@@ -32,8 +32,33 @@ def flag_boundaries(
     cutoff: float = CUTOFF,
     rule: str = "at_least",
 ) -> FlagBoundaries:
-    """The table "flag if at most b right of n" for each number of `questions` of one type.
+    """Table "flag if at most b of n are correct" for each number of questions of one type.
 
+    Parameters
+    ----------
+    prior : BetaMixture
+        Prior on accuracy.
+    questions : sequence[int]
+        Numbers of questions.
+    criterion : {"rate", "class"}
+        As in `noise_posterior`.
+    threshold : float, default RATE_THRESHOLD
+        Accuracy below which an annotator is noisy by the rate criterion.
+    cutoff, rule : float, optional
+        As in `is_noisy`.
+
+    Returns
+    -------
+    FlagBoundaries
+        The table.
+
+    Raises
+    ------
+    ValueError
+        If a number of questions is negative.
+
+    Examples
+    --------
     >>> flag_boundaries(PRIORS["fixed2"], [1, 3, 10, 20], criterion="rate").at_most
     (None, 0, 4, 12)
     """
@@ -52,13 +77,34 @@ def flag_boundaries(
 
 
 def flag_probability(at_most: Sequence[int | None], accuracy: float, *, skip_rate: float = 0.0) -> FloatArray:
-    """The exact probability that an annotator has been flagged after each question, looked at after every answer.
+    """Exact probability that an annotator has been flagged after each question.
 
-    `at_most[n - 1]` is the boundary after n counted answers of one type (`boundaries` over 1..N). Each answer is right
-    with probability `accuracy`, neutral and not counted with `skip_rate`, wrong otherwise. Returns shape (N,): flagged
-    by the time that 1..N questions were asked. By a forward recursion over (counted, right), so without simulation
-    error. Flagged on positive or on negative questions is 1 - (1 - a)(1 - b).
+    Parameters
+    ----------
+    at_most : sequence[int or None]
+        Boundary after each number of counted answers (`flag_boundaries` over 1..N).
+    accuracy : float
+        Probability of a correct answer.
+    skip_rate : float, default 0.0
+        Probability of a neutral answer, which is not counted.
 
+    Returns
+    -------
+    ndarray of float, shape (N,)
+        Probability of being flagged by the time of each question.
+
+    Raises
+    ------
+    ValueError
+        If the probabilities are not valid.
+
+    Notes
+    -----
+    A forward recursion over (counted, correct), without simulation error. Flagged on positive or negative questions:
+    1 - (1 - a)(1 - b).
+
+    Examples
+    --------
     >>> table = flag_boundaries(PRIORS["fixed2"], range(1, 11), criterion="rate")
     >>> flag_probability(table.at_most, 0.4)[[4, 9]].round(3).tolist()
     [0.372, 0.746]

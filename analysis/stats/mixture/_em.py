@@ -1,4 +1,4 @@
-"""The published expectation-maximisation algorithm, all starts at once."""
+"""The published expectation-maximisation algorithm, for all starts at once."""
 
 import numpy as np
 from scipy import special
@@ -6,14 +6,14 @@ from scipy import special
 from analysis.stats.arrays import FloatArray, IntArray
 from analysis.stats.mixture._tails import MixtureSolution, TailIndicators
 
-# How many steps of the fixed point are taken between two looks at the likelihood.
+# Number of fixed-point steps between two checks of the likelihood.
 EM_BLOCK = 128
 
 
 def expectation_maximisation(
     tails: TailIndicators, k: int, starts: int, rng: np.random.Generator
 ) -> MixtureSolution | None:
-    """All starts at once: their steps are the same arithmetic, and each stops by its own tolerance."""
+    """Run all starts at once, each with its own stopping tolerance."""
     # One component is fitted in the first step, whatever it starts from.
     starts = starts if k > 1 else 1
     drawn = [(rng.uniform(0.0, 1.0, k), rng.standard_gamma(2.0, k)) for _ in range(starts)]
@@ -49,10 +49,10 @@ def expectation_maximisation(
 
 
 def _fixed_point(tails: TailIndicators, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Minka's iteration for every row of `shares` (components, distinct rows), each stopped by its own tolerance.
+    """Run Minka's iteration for every row of `shares` (components, distinct rows), each with its own tolerance.
 
-    Steps are taken in blocks and the likelihood is then looked at for the whole block, which gives the same iterates
-    as looking after each step and costs a fraction of the calls.
+    Steps run in blocks, and the likelihood is checked for the whole block. The iterates are the same as with a check
+    after each step, with far fewer calls.
     """
     pulls, constants = shares @ tails.member, shares @ tails.binomial
     sums = np.eye(3)[tails.kind]

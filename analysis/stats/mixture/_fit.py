@@ -1,4 +1,4 @@
-"""Learning a prior from everybody's answers."""
+"""Estimation of a prior from the answers of all annotators."""
 
 import math
 from dataclasses import dataclass, field
@@ -26,10 +26,10 @@ MAX_LOGIT = 7.0
 
 @dataclass(frozen=True, slots=True)
 class MixtureFit(Record):
-    """A learned prior. `mixture` has its components by ascending mean, None unless status is "ok".
+    """An estimated prior. `mixture` has its components by ascending mean; None unless status is "ok".
 
-    `n_annotators` who answered anything gave `n_answers`; `n_pseudo` pseudo-annotators stabilise the fit. `at_cap`
-    numbers the components whose concentration rests on its bound, which the data do not identify.
+    `n_annotators` gave `n_answers`; `n_pseudo` pseudo-annotators stabilise the fit. `at_cap` lists components with
+    their concentration at its bound, which the data do not identify.
     """
 
     status: str
@@ -54,21 +54,49 @@ def fit_beta_mixture(
     starts: int = 10,
     max_concentration: float = MAX_CONCENTRATION,
 ) -> MixtureFit:
-    """Learns the mixture of betas from the annotators' counts, by maximum likelihood; shapes (n,).
+    """Maximum-likelihood fit of the mixture of betas to the annotators' counts.
 
-    "likelihood" climbs directly (L-BFGS-B with the exact gradient on the logits of the weights, the logits of the
-    means within -7..7 and the logarithms of the concentrations alpha + beta within .1..`max_concentration`) from
-    several starts. The cap matters: the pseudo-data vary less than binomially, so the likelihood of the good component
-    grows with its concentration for ever. "em" is the published algorithm step by step (Minka's fixed point restarted
-    at alpha = beta = 1 in each M-step, tolerances 1e-6 and 1e-7), which takes seconds and stops where its tolerance,
-    not the likelihood, tells it to; `max_concentration` does not bind it. Only `rng.uniform` and `rng.standard_gamma`
-    are drawn from, in the published order. Rows are reduced to distinct (s, n).
+    Parameters
+    ----------
+    successes, trials : array_like, shape (n,)
+        Correct and counted answers of each annotator.
+    n_components : int
+        Number of components.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    method : {"likelihood", "em"}, default 'likelihood'
+        "likelihood": direct maximisation (L-BFGS-B). "em": the published algorithm step by step.
+    pseudo_data : bool, default True
+        Whether to add the paper's 40 pseudo-annotators.
+    starts : int, default 10
+        Number of starts.
+    max_concentration : float, default MAX_CONCENTRATION
+        Upper bound of alpha + beta, for "likelihood" only.
 
-    `pseudo_data` appends the paper's 40 pseudo-annotators. Nothing answered: `no_data`; without pseudo-data fewer than
-    2 k annotators with two answers or more: `not_identified`.
+    Returns
+    -------
+    MixtureFit
+        The fit. No answers: `no_data`. Without pseudo-data and with fewer than 2 k annotators with two answers or
+        more: `not_identified`.
 
-    Source: appendix B.1; Minka 2000, Estimating a Dirichlet distribution.
+    Raises
+    ------
+    ValueError
+        If an option is not allowed.
 
+    Notes
+    -----
+    "likelihood" searches the logits of the weights, the logits of the means within -7..7 and the logarithms of the
+    concentrations from .1. The bound is needed: the pseudo-data vary less than binomially, so the likelihood grows
+    with the concentration without end. "em" takes seconds and stops at its tolerance (1e-6 and 1e-7), Minka's fixed
+    point restarted at alpha = beta = 1 in each M-step.
+
+    References
+    ----------
+    Appendix B.1; Minka 2000, Estimating a Dirichlet distribution.
+
+    Examples
+    --------
     >>> found = fit_beta_mixture([], [], n_components=2, rng=np.random.default_rng(0))
     >>> [round(mean, 2) for mean in found.mixture.means], round(found.log_likelihood, 2), found.at_cap
     ([0.21, 0.95], -58.45, (1,))

@@ -1,4 +1,4 @@
-"""Priors on accuracy, and the probability that an annotator is noisy given the answers."""
+"""Priors on accuracy, and the posterior probability that an annotator is noisy."""
 
 import math
 from dataclasses import dataclass
@@ -71,11 +71,24 @@ MODELS: dict[str, tuple[str, str | int]] = {
 def rate_posterior(
     prior: BetaMixture, successes: npt.ArrayLike, trials: npt.ArrayLike, *, threshold: float = RATE_THRESHOLD
 ) -> FloatArray:
-    """P(P_w < `threshold` | data) of each annotator: sum_k q_k I_threshold(alpha_k + s, beta_k + n - s); shape (n,).
+    """Posterior probability that each annotator's accuracy is below a threshold.
 
-    `successes` and `trials` have shape (n,): right answers s out of n counted. q_k is the posterior probability of
-    component k. An annotator without an answer keeps the prior's probability.
+    Parameters
+    ----------
+    prior : BetaMixture
+        Prior on accuracy.
+    successes, trials : array_like, shape (n,)
+        Correct and counted answers of each annotator.
+    threshold : float, default RATE_THRESHOLD
+        Accuracy below which an annotator is noisy.
 
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        sum_k q_k I_threshold(alpha_k + s, beta_k + n - s), with q_k the posterior of component k.
+
+    Examples
+    --------
     >>> rate_posterior(PRIORS["fixed2"], [0, 9], [3, 10]).round(4).tolist()
     [0.9981, 0.2671]
     """
@@ -88,10 +101,31 @@ def rate_posterior(
 
 
 def class_posterior(prior: BetaMixture, successes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
-    """P(Z_w is not the best component | data) of each annotator; shape (n,). Needs two components or more.
+    """Posterior probability that each annotator does not belong to the best component.
 
+    Parameters
+    ----------
+    prior : BetaMixture
+        Prior on accuracy, with two components or more.
+    successes, trials : array_like, shape (n,)
+        Correct and counted answers of each annotator.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        The probabilities.
+
+    Raises
+    ------
+    ValueError
+        If the prior has one component.
+
+    Notes
+    -----
     q_k is proportional to theta_k B(alpha_k + s, beta_k + n - s) / B(alpha_k, beta_k).
 
+    Examples
+    --------
     >>> class_posterior(PRIORS["fixed2"], [0, 9], [3, 10]).round(4).tolist()
     [0.966, 0.0002]
     """
@@ -111,8 +145,31 @@ def noise_posterior(
     criterion: str,
     threshold: float = RATE_THRESHOLD,
 ) -> FloatArray:
-    """The probability of being noisy by `criterion`: "rate" (`rate_posterior`) or "class" (`class_posterior`).
+    """Posterior probability that each annotator is noisy, by either criterion.
 
+    Parameters
+    ----------
+    prior : BetaMixture
+        Prior on accuracy.
+    successes, trials : array_like, shape (n,)
+        Correct and counted answers of each annotator.
+    criterion : {"rate", "class"}
+        `rate_posterior` or `class_posterior`.
+    threshold : float, default RATE_THRESHOLD
+        Accuracy below which an annotator is noisy, for "rate".
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        The probabilities.
+
+    Raises
+    ------
+    ValueError
+        If `criterion` is not allowed.
+
+    Examples
+    --------
     >>> noise_posterior(PRIORS["uniform"], [0], [1], criterion="rate").round(4).tolist()
     [0.99]
     """
@@ -124,10 +181,30 @@ def noise_posterior(
 
 
 def is_noisy(posteriors: npt.ArrayLike, *, cutoff: float = CUTOFF, rule: str = "at_least") -> BoolArray:
-    """Whether a posterior reaches the cut-off ("at_least", section 5 of the paper) or passes it ("more_than", B.1).
+    """Whether a posterior reaches the cut-off.
 
-    The two differ where a posterior is the cut-off itself: the uniform prior gives .99 after one wrong answer.
+    Parameters
+    ----------
+    posteriors : array_like
+        Posterior probabilities.
+    cutoff : float, default CUTOFF
+        The cut-off.
+    rule : {"at_least", "more_than"}, default 'at_least'
+        Section 5 and appendix B.1 of the paper. They differ if a posterior equals the cut-off: the uniform prior
+        gives .99 after one wrong answer.
 
+    Returns
+    -------
+    ndarray of bool
+        One flag for each posterior.
+
+    Raises
+    ------
+    ValueError
+        If `rule` is not allowed.
+
+    Examples
+    --------
     >>> at_the_point = rate_posterior(PRIORS["uniform"], [0], [1])
     >>> is_noisy(at_the_point).tolist(), is_noisy(at_the_point, rule="more_than").tolist()
     ([True], [False])
@@ -140,7 +217,7 @@ def is_noisy(posteriors: npt.ArrayLike, *, cutoff: float = CUTOFF, rule: str = "
 
 
 def checked_pairs(successes: npt.ArrayLike, trials: npt.ArrayLike) -> tuple[IntArray, IntArray]:
-    """Right answers and answers counted of each annotator; raises ValueError for more of the one than of the other."""
+    """Return correct and counted answers. Raise ValueError if an annotator has more correct than counted ones."""
     right, asked = whole_counts(successes, "successes"), whole_counts(trials, "trials")
     if right.ndim != 1 or right.shape != asked.shape:
         raise ValueError(f"trials: shape {asked.shape} where successes has {right.shape}")
@@ -152,7 +229,7 @@ def checked_pairs(successes: npt.ArrayLike, trials: npt.ArrayLike) -> tuple[IntA
 
 
 def whole_counts(values: npt.ArrayLike, name: str) -> IntArray:
-    """`values` as whole numbers; raises ValueError, naming the row, for what is no count."""
+    """Return `values` as whole numbers. Raise ValueError with the row for anything else."""
     array = np.asarray(values, dtype=np.float64)
     bad = np.argwhere(~(np.isfinite(array) & (array >= 0) & (array == np.round(array))))
     if len(bad):

@@ -1,4 +1,4 @@
-"""From answers to test questions to annotators whose answers may not count."""
+"""Screening: from answers to test questions to flagged annotators."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -40,11 +40,11 @@ class TestAnswerCounts(Record):
 
 @dataclass(frozen=True, slots=True)
 class Screening(Record):
-    """Which annotators a model flags, in the order given.
+    """The annotators that a model flags, in the given order.
 
-    `posteriors` (n, 2) for positive and negative questions, `flagged` (n,) on either, `combined` (n,) the probability
-    1 - (1 - q1)(1 - q2) of being noisy on one or the other. `spared` are positions that the model flagged although
-    every answer was right. `beside` is the same under `rate_fixed2`, which needs no other annotators.
+    `posteriors` (n, 2) for positive and negative questions, `flagged` (n,) on either. `combined` (n,) is the
+    probability 1 - (1 - q1)(1 - q2) of being noisy on at least one. `spared` are positions that the model flagged
+    although every answer was correct. `beside` is the result of `rate_fixed2`, which needs no other annotators.
     """
 
     model: str
@@ -70,12 +70,31 @@ class Screening(Record):
 def score_answers(
     values: npt.ArrayLike, is_positive: npt.ArrayLike, *, midpoint: float = 0.5, neutral: str = "skip"
 ) -> FloatArray:
-    """Which answers to test questions are right: 1, 0, or NaN where nothing is counted. Shapes (n,).
+    """Score answers to test questions: 1 (correct), 0 (wrong) or NaN (not counted).
 
-    `values` lie in 0..1 (Likert points mapped), NaN missing. A positive question is right above `midpoint`, a negative
-    one below it. The paper binarises "at 0.5" and says nothing of an answer of exactly .5: here it counts as `neutral`
-    says, "wrong" or "skip" (left out, the default).
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Answers in 0..1 (converted Likert points); NaN is missing.
+    is_positive : array_like, shape (n,)
+        Whether the correct answer is above `midpoint`, otherwise below it.
+    midpoint : float, default 0.5
+        Answer that is neither.
+    neutral : {"skip", "wrong"}, default 'skip'
+        How an answer at the midpoint counts. The paper does not say.
 
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        The scores.
+
+    Raises
+    ------
+    ValueError
+        If `neutral` is not allowed or the lengths differ.
+
+    Examples
+    --------
     >>> score_answers([0.75, 0.5, 0.25], [True, True, False]).tolist()
     [1.0, nan, 1.0]
     """
@@ -101,8 +120,24 @@ def count_test_answers(
     midpoint: float = 0.5,
     neutral: str = "skip",
 ) -> TestAnswerCounts:
-    """Right answers and answers counted of each annotator, by type of question; see `score_answers`.
+    """Count correct and counted answers of each annotator, by type of question.
 
+    Parameters
+    ----------
+    values, is_positive : array_like, shape (n,)
+        As in `score_answers`.
+    annotators : array_like, shape (n,)
+        Label of each row's annotator.
+    midpoint, neutral : float, optional
+        As in `score_answers`.
+
+    Returns
+    -------
+    TestAnswerCounts
+        The counts.
+
+    Examples
+    --------
     >>> counted = count_test_answers([1, 0.5, 0.25, 0], [True, True, False, True], ["a", "a", "a", "b"])
     >>> counted.successes.tolist(), counted.trials.tolist(), counted.skipped.tolist()
     ([[1, 1], [0, 0]], [[1, 1], [1, 0]], [[1, 0], [0, 0]])
@@ -124,10 +159,20 @@ def count_test_answers(
 
 
 def default_model(trials: npt.ArrayLike) -> str:
-    """The model to screen with: `class_learned2`, or `rate_fixed2` while there is too little to learn from.
+    """Return the default model: `class_learned2`, or `rate_fixed2` with too few data.
 
-    `trials` has shape (n, 2). Learning needs 30 annotators with at least five answers to each type of question.
+    Parameters
+    ----------
+    trials : array_like, shape (n, 2)
+        Counted answers of each annotator by type of question.
 
+    Returns
+    -------
+    str
+        Name of the model. Learning needs 30 annotators with at least five answers to each type.
+
+    Examples
+    --------
     >>> default_model([[5, 5]] * 29), default_model([[5, 5]] * 30)
     ('rate_fixed2', 'class_learned2')
     """
@@ -148,15 +193,44 @@ def screen_annotators(
     starts: int = 10,
     max_concentration: float = MAX_CONCENTRATION,
 ) -> Screening:
-    """Flags annotators who are noisy on positive or on negative test questions; counts have shape (n, 2), see `tally`.
+    """Flag annotators who are noisy on positive or on negative test questions.
 
-    `model` is one of `MODELS`; None takes the paper's `class_learned2` in paper mode and `default_model` otherwise.
-    Paper mode learns by the published EM algorithm and flags above the cut-off; recommended mode learns by direct
-    likelihood with a capped concentration, flags at the cut-off too, shows `rate_fixed2` beside (the class criterion
-    misses people who click at random), and never flags somebody for a type of question answered without a mistake
-    (warning `perfect_spared`). The uninformative priors flag careful people after one or two mistakes (warning
-    `uninformative_prior`). A learned fit that fails makes everybody unflagged, with the fit's status.
+    Parameters
+    ----------
+    successes, trials : array_like, shape (n, 2)
+        Correct and counted answers by type of question, see `count_test_answers`.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    model : str, optional
+        One of `MODELS`. None uses `class_learned2` in paper mode, `default_model` otherwise.
+    mode : {"recommended", "paper"}, default 'recommended'
+        "paper": the published EM algorithm, flags above the cut-off. "recommended": direct likelihood with a bounded
+        concentration, flags at the cut-off too.
+    threshold : float, default RATE_THRESHOLD
+        Accuracy below which an annotator is noisy by the rate criterion.
+    cutoff, rule : float, optional
+        As in `is_noisy`.
+    starts, max_concentration : int, optional
+        As in `fit_beta_mixture`.
 
+    Returns
+    -------
+    Screening
+        The flags. If a learned fit fails, no annotator is flagged, and the result has the fit's status.
+
+    Raises
+    ------
+    ValueError
+        If an option is not allowed or the shapes differ.
+
+    Notes
+    -----
+    Recommended mode also shows `rate_fixed2`, because the class criterion misses annotators who click at random. It
+    never flags a type of question answered without a mistake (warning `perfect_spared`). The uninformative priors
+    flag careful annotators after one or two mistakes (warning `uninformative_prior`).
+
+    Examples
+    --------
     >>> found = screen_annotators([[0, 5], [10, 10]], [[5, 5], [10, 10]], rng=np.random.default_rng(0))
     >>> found.model, found.flagged.tolist()
     ('rate_fixed2', [True, False])

@@ -1,4 +1,4 @@
-"""The likelihood of the counts, in the form in which it is quick."""
+"""The likelihood of the counts in a form that is fast to compute."""
 
 from dataclasses import dataclass
 
@@ -47,11 +47,11 @@ class TailIndicators:
         )
 
     def terms(self, alphas: FloatArray, betas: FloatArray) -> FloatArray:
-        """alpha + j, beta + j or alpha + beta + j; shape (..., J)."""
+        """Return alpha + j, beta + j or alpha + beta + j; shape (..., J)."""
         return np.asarray(np.stack([alphas, betas], axis=-1) @ self.spread + self.offset)
 
     def log_likelihoods(self, alphas: FloatArray, betas: FloatArray) -> FloatArray:
-        """Of each distinct row under each component; shape (..., rows)."""
+        """Return the log-likelihood of each distinct row under each component; shape (..., rows)."""
         return np.asarray((np.log(self.terms(alphas, betas)) * self.sign) @ self.member.T + self.binomial)
 
 
