@@ -1,10 +1,10 @@
-"""The mean human score of many outputs of which few were judged by people and all by a metric or a model.
+"""Mean human score of many outputs, a few judged by people and all scored by a metric or a model.
 
-Prediction-powered inference takes the metric's mean over everything and corrects it by what people say of the metric's
-errors on the judged part. It is right on average whatever the metric is worth, and narrower where the metric is good;
-it needs the judged outputs to be a random sample of all. It stands beside the human-only score, never in its place.
+Prediction-powered inference takes the metric's mean over all outputs and corrects it by the metric's errors on
+the judged outputs. It is unbiased for any metric, and narrower with a good metric. The judged outputs must be a
+random sample of all. Report it next to the human-only score, not instead of it.
 
-Source: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Prediction-powered inference; the weight after
+References: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Prediction-powered inference; the weight after
 Angelopoulos, Duchi and Zrnic 2023, PPI++.
 """
 
@@ -31,15 +31,42 @@ def prediction_powered_mean(
     analysis: str = "prediction_powered.mean",
     unit: str = "output",
 ) -> Estimate:
-    """The mean human score of all outputs, from n judged by people and N by the metric alone.
+    """Mean human score of all outputs, from n outputs judged by people and N scored by the metric alone.
 
-    `human` y and `metric` f have shape (n,), one value each an output that people judged; `metric_unjudged` shape (N,).
-    An output without a human score counts nowhere here; a judged one without a metric score is refused. With
-    l = cov(y, f) / (var(f) (1 + n / N)), the covariance over the judged and var(f) pooled over all (ddof = 1):
-    theta = mean(y) - l (mean(f judged) - mean(f unjudged)), SE^2 = var(y - l f) / n + l^2 var(f unjudged) / N, and t on
-    n - 1 (a normal reference covers .926 at n = 20). A metric that does not vary: `not_identified`. The sensitivity is
-    the human-only mean, detail["se_ratio"] what the metric made of its standard error.
+    Parameters
+    ----------
+    human, metric : array_like, shape (n,)
+        Human and metric scores of the judged outputs. An output without a human score is left out.
+    metric_unjudged : array_like, shape (N,)
+        Metric scores of the other outputs.
+    null : float, optional
+        Value of the null hypothesis. There is no test if None.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The mean. The sensitivity is the human-only mean. `detail["se_ratio"]` compares the standard errors. A
+        constant metric: `not_identified`.
+
+    Raises
+    ------
+    ValueError
+        If a judged output has no metric score, or the lengths differ.
+
+    Notes
+    -----
+    With l = cov(y, f) / (var(f) (1 + n / N)), the covariance over the judged and var(f) pooled over all (ddof = 1):
+    theta = mean(y) - l (mean(f judged) - mean(f unjudged)), SE^2 = var(y - l f) / n + l^2 var(f unjudged) / N, and t
+    on n - 1 (a normal reference covers .926 at n = 20).
+
+    Examples
+    --------
     >>> judged, scores = [0.2, 0.5, 0.9, 0.4, 0.7, 0.6], [0.3, 0.5, 0.8, 0.3, 0.6, 0.7]
     >>> found = prediction_powered_mean(judged, scores, [0.4, 0.6, 0.5, 0.7, 0.3, 0.8, 0.9, 0.2, 0.5, 0.6])
     >>> round(found.estimate, 4), round(found.detail["se"], 4), round(found.detail["weight"], 4)
@@ -106,14 +133,39 @@ def clustered_prediction_powered_mean(
     analysis: str = "prediction_powered.clustered_mean",
     unit: str = "annotator",
 ) -> Estimate:
-    """`prediction_powered_mean` where judgements share annotators: annotators are resampled with all their rows.
+    """Mean human score of all outputs, for judgements that share annotators.
 
-    `human`, `metric` and `annotators` have shape (n_rows,), a row one judgement and the metric's score of its output.
-    The weight is estimated anew in each resample, from sums over annotators. The unjudged outputs are independent, so
-    their part l^2 var(f unjudged) / N is added as it stands. SE is the bootstrap's standard deviation times
-    sqrt(G / (G - 1)), the reference t on G* - 1, the effective number of annotators less one; under six annotators
-    there is no test. `n` counts annotators.
+    Parameters
+    ----------
+    human, metric, annotators : array_like, shape (n_rows,)
+        Human score, metric score of its output, and annotator of each judgement.
+    metric_unjudged : array_like, shape (N,)
+        Metric scores of the other outputs.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    null : float, optional
+        Value of the null hypothesis. There is no test if None.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The mean, as in `prediction_powered_mean`. `n` counts annotators. No test with fewer than six.
+
+    Notes
+    -----
+    Annotators are resampled with all their rows, with a new weight in each resample. The unjudged part l^2 var(f
+    unjudged) / N is added. SE is the bootstrap's standard deviation times sqrt(G / (G - 1)), with t on G* - 1.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> who, quality = np.repeat(np.arange(25), 4), rng.normal(0.6, 0.2, 1100)
     >>> human = quality[:100] + rng.normal(0, 0.1, 25)[who] + rng.normal(0, 0.1, 100)
@@ -221,7 +273,7 @@ def _weight(y: FloatArray, f: FloatArray, rest: FloatArray) -> float:
 
 
 def _ratio(se: float, own: float | None) -> float | None:
-    """Of the standard error to that of people alone."""
+    """Return the ratio of the standard error to that of people alone."""
     return None if own is None or own <= MIN_SPREAD else se / own
 
 

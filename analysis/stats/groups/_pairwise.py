@@ -155,7 +155,7 @@ def studentized_range_sf(q: float, k: int, df: float) -> float:
 
     Notes
     -----
-    The integral over the standard error s of P(range > q s), itself k times the integral of phi(z) [Phi(z)^(k-1) -
+    The integral over the standard error s of P(range > q s). That is k times the integral of phi(z) [Phi(z)^(k-1) -
     (Phi(z) - Phi(z - q s))^(k-1)]. Both use Gauss-Legendre quadrature, which is much faster than a general
     integrator.
 

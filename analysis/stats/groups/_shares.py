@@ -19,7 +19,7 @@ SMALL_EXPECTED = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attrition(Record):
-    """Attrition: `shares` lost by condition, `differences` from the reference, and the `test` that all shares are equal."""
+    """Attrition: `shares` lost by condition, `differences` from the reference, and the `test` of equal shares."""
 
     shares: tuple[Estimate, ...]
     differences: tuple[Estimate, ...]

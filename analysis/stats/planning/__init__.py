@@ -1,10 +1,11 @@
-"""Before the first answer: what a design would find, how precisely, and for how much.
+"""Planning before the first answer: the power, precision and cost of a design.
 
-Where the test has an exact power it is computed (`power`, `choice_simulation`, `group_sequential`); else the study is
-made up many times (`generators`) and every time analysed by the function that will analyse the data, or by a form of it
-that takes all runs at once and gives the same numbers. A simulated power carries its error sqrt(p (1 - p) / R).
+If the test has an exact power, it is computed (`power`, `choice_simulation`, `group_sequential`). Otherwise the
+study is simulated many times (`generators`). Each run is analysed by the function that will analyse the data, or
+by a fast form with the same numbers. A simulated power has the error sqrt(p (1 - p) / R).
 
-A plan rests on assumptions about annotators nobody has met yet; it is no observed power, and says nothing about data.
+A plan depends on assumptions about annotators before the study. It is not observed power and says nothing about
+data.
 """
 
 from analysis.stats.planning._choices import plan_choice, plan_strategy

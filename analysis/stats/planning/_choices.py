@@ -1,4 +1,4 @@
-"""Plans for two-choice labels."""
+"""Plans for pairwise choices."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,11 +22,32 @@ def plan_strategy(
     options: PlanOptions | None = None,
     **agents: Any,
 ) -> Plan:
-    """A labelling strategy and its stopping rule, by simulation: how often the better system wins, at what effort.
+    """Plan a labelling strategy with its stopping rule, by simulation: how often the better system wins, and the effort.
 
-    `agents` go to `choice_simulation.planned_effort`, which redraws annotators and requests in every run. Runs without
-    a decision have paid for all `n_requests`.
+    Parameters
+    ----------
+    mean_difficulty : float
+        Mean difficulty of the requests, as in `choice_simulation.draw_agents`.
+    n_requests : int
+        Largest number of requests. Runs without a decision pay for all.
+    strategy : choice.Strategy
+        Labelling strategy.
+    rule : Boundaries
+        Stopping rule for `n_requests`.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    options : PlanOptions, optional
+        Options of the planner.
+    **agents : Any
+        Arguments of `choice_simulation.planned_effort`, which draws annotators and requests again in every run.
 
+    Returns
+    -------
+    Plan
+        The plan.
+
+    Examples
+    --------
     >>> from analysis.stats.sequential import beta_binomial_boundaries
     >>> plan = plan_strategy(0.25, 1000, choice.Strategy("max_three"), rule=beta_binomial_boundaries(1000),
     ...                      rng=np.random.default_rng(0), options=PlanOptions(runs=100))
@@ -84,11 +105,32 @@ def plan_choice(
     options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
-    """Two-choice labels at a fixed n, several an annotator, by simulation; `answers` to `generators.choice_answers`.
+    """Plan pairwise choices at a fixed n, by simulation.
 
-    The test is t on annotators' means (`choice.preference`), or, with one label each, the exact binomial test of all
-    labels. detail["estimate"] is the mean share of A, .5 + about .45 times the mean difficulty.
+    Parameters
+    ----------
+    n_annotators, n_each : int
+        Number of annotators, and of labels per annotator.
+    mean_difficulty : float
+        Mean difficulty of the requests.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    options : PlanOptions, optional
+        Options of the planner.
+    **answers : Any
+        Arguments of `generators.choice_answers`.
 
+    Returns
+    -------
+    Plan
+        The plan. `detail["estimate"]` is the mean share of A, .5 + about .45 times the mean difficulty.
+
+    Notes
+    -----
+    The test is t on annotators' means (`choice.preference`); with one label each, the exact binomial test.
+
+    Examples
+    --------
     >>> plan = plan_choice(100, 5, 0.25, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> plan.power > 0.95, round(plan.detail["estimate"], 2), plan.labels
     (True, 0.61, 500.0)

@@ -1,4 +1,4 @@
-"""Plans whose power is known exactly."""
+"""Plans with exact power."""
 
 import math
 from collections.abc import Sequence
@@ -22,12 +22,38 @@ def plan_mean(
     options: PlanOptions | None = None,
     protocol: str = "mean",
 ) -> Plan:
-    """One value a unit against a null, exactly: SPA answers combined, paired rating differences, annotators' means.
+    """Plan a test of a mean with one value per unit, exactly.
 
-    `sd` of the units' values and `difference` of their mean from the null are on one scale, values taken as normal. `n`
-    units are analysed; `excluded_share` of those paid are lost before. With `margin`, detail["equivalence_power"] is the
-    chance that TOST shows equivalence. The width is 2 t E[s] / sqrt(n).
+    Parameters
+    ----------
+    difference : float
+        True difference of the mean from the null, on the scale of `sd`.
+    sd : float
+        Standard deviation of the units' values, which are taken as normal.
+    n : int
+        Number of units that are analysed.
+    answers_each : int, default 1
+        Answers per unit.
+    excluded_share : float, default 0.0
+        Share of paid units that is excluded before the analysis.
+    margin : float, optional
+        Equivalence margin. With it, `detail["equivalence_power"]` is the power of TOST.
+    options : PlanOptions, optional
+        Options of the planner.
+    protocol : str, default 'mean'
+        Name of the protocol.
 
+    Returns
+    -------
+    Plan
+        The plan; the width is 2 t E[s] / sqrt(n).
+
+    Notes
+    -----
+    Use it for combined SPA answers, paired rating differences, or annotators' means.
+
+    Examples
+    --------
     >>> plan = plan_mean(0.10, 0.30, 90, answers_each=2)
     >>> round(plan.power, 3), round(plan.detectable, 3), round(plan.width, 3), plan.labels
     (0.879, 0.09, 0.125, 180.0)
@@ -76,10 +102,32 @@ def plan_two_groups(
     options: PlanOptions | None = None,
     protocol: str = "two_groups",
 ) -> Plan:
-    """One value a unit in two independent groups (arms of a training study), Welch's test, exactly.
+    """Plan Welch's test of two independent groups (for example arms of a training study), exactly.
 
-    The width is that at the true variances, 2 t se with Satterthwaite's degrees of freedom.
+    Parameters
+    ----------
+    difference : float
+        True difference of the means.
+    n_x, n_y : int
+        Units that are analysed in each group.
+    sd_x, sd_y : float
+        Standard deviations; `sd_y` equals `sd_x` if None.
+    answers_each : int, default 1
+        Answers per unit.
+    excluded_share : float, default 0.0
+        Share of paid units that is excluded before the analysis.
+    options : PlanOptions, optional
+        Options of the planner.
+    protocol : str, default 'two_groups'
+        Name of the protocol.
 
+    Returns
+    -------
+    Plan
+        The plan; the width is 2 t se at the true variances with Satterthwaite's degrees of freedom.
+
+    Examples
+    --------
     >>> round(plan_two_groups(0.05, 315, 315, sd_x=0.224).power, 2)
     0.8
     """
@@ -131,8 +179,30 @@ def plan_share(
     options: PlanOptions | None = None,
     protocol: str = "choice",
 ) -> Plan:
-    """A share of `n` independent labels, one an annotator, by the exact binomial test; Wilson's width.
+    """Plan the exact binomial test of a share of independent labels, one per annotator.
 
+    Parameters
+    ----------
+    p : float
+        True share.
+    n : int
+        Number of labels that are analysed.
+    null : float, default 0.5
+        Value of the null hypothesis.
+    excluded_share : float, default 0.0
+        Share of paid units that is excluded before the analysis.
+    options : PlanOptions, optional
+        Options of the planner.
+    protocol : str, default 'choice'
+        Name of the protocol.
+
+    Returns
+    -------
+    Plan
+        The plan; the width is that of Wilson's interval.
+
+    Examples
+    --------
     >>> plan = plan_share(0.60, 210)
     >>> round(plan.power, 3), round(plan.detectable, 3), round(plan.width, 3)
     (0.82, 0.097, 0.131)
@@ -175,11 +245,27 @@ def plan_share(
 def plan_sequential(
     p: float, rule: Boundaries, *, options: PlanOptions | None = None, protocol: str = "choice"
 ) -> Plan:
-    """A rule that looks after every label (one an annotator), exactly: how often it finds A, and after how many labels.
+    """Plan a sequential rule with a check after every label (one per annotator), exactly.
 
-    `rule` is made for its own error and its greatest n (`sequential.beta_binomial_boundaries`); `power` is the chance of
-    the true winner's verdict by then (of either, at p = .5: the rule's error), `labels` the expected number.
+    Parameters
+    ----------
+    p : float
+        True share of labels for A.
+    rule : Boundaries
+        Rule with its own error and largest n, from `sequential.beta_binomial_boundaries`.
+    options : PlanOptions, optional
+        Options of the planner.
+    protocol : str, default 'choice'
+        Name of the protocol.
 
+    Returns
+    -------
+    Plan
+        The plan. `power` is the probability of the true winner's verdict (of either at p = .5: the rule's error).
+        `labels` is the expected number.
+
+    Examples
+    --------
     >>> from analysis.stats.sequential import beta_binomial_boundaries
     >>> plan = plan_sequential(0.6125, beta_binomial_boundaries(1000))
     >>> round(plan.power, 3), round(plan.labels)
@@ -214,8 +300,35 @@ def plan_group_sequential(
     options: PlanOptions | None = None,
     protocol: str = "mean",
 ) -> Plan:
-    """`plan_mean` with planned looks: power, and the expected numbers of units and labels (large-sample boundaries).
+    """Plan a test of a mean with planned looks: power, and expected numbers of units and labels.
 
+    Parameters
+    ----------
+    difference, sd : float
+        As in `plan_mean`.
+    looks : sequence[int]
+        Numbers of units at the looks, ascending from at least 2.
+    shape : str, default 'obrien_fleming'
+        Shape of the boundaries, as in `group_sequential.group_sequential_design`.
+    answers_each : int, default 1
+        Answers per unit.
+    options : PlanOptions, optional
+        Options of the planner.
+    protocol : str, default 'mean'
+        Name of the protocol.
+
+    Returns
+    -------
+    Plan
+        The plan, with large-sample boundaries.
+
+    Raises
+    ------
+    ValueError
+        If `looks` do not ascend.
+
+    Examples
+    --------
     >>> plan = plan_group_sequential(0.075, 0.27, [40, 80, 120, 160, 200])
     >>> round(plan.power, 2), round(plan.detail["expected_n"])
     (0.97, 131)

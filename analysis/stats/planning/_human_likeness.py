@@ -1,4 +1,4 @@
-"""Plans for human or machine."""
+"""Plans for human-likeness studies."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,12 +21,40 @@ def plan_human_likeness(
     options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
-    """Human or machine, by simulation; `answers` go to `generators.human_like_ratings`.
+    """Plan a human-likeness study, by simulation.
 
-    "accuracy": the share correct against .5, annotators and texts as clusters (`detection.accuracy`). "sensitivity":
-    marginal d' against 0 by the probit contrast (`detection.sensitivity`). Texts are shared if `n_texts` says how many.
-    To compare conditions of training, each annotator in one: `plan_two_groups` on annotators' accuracies.
+    Parameters
+    ----------
+    n_annotators, n_each : int
+        Number of annotators, and of texts per annotator.
+    d_prime : float
+        True sensitivity.
+    measure : {"accuracy", "sensitivity"}, default 'accuracy'
+        "accuracy": share correct against .5 (`detection.accuracy`). "sensitivity": marginal d' against 0
+        (`detection.sensitivity`).
+    rng : numpy.random.Generator
+        Source of the random draws.
+    options : PlanOptions, optional
+        Options of the planner.
+    **answers : Any
+        Arguments of `generators.human_like_ratings`; with `n_texts` annotators share texts.
 
+    Returns
+    -------
+    Plan
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If `measure` is not allowed.
+
+    Notes
+    -----
+    To compare training conditions between annotators, use `plan_two_groups` on their accuracies.
+
+    Examples
+    --------
     >>> plan = plan_human_likeness(130, 5, 0.5, n_texts=100, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> plan.power > 0.9, round(plan.detail["estimate"], 1), plan.labels
     (True, 0.6, 650.0)

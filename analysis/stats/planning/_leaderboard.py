@@ -1,4 +1,4 @@
-"""Plans for scores on a leaderboard."""
+"""Plans for leaderboard scores."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,11 +20,30 @@ def plan_leaderboard(
     options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
-    """Two systems on one draw of items, one label each, by simulation; `answers` to `generators.leaderboard_answers`.
+    """Plan the difference of two systems on one draw of items with one label each, by simulation.
 
-    `difference` and `score` (of the worse system) are in 0..1; the test is `leaderboard.difference` (annotators as
-    clusters, items paired and sampled), whose estimate and width are in points of 100.
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    difference : float
+        True difference, in 0..1.
+    score : float, default 0.7
+        Score of the worse system, in 0..1.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    options : PlanOptions, optional
+        Options of the planner.
+    **answers : Any
+        Arguments of `generators.leaderboard_answers`.
 
+    Returns
+    -------
+    Plan
+        The plan. The test is `leaderboard.score_difference`; estimate and width are in points of 100.
+
+    Examples
+    --------
     >>> plan = plan_leaderboard(300, 0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=40))
     >>> plan.power > 0.5, plan.labels, 5 < plan.detail["estimate"] < 15
     (True, 600.0, True)

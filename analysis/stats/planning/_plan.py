@@ -1,4 +1,4 @@
-"""What a planner is told, and what it answers."""
+"""The input and output of a planner."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ SECONDS_AN_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices(Record):
-    """What a label costs: see `cost.study_cost`. `seconds` a label takes, None where nobody knows."""
+    """Prices of a label, see `cost.study_cost`. `seconds` per label is None if unknown."""
 
     pay: float
     fee_rate: float = 0.2
@@ -26,10 +26,12 @@ class Prices(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """What every planner takes: the test's `significance`, divided by `tests` (the first step of a Holm family), the
-    power `wanted`, how many `runs` to simulate, whether to look for the smallest `detectable` effect by simulation (ten
-    more simulations), `prices`, and the two hooks of a long job: `progress(done, total)` after each block of runs, and
-    `is_cancelled()`, asked before each, upon which `Cancelled` is raised.
+    """Options of every planner.
+
+    `significance` of the test is divided by `tests` (the first step of a Holm family). `wanted` is the power, `runs`
+    the number of simulations. `detectable` says whether to search for the smallest effect by simulation (ten more
+    simulations). `prices` are the prices. `progress(done, total)` is called after each block of runs.
+    `is_cancelled()` is called before each block; if True, `SimulationCancelled` is raised.
     """
 
     significance: float = 0.05
@@ -50,12 +52,12 @@ class PlanOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Record):
-    """What a design would do if its assumptions held.
+    """The result of a design under its assumptions.
 
-    `power` of finding `effect` at `significance` / `tests`; `power_error`, its Monte-Carlo standard error, is None where
-    it is exact. `detectable` is the smallest effect found with probability `wanted` (None: not looked for, or none is).
-    `width` is the expected width of the 1 - significance interval. `n` counts units (`unit`), `labels` the answers paid
-    for, expected where the study may stop early; `hours` are annotators' working hours.
+    `power` of finding `effect` at `significance` / `tests`. `power_error` is its Monte-Carlo standard error, None if
+    exact. `detectable` is the smallest effect found with probability `wanted`, None if not searched or not found.
+    `width` is the expected width of the 1 - significance interval. `n` counts units (`unit`), `labels` the paid
+    answers (expected, if the study may stop early). `hours` are annotators' working hours.
     """
 
     protocol: str
@@ -83,7 +85,7 @@ class Plan(Record):
 def plan_of(
     options: PlanOptions, *, method: str, power: float, labels: float, settings: dict[str, Any], **named: Any
 ) -> Plan:
-    """A plan with its costs, and with its Monte-Carlo error where it was simulated."""
+    """Return a plan with its costs and, if simulated, its Monte-Carlo error."""
     is_simulated = method == "monte_carlo"
     bill, hours = None, None
     if options.prices is not None:
@@ -113,14 +115,14 @@ def plan_of(
 
 
 def n_to_recruit(n: int, excluded_share: float) -> float:
-    """How many must be paid for `n` to be left."""
+    """Return how many annotators must be paid so that `n` remain."""
     if not 0 <= excluded_share < 1:
         raise ValueError(f"excluded_share: {excluded_share!r} is not in 0..1")
     return float(math.ceil(n / (1 - excluded_share) - 1e-9))
 
 
 def require_positive(value: float, name: str) -> float:
-    """`value`, or a ValueError where it is not a positive number."""
+    """Return `value`. Raise ValueError unless it is a positive number."""
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name}: {value!r} is not a positive number")
     return value

@@ -1,4 +1,4 @@
-"""Plans for ratings, on points and between references."""
+"""Plans for ratings on Likert and continuous scales."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,12 +22,36 @@ def plan_rating(
     options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
-    """Two systems rated on a Likert scale by the same annotators, by simulation; `answers` to `generators.likert_ratings`.
+    """Plan two systems rated on a Likert scale by the same annotators, by simulation.
 
-    `difference` is that of the latent means, in units of the latent noise. "superiority": P(x above y) on one prompt,
-    the annotator as cluster (`ratings.superiority`; the width is that of the t interval, where the data get a bootstrap).
-    "mean_difference": points, with prompts as second cluster if `n_prompts` are shared (`ratings.mean_difference`).
+    Parameters
+    ----------
+    n_annotators, n_each : int
+        Number of annotators, and of prompts per annotator.
+    difference : float
+        Difference of the latent means in units of the latent noise.
+    estimator : {"superiority", "mean_difference"}, default 'superiority'
+        "superiority": `ratings.superiority`, with the width of the t interval instead of the bootstrap.
+        "mean_difference": `ratings.mean_difference`, clustered by prompt too if `n_prompts` are shared.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    options : PlanOptions, optional
+        Options of the planner.
+    **answers : Any
+        Arguments of `generators.likert_ratings`.
 
+    Returns
+    -------
+    Plan
+        The plan.
+
+    Raises
+    ------
+    ValueError
+        If `estimator` is not allowed.
+
+    Examples
+    --------
     >>> plan = plan_rating(60, 5, 0.4, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> plan.power > 0.9, 0.55 < plan.detail["estimate"] < 0.65, plan.labels
     (True, True, 600.0)
@@ -82,12 +106,41 @@ def plan_expected_utility(
     options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
-    """Two systems on a continuous scale with planted references, by simulation (`generators.continuous_ratings`).
+    """Plan two systems rated on a continuous scale with planted references, by simulation.
 
-    The systems' mean utilities are `utility` + and - half the `difference`, within 0..1. Ratings are put between each
-    annotator's references by `ratings.between_references`, averaged per annotator and system, and compared by paired t;
-    whoever violates the references is left out, and has been paid. Labels count the two reference ratings too.
+    Parameters
+    ----------
+    n_annotators, n_each : int
+        Number of annotators, and of outputs per annotator and system.
+    difference : float
+        Difference of the systems' mean utilities.
+    utility : float, default 0.5
+        Mean of both systems' utilities; `utility` -/+ half the `difference` must be in 0..1.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    options : PlanOptions, optional
+        Options of the planner.
+    **answers : Any
+        Arguments of `generators.continuous_ratings`.
 
+    Returns
+    -------
+    Plan
+        The plan. Annotators who violate the references are excluded after pay. Labels count the two reference ratings
+        too.
+
+    Raises
+    ------
+    ValueError
+        If a utility is outside 0..1.
+
+    Notes
+    -----
+    Ratings are rescaled by `ratings.rescale_to_references`, averaged per annotator and system, and compared by a
+    paired t test.
+
+    Examples
+    --------
     >>> plan = plan_expected_utility(60, 4, 0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=100))
     >>> plan.power > 0.9, plan.labels
     (True, 600.0)

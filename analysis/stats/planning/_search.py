@@ -1,4 +1,4 @@
-"""Simulated power, and the least effect that has enough of it."""
+"""Simulated power, and the smallest effect with enough power."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +26,7 @@ def simulated_plan(
     rng: np.random.Generator,
     **named: Any,
 ) -> Plan:
-    """The plan of one comparison: its power at `effect` by simulation and, where asked for, the least effect in 0..`largest`."""
+    """Return the plan of one comparison by simulation, with the least effect in 0..`largest` if asked for."""
     level = options.significance / options.tests
     found = simulated_runs(generate(effect), analyse, size, options, rng)
     detectable, warnings = least_detectable(
@@ -60,7 +60,7 @@ def simulated_runs(
     options: PlanOptions,
     rng: np.random.Generator,
 ) -> Outcomes:
-    """As many runs as the options say, with their hooks."""
+    """Simulate the number of runs in the options, with their hooks."""
     return simulate(
         generate,
         analyse,
@@ -73,7 +73,7 @@ def simulated_runs(
 
 
 def _progress_hook(chosen: PlanOptions, before: int) -> Callable[[int, int], None] | None:
-    """Progress on the whole job, of which the search for a detectable effect is most."""
+    """Return a hook for the progress of the whole job, most of it the search for a detectable effect."""
     told = chosen.progress
     if told is None:
         return None
@@ -87,7 +87,7 @@ def least_detectable(
     options: PlanOptions,
     rng: np.random.Generator,
 ) -> tuple[float | None, tuple[ResultWarning, ...]]:
-    """The least effect with the power wanted, by halving, every simulation from the same random numbers."""
+    """Search the least effect with the wanted power by bisection, with the same random numbers in each simulation."""
     if not options.find_detectable:
         return None, ()
     seed = int(rng.integers(2**63))
@@ -113,12 +113,12 @@ def least_detectable(
 
 
 def mean_outcomes(found: Outcomes, column: int | None) -> dict[str, float | None]:
-    """The mean estimate and interval width over runs, of one comparison where there are several."""
+    """Return the mean estimate and interval width over runs, of one comparison if there are several."""
     chosen = slice(None) if column is None else (slice(None), column)
     return {"estimate": mean_defined(found.estimate[chosen]), "width": mean_defined((found.high - found.low)[chosen])}
 
 
 def mean_defined(values: FloatArray) -> float | None:
-    """The mean of what is not NaN; None where nothing is."""
+    """Return the mean of the values that are not NaN, or None."""
     kept = values[~np.isnan(values)]
     return float(np.mean(kept)) if kept.size else None

@@ -1,4 +1,4 @@
-"""Many made-up studies at once, analysed as the data will be."""
+"""Simulate many studies at once and analyse them like real data."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -16,20 +16,20 @@ from analysis.stats.results import Estimate, Record
 T = TypeVar("T")
 MAX_RUNS = 2000
 MAX_ANSWERS = 50_000_000
-# How many answers a block of runs holds, and in how many steps progress is told at least.
+# Number of answers in a block of runs, and smallest number of progress steps.
 CELLS = 2_000_000
 BLOCKS = 20
 
 
 class SimulationCancelled(Exception):
-    """The simulation was told to stop; nothing of it is kept."""
+    """The simulation was cancelled; its results are discarded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes(Record):
-    """What the analysis said in each run: arrays of shape (runs,), or (runs, k) for k comparisons.
+    """Results of the analysis in each run: arrays of shape (runs,), or (runs, k) for k comparisons.
 
-    NaN where it had no such answer. `is_equivalent`, where a margin was given: whether TOST showed equivalence.
+    NaN if a run has no such result. `is_equivalent` says whether TOST showed equivalence, if a margin was given.
     """
 
     estimate: FloatArray
@@ -49,10 +49,37 @@ def simulate(
     progress: Callable[[int, int], None] | None = None,
     is_cancelled: Callable[[], bool] | None = None,
 ) -> Outcomes:
-    """`runs` made-up studies of `answers` answers each, analysed: `generate(size, rng)` makes the next `size` of them.
+    """Simulate and analyse many runs of one study.
 
-    Raises ValueError for more than 2,000 runs or 50,000,000 answers in all, `Cancelled` when told to stop.
+    Parameters
+    ----------
+    generate : callable[[int, numpy.random.Generator], T]
+        Takes a number of runs and a generator and returns their answers.
+    analyse : callable[[T], Outcomes]
+        Takes these answers and returns the outcomes.
+    answers : int
+        Number of answers in one run.
+    runs : int
+        Number of runs, at most 2,000.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    progress : callable[[int, int], None], optional
+        Called with (done, total) after each block of runs.
+    is_cancelled : callable[[], bool], optional
+        Called before each block of runs.
 
+    Returns
+    -------
+    Outcomes
+        The outcomes of all runs.
+
+    Raises
+    ------
+    ValueError, SimulationCancelled
+        For more than 2,000 runs or 50,000,000 answers in all; if `is_cancelled` returns True.
+
+    Examples
+    --------
     >>> outcomes = simulate(lambda size, rng: rng.normal(0.6, 0.2, (size, 30)), one_sample_outcomes, answers=30, runs=400,
     ...                     rng=np.random.default_rng(0))
     >>> bool(np.mean(outcomes.pvalue < 0.05) > 0.6)
@@ -79,8 +106,20 @@ def simulate(
 
 
 def refuse_size(runs: int, answers: int) -> None:
-    """Raises ValueError, saying what to do, for a simulation that is too large to run beside a website.
+    """Raise ValueError for a simulation that is too large to run next to a website.
 
+    Parameters
+    ----------
+    runs, answers : int
+        Number of runs, and of answers in one run.
+
+    Raises
+    ------
+    ValueError
+        If there are too many runs or answers; the message says what to do.
+
+    Examples
+    --------
     >>> refuse_size(2000, 40_000)
     Traceback (most recent call last):
         ...
@@ -96,8 +135,20 @@ def refuse_size(runs: int, answers: int) -> None:
 
 
 def outcomes_of(estimates: Iterable[Estimate]) -> Outcomes:
-    """The results of an analysis that takes one run at a time.
+    """Collect the outcomes of an analysis that handles one run at a time.
 
+    Parameters
+    ----------
+    estimates : Iterable[Estimate]
+        One estimate per run.
+
+    Returns
+    -------
+    Outcomes
+        The outcomes.
+
+    Examples
+    --------
     >>> outcomes_of([basic.one_sample([0.6, 0.7], null=0.5), basic.one_sample([], null=0.5)]).pvalue.round(3).tolist()
     [0.205, nan]
     """
@@ -117,11 +168,28 @@ def one_sample_outcomes(
     bounds: tuple[float, float] | None = None,
     margin: float | None = None,
 ) -> Outcomes:
-    """`basic.one_sample` on each row of `values` (runs, n), NaN missing, all rows at once, with the same numbers.
+    """Run `basic.one_sample` on many runs at once, with the same numbers.
 
-    Rows with an edge of their own (no variance, a ceiling) go through that function one by one. With `margin`, whether
-    TOST within null -/+ margin is significant at 1 - level.
+    Parameters
+    ----------
+    values : array_like, shape (runs, n)
+        One value per unit; NaN is missing.
+    null : float, default 0.5
+        Value of the null hypothesis.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them.
+    margin : float, optional
+        Equivalence margin. With it, the outcomes say whether TOST is significant at 1 - level.
 
+    Returns
+    -------
+    Outcomes
+        The outcomes. Rows that are edge cases (no variance, a ceiling) use `basic.one_sample` itself.
+
+    Examples
+    --------
     >>> values = np.random.default_rng(0).normal(0.6, 0.2, (3, 30))
     >>> ours, theirs = one_sample_outcomes(values), basic.one_sample(values[1], null=0.5)
     >>> bool(abs(ours.pvalue[1] - theirs.pvalue) < 1e-12)
@@ -164,10 +232,28 @@ def two_way_outcomes(
     level: float = 0.95,
     bounds: tuple[float, float] | None = None,
 ) -> Outcomes:
-    """`clusters.two_way_mean` on each row of `values` (runs, n_rows), none missing, all runs at once.
+    """Run `clusters.two_way_mean` on many runs at once.
 
-    `annotators` and `items` have shape (n_rows,): who answered what is the same in every run.
+    Parameters
+    ----------
+    values : array_like, shape (runs, n_rows)
+        Values, none missing.
+    annotators, items : array_like, shape (n_rows,)
+        Labels of annotator and item, the same in every run.
+    null : float, default 0.5
+        Value of the null hypothesis.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    bounds : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to them.
 
+    Returns
+    -------
+    Outcomes
+        The outcomes.
+
+    Examples
+    --------
     >>> values = np.random.default_rng(0).random((2, 60)) < 0.6
     >>> who, what = np.repeat(np.arange(12), 5), np.tile(np.arange(20), 3)
     >>> ours = two_way_outcomes(values, who, what)
@@ -206,7 +292,7 @@ def two_way_outcomes(
 
 
 def _largest_share(table: FloatArray, here: BoolArray, n: npt.NDArray[np.int64]) -> FloatArray:
-    """The share of each row's most frequent value, or 0 where that is under one half (of which the median is none)."""
+    """Return the share of each row's most frequent value, or 0 if it is below one half."""
     ordered = np.sort(np.where(here, table, np.inf), axis=1)
     middle = np.take_along_axis(ordered, np.maximum(0, (n - 1) // 2)[:, None], axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -214,7 +300,7 @@ def _largest_share(table: FloatArray, here: BoolArray, n: npt.NDArray[np.int64])
 
 
 def _cr1(residuals: FloatArray, labels: npt.NDArray[np.int64], count: int) -> FloatArray:
-    """`clusters.cr1_variance` of each row."""
+    """Return `clusters.cr1_variance` of each row."""
     runs, n_rows = residuals.shape
     cells = labels[None, :] + count * np.arange(runs)[:, None]
     sums = np.bincount(cells.ravel(), residuals.ravel(), runs * count).reshape(runs, count)

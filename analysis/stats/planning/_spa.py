@@ -1,4 +1,4 @@
-"""Plans for system-level probabilities."""
+"""Plans for system-level probabilities (SPA)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,15 +24,46 @@ def plan_spa(
     options: PlanOptions | None = None,
     **answers: Any,
 ) -> Plan:
-    """System-level probabilities by simulation, `answers` going to `generators.spa_answers`.
+    """Plan a study of system-level probabilities, by simulation.
 
-    Recommended: t on the combined answers of everybody; paper: on the answers with x named first. Either after the rule
-    `tau` if one is given, to see what it does. Several `preferences` are pairs of one study: Holm over them in each run
-    (beside `options.tests`, for a family larger than these); `power` is then the mean over the pairs whose preference is
-    not .5, detail["by_pair"] has each, and detail["all_found"] the share of runs that found all of those. With all at
-    .5, `power` is the share of runs with any false finding. The detectable effect is a distance from .5 shared by all
-    pairs. `n` is the number recruited; those excluded are paid too.
+    Parameters
+    ----------
+    n_annotators : int
+        Number of annotators recruited; excluded ones are paid too.
+    preferences : float or sequence[float]
+        True P[x > y], one or one per pair.
+    mode : {"recommended", "paper"}, default 'recommended'
+        "recommended": t on the combined answers. "paper": t on the answers with x named first.
+    tau : float, optional
+        Exclude annotators by the rule `tau`, to see its effect.
+    margin : float, optional
+        Equivalence margin.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    options : PlanOptions, optional
+        Options of the planner.
+    **answers : Any
+        Arguments of `generators.spa_answers`.
 
+    Returns
+    -------
+    Plan
+        The plan. With several pairs, `power` is the mean over pairs with a preference other than .5; with all at .5,
+        the share of runs with a false finding. `detail["by_pair"]` has each pair, `detail["all_found"]` the share of
+        runs that found all. The detectable effect is a distance from .5 shared by all pairs.
+
+    Raises
+    ------
+    ValueError
+        If `mode` is not allowed.
+
+    Notes
+    -----
+    Several preferences are pairs of one study, with Holm over them in each run, in addition to `options.tests` for a
+    larger family.
+
+    Examples
+    --------
     >>> plan = plan_spa(90, 0.6, annotator_sd=0.28, order_sd=0.1, rng=np.random.default_rng(0), options=PlanOptions(runs=200))
     >>> 0.8 < plan.power < 0.97, plan.labels, round(plan.detail["by_pair"][0]["estimate"], 1)
     (True, 180.0, 0.6)
@@ -128,7 +159,7 @@ def _beside(each: Sequence[Outcomes]) -> Outcomes:
 
 
 def _holm_found(pvalues: FloatArray, chosen: PlanOptions) -> BoolArray:
-    """Which comparisons each run finds, Holm within the run's family; shape of `pvalues`."""
+    """Return which comparisons each run finds, with Holm within the run's family; shape of `pvalues`."""
     size = max(chosen.tests, pvalues.shape[1])
     if size == 1:
         return np.asarray(pvalues < chosen.significance)

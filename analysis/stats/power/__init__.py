@@ -1,8 +1,7 @@
-"""Power, detectable effects and sample sizes, exact for the tests that this library does: t, F, binomial, Fisher, TOST.
+"""Power, detectable effects and sample sizes, exact for the tests of this library: t, F, binomial, Fisher, TOST.
 
-Observed power, at the effect that was found, is a function of the p-value only and says nothing new: a test that is not
-significant at .10 cannot have had it near 1. What may be printed beside a result is the smallest effect that this n
-could detect.
+Observed power, at the effect that was found, depends only on the p-value and adds nothing. Print the smallest
+effect that this n can detect instead.
 """
 
 from analysis.stats.power._anova import anova_detectable, anova_power, cohen_f, n_for_anova

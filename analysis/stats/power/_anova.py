@@ -12,8 +12,27 @@ from analysis.stats.power._search import least_effect, least_n, refuse_family
 
 
 def cohen_f(means: Sequence[float], sizes: Sequence[int], *, sd: float) -> float:
-    """Cohen's f of true group means: sqrt(sum n_g (mean_g - mean)^2 / N) / sd, the mean weighted by n_g.
+    """Cohen's f of true group means: sqrt(sum n_g (mean_g - mean)^2 / N) / sd.
 
+    Parameters
+    ----------
+    means, sizes : array_like, shape (n_groups,)
+        True means, and numbers of units.
+    sd : float
+        Standard deviation within groups.
+
+    Returns
+    -------
+    float
+        The effect size; the grand mean is weighted by size.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or `sd` is not positive.
+
+    Examples
+    --------
     >>> round(cohen_f([0.50, 0.53, 0.56], [130, 130, 130], sd=0.224), 4)
     0.1094
     """
@@ -27,12 +46,33 @@ def cohen_f(means: Sequence[float], sizes: Sequence[int], *, sd: float) -> float
 
 
 def anova_power(effect: float, sizes: Sequence[int], *, significance: float = 0.05) -> float:
-    """The power of the one-way analysis of variance at Cohen's f = `effect`; `sizes` are the groups' numbers of units.
+    """Power of the one-way analysis of variance.
 
-    P(F > F_crit) with F noncentral on k - 1 and N - k degrees of freedom, nc = N f^2.
+    Parameters
+    ----------
+    effect : float
+        Cohen's f.
+    sizes : sequence[int]
+        Number of units in each group.
+    significance : float, default 0.05
+        Significance level of the test.
 
-    Source: Cohen 1988, chapter 8; the comparison of domains in Clark et al. 2021, section 4.
+    Returns
+    -------
+    float
+        P(F > F_crit), with F noncentral on k - 1 and N - k degrees of freedom, nc = N f^2.
 
+    Raises
+    ------
+    ValueError
+        If the groups are too small.
+
+    References
+    ----------
+    Cohen 1988, chapter 8; the comparison of domains in Clark et al. 2021, section 4.
+
+    Examples
+    --------
     >>> round(anova_power(0.1094, [130, 130, 130]), 3)
     0.472
     """
@@ -47,8 +87,26 @@ def anova_power(effect: float, sizes: Sequence[int], *, significance: float = 0.
 
 
 def anova_detectable(sizes: Sequence[int], *, power: float = 0.8, significance: float = 0.05, tests: int = 1) -> float:
-    """The smallest Cohen's f that `anova_power` finds with probability `power`.
+    """Smallest Cohen's f that the one-way analysis of variance finds with the given power.
 
+    Parameters
+    ----------
+    sizes : sequence[int]
+        Number of units in each group.
+    power : float, default 0.8
+        Power.
+    significance : float, default 0.05
+        Significance level of the test.
+    tests : int, default 1
+        Number of tests in a Holm family; the level is significance / tests.
+
+    Returns
+    -------
+    float
+        Cohen's f.
+
+    Examples
+    --------
     >>> round(anova_detectable([130, 130, 130]), 3)
     0.158
     """
@@ -59,8 +117,33 @@ def anova_detectable(sizes: Sequence[int], *, power: float = 0.8, significance: 
 
 
 def n_for_anova(effect: float, n_groups: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1) -> int:
-    """The least number of units in each of `n_groups` groups at which `anova_power` reaches `power`.
+    """Least number of units per group for the given power of the analysis of variance.
 
+    Parameters
+    ----------
+    effect : float
+        Cohen's f.
+    n_groups : int
+        Number of groups.
+    power : float, default 0.8
+        Power.
+    significance : float, default 0.05
+        Significance level of the test.
+    tests : int, default 1
+        Number of tests in a Holm family; the level is significance / tests.
+
+    Returns
+    -------
+    int
+        Units per group.
+
+    Raises
+    ------
+    ValueError
+        If `effect` is 0 or `n_groups` is less than 2.
+
+    Examples
+    --------
     >>> n_for_anova(0.25, 3)
     53
     """

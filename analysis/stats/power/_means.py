@@ -1,4 +1,4 @@
-"""Power of the t tests: one sample, pairs, two groups, equivalence."""
+"""Power of t tests: one sample, pairs, two groups, equivalence."""
 
 import math
 
@@ -11,13 +11,33 @@ from analysis.stats.quadrature import gauss_legendre
 
 
 def t_power(effect: float, n: int, *, significance: float = 0.05) -> float:
-    """The power of the two-sided one-sample or paired t test at standardised effect d_z over n units.
+    """Power of the two-sided one-sample or paired t test.
 
-    P(|T| > t_crit) with T noncentral t, df = n - 1, nc = |d_z| sqrt(n); both tails count. Where the distribution
-    cannot be evaluated in the far tail its limit is used. Raises ValueError below n = 2.
+    Parameters
+    ----------
+    effect : float
+        Standardised effect d_z.
+    n : int
+        Number of units, at least 2.
+    significance : float, default 0.05
+        Significance level of the test.
 
-    Source: Cohen 1988; the curve of Figure 2 in the SPA paper is this function at the observed effect.
+    Returns
+    -------
+    float
+        P(|T| > t_crit), with T noncentral t, df = n - 1, nc = |d_z| sqrt(n); both tails count.
 
+    Raises
+    ------
+    ValueError
+        If `n` is less than 2.
+
+    References
+    ----------
+    Cohen 1988; the curve of Figure 2 in the SPA paper is this function at the observed effect.
+
+    Examples
+    --------
     >>> round(t_power(0.3, 90), 6)
     0.803794
     """
@@ -36,10 +56,28 @@ def t_power(effect: float, n: int, *, significance: float = 0.05) -> float:
 def detectable_effect(
     n: int, *, sd: float = 1.0, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
-    """The smallest difference that the test finds with probability `power` (the MDE), in units of `sd`'s scale.
+    """Smallest difference that the one-sample t test finds with the given power.
 
-    With several `tests` in a Holm family the first step's level, significance / tests, is what must be passed.
+    Parameters
+    ----------
+    n : int
+        Number of units.
+    sd : float, default 1.0
+        Standard deviation; the result is on its scale.
+    power : float, default 0.8
+        Power.
+    significance : float, default 0.05
+        Significance level of the test.
+    tests : int, default 1
+        Number of tests in a Holm family; the level is significance / tests.
 
+    Returns
+    -------
+    float
+        The difference.
+
+    Examples
+    --------
     >>> round(detectable_effect(90, sd=0.30), 3), round(detectable_effect(90, sd=0.30, tests=5), 3)
     (0.09, 0.11)
     """
@@ -60,10 +98,31 @@ def detectable_effect(
 
 
 def n_for_power(effect: float, *, power: float = 0.8, significance: float = 0.05, tests: int = 1) -> int:
-    """The least number of units at which the test has `power` against standardised effect d_z.
+    """Least number of units for the given power of the one-sample or paired t test.
 
-    Raises ValueError for an effect of 0 and for one that would need more than ten million units.
+    Parameters
+    ----------
+    effect : float
+        Standardised effect d_z.
+    power : float, default 0.8
+        Power.
+    significance : float, default 0.05
+        Significance level of the test.
+    tests : int, default 1
+        Number of tests in a Holm family; the level is significance / tests.
 
+    Returns
+    -------
+    int
+        Number of units.
+
+    Raises
+    ------
+    ValueError
+        If `effect` is 0, or more than ten million units are needed.
+
+    Examples
+    --------
     >>> n_for_power(0.5)
     34
     """
@@ -78,11 +137,29 @@ def n_for_power(effect: float, *, power: float = 0.8, significance: float = 0.05
 def equivalence_power(
     n: int, *, sd: float, margin: float, difference: float = 0.0, significance: float = 0.05
 ) -> float:
-    """The probability that TOST shows equivalence within `margin` when the true difference is `difference`.
+    """Power of TOST to show equivalence, exactly.
 
-    Exact: the probability that the mean falls within margin - t_crit s / sqrt(n) of the null, integrated over the
-    distribution of s. `sd`, `margin` and `difference` are on one scale.
+    Parameters
+    ----------
+    n : int
+        Number of units.
+    sd, margin, difference : float
+        Standard deviation, equivalence margin and true difference, on one scale.
+    significance : float, default 0.05
+        Significance level of the test.
 
+    Returns
+    -------
+    float
+        The power: P(mean within margin - t_crit s / sqrt(n) of the null), integrated over the distribution of s.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> round(equivalence_power(216, sd=0.25, margin=0.05), 3)
     0.801
     """
@@ -116,8 +193,29 @@ def equivalence_power(
 def n_for_equivalence(
     *, sd: float, margin: float, difference: float = 0.0, power: float = 0.8, significance: float = 0.05
 ) -> int:
-    """The least number of units at which TOST has `power`. Raises ValueError unless |difference| < margin.
+    """Least number of units for the given power of TOST.
 
+    Parameters
+    ----------
+    sd, margin, difference : float
+        Standard deviation, equivalence margin and true difference, on one scale.
+    power : float, default 0.8
+        Power.
+    significance : float, default 0.05
+        Significance level of the test.
+
+    Returns
+    -------
+    int
+        Number of units.
+
+    Raises
+    ------
+    ValueError
+        Unless |difference| < margin.
+
+    Examples
+    --------
     >>> n_for_equivalence(sd=0.25, margin=0.10)
     55
     """
@@ -153,15 +251,43 @@ def two_sample_power(
     variances: str = "unequal",
     significance: float = 0.05,
 ) -> float:
-    """The power of the two-sided t test of two independent groups at a true difference of their means.
+    """Power of the two-sided t test of two independent groups.
 
-    "unequal": Welch's test as `basic.welch` does it, exact for normal values: its rejection probability given the two
-    observed variances, integrated over their chi-square distributions. "equal": Student's pooled test, noncentral t on
-    n_x + n_y - 2 with nc = difference / (sd sqrt(1 / n_x + 1 / n_y)); it takes one standard deviation (`sd_x`).
-    `sd_y` None means the same as `sd_x`. With `sd_x` = 1 the difference is Cohen's d.
+    Parameters
+    ----------
+    difference : float
+        True difference of the means; Cohen's d with `sd_x` = 1.
+    n_x, n_y : int
+        Units in each group.
+    sd_x, sd_y : float, optional
+        Standard deviations; `sd_y` equals `sd_x` if None.
+    variances : {"unequal", "equal"}, default 'unequal'
+        Welch's test (`basic.welch`), or Student's pooled test.
+    significance : float, default 0.05
+        Significance level of the test.
 
-    Source: Welch 1938; Cohen 1988.
+    Returns
+    -------
+    float
+        The power.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Notes
+    -----
+    "unequal" is exact for normal values: the rejection probability given both observed variances, integrated over
+    their chi-square distributions. "equal": noncentral t on n_x + n_y - 2 with nc = difference / (sd sqrt(1 / n_x + 1
+    / n_y)).
+
+    References
+    ----------
+    Welch 1938; Cohen 1988.
+
+    Examples
+    --------
     >>> round(two_sample_power(0.25, 130, 130), 3), round(two_sample_power(0.25, 130, 130, variances="equal"), 3)
     (0.519, 0.519)
     >>> round(two_sample_power(0.5, 20, 60, sd_x=1.0, sd_y=2.0), 3)

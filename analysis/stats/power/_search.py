@@ -1,4 +1,4 @@
-"""Least numbers and least effects, by halving."""
+"""Search for the least n and the least effect by bisection."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ MAX_N = 10_000_000
 
 
 def least_n(is_enough: Callable[[int], bool], *, largest: int = MAX_N) -> int:
-    """The least n from 2 on that is enough, for what stays enough from there on; ValueError beyond `largest`."""
+    """Return the least n >= 2 that is enough, if every larger n is too. Raise ValueError beyond `largest`."""
     high = 2
     while not is_enough(high):
         high *= 2
@@ -27,13 +27,13 @@ def least_n(is_enough: Callable[[int], bool], *, largest: int = MAX_N) -> int:
 
 
 def refuse_family(tests: int) -> None:
-    """Raises ValueError for a family without a test."""
+    """Raise ValueError for a family without a test."""
     if tests < 1:
         raise ValueError(f"tests: {tests} is less than 1")
 
 
 def least_effect(power_at: Callable[[float], float], wanted: float, *, start: float, end: float) -> float:
-    """The least effect in 0..end with the power wanted, for a power that grows with the effect."""
+    """Return the least effect in 0..end with the wanted power, for a power that grows with the effect."""
     refuse_level(wanted)
     if power_at(0.0) >= wanted:
         return 0.0

@@ -1,4 +1,4 @@
-"""Power of the exact tests of shares: one, two, and of pairs."""
+"""Power of exact tests of shares: one, two, and paired."""
 
 import math
 
@@ -22,11 +22,31 @@ TEETH = 25
 
 
 def proportion_power(p: float, n: int, *, null: float = 0.5, significance: float = 0.05) -> float:
-    """The power of the exact two-sided binomial test of `null` on n independent units, each 1 with probability `p`.
+    """Power of the exact two-sided binomial test, as in `basic.proportion`.
 
-    The test is that of `basic.proportion`: it rejects the outcomes that are least likely under the null, as many as
-    stay within `significance`. Exact. It saws in n: one unit more may have less power.
+    Parameters
+    ----------
+    p : float
+        True share.
+    n : int
+        Number of independent units.
+    null : float, default 0.5
+        Share under the null hypothesis.
+    significance : float, default 0.05
+        Significance level of the test.
 
+    Returns
+    -------
+    float
+        The exact power. It is a sawtooth in n: one more unit can have less power.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> round(proportion_power(0.55, 820), 3), round(proportion_power(0.9, 60, null=0.8), 3)
     (0.81, 0.437)
     """
@@ -88,10 +108,29 @@ def n_for_proportion(
 
 
 def two_proportions_power(p_x: float, p_y: float, n_x: int, n_y: int, *, significance: float = 0.05) -> float:
-    """The power of Fisher's exact two-sided test, as `groups.share_difference` does it, at true shares p_x and p_y.
+    """Power of Fisher's exact two-sided test, as in `groups.share_difference`.
 
-    Exact: the probability of all tables that the test rejects. Units are independent, n_x and n_y of them.
+    Parameters
+    ----------
+    p_x, p_y : float
+        True shares.
+    n_x, n_y : int
+        Independent units in each group.
+    significance : float, default 0.05
+        Significance level of the test.
 
+    Returns
+    -------
+    float
+        The exact power, over all tables that the test rejects.
+
+    Raises
+    ------
+    ValueError
+        If a share or size is outside its range.
+
+    Examples
+    --------
     >>> round(two_proportions_power(0.5, 0.7, 93, 93), 3)
     0.751
     """
@@ -155,13 +194,38 @@ def n_for_two_proportions(
 
 
 def paired_proportions_power(only_x: float, only_y: float, n: int, *, significance: float = 0.05) -> float:
-    """The power of McNemar's exact test: n units that each answer for x and for y, of which only the discordant count.
+    """Power of McNemar's exact test of paired shares.
 
-    `only_x` and `only_y` are the shares of units that say yes to x alone and to y alone. Given D discordant units the
-    test is the exact binomial of one half (`basic.sign_test`); D is binomial(n, only_x + only_y).
+    Parameters
+    ----------
+    only_x, only_y : float
+        Shares of units that say yes to x alone, and to y alone.
+    n : int
+        Number of units that answer for both.
+    significance : float, default 0.05
+        Significance level of the test.
 
-    Source: McNemar 1947; Duffy 1984, for the unconditional power.
+    Returns
+    -------
+    float
+        The exact power.
 
+    Raises
+    ------
+    ValueError
+        If a share or `n` is outside its range.
+
+    Notes
+    -----
+    Given D discordant units, the test is the exact binomial test of one half (`basic.sign_test`); D is binomial(n,
+    only_x + only_y).
+
+    References
+    ----------
+    McNemar 1947; Duffy 1984, for the unconditional power.
+
+    Examples
+    --------
     >>> round(paired_proportions_power(0.25, 0.10, 100), 3)
     0.674
     """
