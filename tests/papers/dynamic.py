@@ -68,33 +68,33 @@ TABLE_3 = {
 RUNS = 4000
 
 NOTE_CODING = (
-    "The printed kappa codes a label by the place on the screen, where both places are chosen equally often. By "
-    "system one of them is chosen far more often, chance agreement is larger, and kappa smaller, while people "
-    "agree exactly as much. heval prints both and says which."
+    "The printed kappa codes a label by its place on the screen, and both places are chosen equally often. By "
+    "system, one is chosen far more often. Then chance agreement is larger and kappa smaller, although people "
+    "agree exactly as much. heval prints both and names them."
 )
 NOTE_COUNTING = (
-    "The published count pays for a third label unless the first two both chose the system that the file happens "
-    "to name first; a third label is wanted only where two disagree. The second line counts those that were "
-    "needed."
+    "The published count pays for a third label unless the first two both chose the system that the file names "
+    "first. A third label is needed only if two disagree. The second line counts the needed ones."
 )
 NOTE_STAYS = (
-    "The crossing that lasts to the last of 500 pairs, as published: it looks ahead, and nobody could have "
-    "stopped there; means are over the iterations that decided. The first crossing is where a study that is "
-    "watched would stop."
+    "The crossing that lasts to the last of 500 pairs, as published. It uses later data, so a study could not "
+    "have stopped there. Means are over the iterations that decided. A monitored study would stop at the first "
+    "crossing."
 )
 NOTE_PROMISE = (
-    "Delta on each side makes twice delta. The bound holds at one number of labels that is fixed beforehand; "
-    "looked at after every label it errs more often. heval's default for a study that is watched is a rule that "
-    "allows for it."
+    "Delta on each side gives twice delta. The bound holds at one number of labels that is fixed beforehand. If "
+    "it is checked after every label, it errs more often. heval's default for a monitored study is a rule that "
+    "allows for this."
 )
 NOTE_VARIANCE = (
-    "N(mu, .1) is read as a variance of .1; requests and capabilities are the stream of random numbers that the "
-    "table was found to come from (legacy numpy, seed 21), one draw for all iterations."
+    "N(mu, .1) is read as a variance of .1. Requests and capabilities are the stream of random numbers that "
+    "produced the table (legacy numpy, seed 21), with one draw for all iterations."
 )
 NOTE_SD = "The other reading of N(mu, .1), a standard deviation of .1, does not give the table."
 NOTE_DRAW = (
-    "The printed intervals hold one draw of requests fixed. Ours is the standard deviation of the mean over "
-    "draws: another draw lies far outside the printed interval. heval's planner draws new requests in every run."
+    "The printed intervals keep one draw of requests fixed. heval's number is the standard deviation of the mean "
+    "over draws: another draw lies far outside the printed interval. heval's planner draws new requests in every "
+    "run."
 )
 NOTE_WAGE = "The plan was 8 seconds a label; this is what the median label took."
 

@@ -33,21 +33,22 @@ SLACK = 5
 SHOWN = (1, 2, 3, 4, 5, 10, 20)
 
 NOTE_CODE = (
-    "Published is the released code; its posteriors were computed once, with random seed 0, and kept. Shown is "
-    "the largest difference."
+    "The published number comes from the released code; its posteriors were computed once, with random seed 0, "
+    "and stored. The table shows the largest difference."
 )
 NOTE_POINT = (
-    "Section 5 flags a posterior of at least .99, appendix B.1 one above .99. Under the uniform prior one wrong "
-    "answer out of one gives exactly .99, so the two readings differ there; heval names the rule and treats what "
-    "equals the point but for rounding as on it."
+    "Section 5 flags a posterior of at least .99, and appendix B.1 one above .99. Under the uniform prior, one "
+    "wrong answer out of one gives exactly .99, so the two rules differ there. heval names the rule, and treats a "
+    "value that differs only by rounding as equal."
 )
 NOTE_BOUNDS = (
-    "Flagged are workers with at most so many right answers; a dash means that even none right is not enough yet."
+    "Workers with at most this number of right answers are flagged. A dash means that even zero right answers are "
+    "not enough."
 )
 NOTE_RECALL = (
-    "From the printed priors and the printed distribution of noisy workers, exactly, for the number of questions "
-    "that is kindest to the model. No number of questions gives the printed recall; the model that was run cannot"
-    " be the one that is printed."
+    "Computed exactly from the printed priors and the printed distribution of noisy workers, for the number of "
+    "questions that is best for the model. No number of questions gives the printed recall, so the authors cannot "
+    "have run the printed model."
 )
 NOTE_TABLE = (
     "Simulated as the appendix describes it, with 88 workers whose numbers of questions have a median of 12, "

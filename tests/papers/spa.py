@@ -31,33 +31,34 @@ BANDS = {"***": (0.0, 0.01), "**": (0.01, 0.05), "*": (0.05, 0.10), "": (0.10, m
 RUNS = 2000
 
 NOTE_SPREADS = (
-    "The standard deviations are not printed; a t test and Holm's steps allow only these. One spread for all five"
-    " pairs is impossible: the fourth pair needs one below the fifth's."
+    "The paper does not print the standard deviations; a t test and Holm's steps allow only these. All five pairs "
+    "cannot have one spread: the fourth pair needs a smaller one than the fifth."
 )
 NOTE_ORDER = (
-    "Every pair was asked in one order only, and the five questions form a circle. One scale without any pull of "
-    "the order would give 0; a pull towards the system named first explains the sum as well as real preferences "
-    "do, and the design cannot tell them apart."
+    "Every pair was asked in one order only, and the five questions form a circle. One scale without any effect "
+    "of the order would give 0. An effect of being named first explains the sum as well as real preferences do, "
+    "and the design cannot separate them."
 )
 NOTE_GUARD = (
-    "Not that it occurred: rounding to five points can move a difference by up to one point, and no difference of"
-    " the table is that large."
+    "This does not mean that a reversal occurred. Rounding to five points can move a difference by up to one "
+    "point, and no difference in the table is that large."
 )
 NOTE_POWER = (
-    "Observed power is the p-value in another dress. A test that is not significant has its t below the critical "
-    "value, which bounds it; a power near 1 at .001 is impossible beside a missing star."
+    "Observed power is a function of the p-value. A test that is not significant has a t below the critical "
+    "value, which limits the power. So a power near 1 at .001 is impossible beside a missing star."
 )
 NOTE_TILDE = (
-    "A test that finds no difference shows no equality; with 90 annotators equality within five points could "
-    "hardly have been shown."
+    "A test without a significant difference does not show equality. With 90 annotators, equality within five "
+    "points could hardly have been shown."
 )
 NOTE_TAU = (
-    "The rule drops people whose two answers add up to too much, never those whose answers add up to too little, "
-    "so the mean of one order falls below one half although nobody prefers anything. heval's estimate joins both "
-    "orders and drops nobody."
+    "The rule leaves out people whose two answers have a large sum, but not those with a small sum. So the mean "
+    "of one order falls below one half although people have no preference. heval's estimate combines both orders "
+    "and leaves no one out."
 )
 NOTE_GAP = (
-    "The filter cuts the very sum that symmetry is about, so symmetry cannot be tested after it; heval refuses to."
+    "The filter cuts the sum that the test of symmetry uses. So symmetry cannot be tested after it, and heval "
+    "refuses the test."
 )
 
 
