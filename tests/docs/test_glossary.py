@@ -15,40 +15,55 @@ ENTRY = re.compile(r"^\*\*([^*]+)\*\*", re.MULTILINE)
 NOT = re.compile(r"^Not: (.*)$", re.MULTILINE)
 
 # Places that may use a replaced word, with the reason: (file, word).
-ALLOWED: set[tuple[str, str]] = set()
+ALLOWED: set[tuple[str, str]] = {
+    ("templates/docs/explanation/the-papers-numbers.md", "test questions"),  # the word of the GENIE paper
+}
 
 # Places that still use a replaced word: (file, word). Remove a line when its file is rewritten.
 NOT_YET_REWRITTEN: set[tuple[str, str]] = {
     ("CONTRIBUTING.md", "is none"),
+    ("SECURITY.md", "enciphered"),
     ("SECURITY.md", "whoever"),
     ("studies/protocols/base/pairs.py", "is none"),
     ("studies/protocols/survey.py", "is none"),
     ("studies/protocols/two_choice.py", "is none"),
+    ("templates/admin/annotators/panel.html", "door"),
+    ("templates/admin/annotators/panel.html", "enciphered"),
     ("templates/admin/annotators/panel.html", "whoever"),
     ("templates/admin/annotators/verdict.html", "whoever"),
-    ("templates/docs/explanation/blinding.md", "whoever"),
-    ("templates/docs/explanation/jobs.md", "whoever"),
-    ("templates/docs/explanation/statistics.md", "whoever"),
-    ("templates/docs/explanation/what-you-may-rely-on.md", "is none"),
+    ("templates/admin/studies/launch.html", "mend"),
     ("templates/docs/how-to/amend-a-study.md", "wage aimed at"),
     ("templates/docs/how-to/amend-a-study.md", "whoever"),
     ("templates/docs/how-to/compare-two-systems.md", "whoever"),
     ("templates/docs/how-to/deploy.md", "whoever"),
+    ("templates/docs/how-to/exclude-people.md", "test questions"),
     ("templates/docs/how-to/exclude-people.md", "whoever"),
+    ("templates/docs/how-to/handle-withdrawals.md", "enciphered"),
     ("templates/docs/how-to/handle-withdrawals.md", "is none"),
     ("templates/docs/how-to/handle-withdrawals.md", "whoever"),
     ("templates/docs/how-to/mark-errors.md", "is none"),
     ("templates/docs/how-to/pay-people-fairly.md", "wage aimed at"),
     ("templates/docs/how-to/pay-people-fairly.md", "whoever"),
     ("templates/docs/how-to/rate-outputs.md", "whoever"),
+    ("templates/docs/how-to/rehearse-a-study.md", "mend"),
+    ("templates/docs/how-to/run-a-human-or-machine-study.md", "door"),
     ("templates/docs/how-to/run-a-human-or-machine-study.md", "whoever"),
     ("templates/docs/how-to/send-annotators-from-a-panel.md", "whoever"),
+    ("templates/docs/how-to/settle-with-a-panel.md", "door"),
+    ("templates/docs/how-to/settle-with-a-panel.md", "enciphered"),
+    ("templates/docs/how-to/settle-with-a-panel.md", "mend"),
     ("templates/docs/how-to/settle-with-a-panel.md", "whoever"),
     ("templates/docs/how-to/use-an-external-question.md", "whoever"),
     ("templates/docs/how-to/use-connect.md", "is none"),
     ("templates/docs/how-to/use-connect.md", "whoever"),
+    ("templates/docs/how-to/use-sona.md", "enciphered"),
+    ("templates/docs/how-to/use-sona.md", "mend"),
+    ("templates/docs/how-to/write-a-channel.md", "enciphered"),
     ("templates/docs/how-to/write-a-channel.md", "whoever"),
     ("templates/docs/reference/commands.md", "whoever"),
+    ("templates/docs/reference/data-model.md", "door"),
+    ("templates/docs/reference/data-model.md", "enciphered"),
+    ("templates/docs/reference/data-model.md", "test question"),
     ("templates/docs/reference/data-model.md", "whoever"),
     ("templates/docs/reference/exclusion-rules.md", "is none"),
     ("templates/docs/reference/protocols.md", "whoever"),
@@ -149,7 +164,7 @@ def test_a_term_is_defined_once_and_is_in_order_within_its_group():
     text = PAGES["reference/glossary"].text
     terms = ENTRY.findall(text)
     assert len(terms) == len(set(terms))
-    for group in text.split("\n## ")[1:-1]:
+    for group in text.split("\n## ")[1:]:
         group_terms = [term.casefold() for term in ENTRY.findall(group)]
         assert group_terms == sorted(group_terms), group.splitlines()[0]
 

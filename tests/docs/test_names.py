@@ -121,5 +121,7 @@ def test_the_glossary_has_every_word_of_the_house():
     words = (
         "annotator", "arm", "assignment", "batch", "condition", "contrast", "exclusion", "exposure", "family", "item", "label", "m", "output",
         "place", "prompt", "protocol", "recruitment", "rejection", "response", "section", "system", "withdrawal", "x and y",
+        "attention check", "checklist", "design", "dry run", "entry page", "error annotation", "estimated pay per hour", "headline", "ledger", "link",
+        "obstacle", "pairwise choice", "payment", "pilot", "report", "status", "target", "test run", "webhook",
     )  # fmt: skip
     assert not [word for word in words if f"**{word}**" not in text]
