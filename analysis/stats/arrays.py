@@ -1,4 +1,4 @@
-"""What every function does to its arguments first: one shape, one type, a clear refusal."""
+"""Validation and conversion of arguments."""
 
 import math
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ MIN_SPREAD = 1e-12
 
 
 def vector(values: npt.ArrayLike, name: str) -> FloatArray:
-    """`values` as a one-dimensional array of floats; None becomes NaN, which means missing.
+    """Convert `values` to a one-dimensional array of floats; None becomes NaN, which means missing.
 
-    Raises ValueError, naming the argument, for anything but one dimension of finite or missing numbers.
+    Raise ValueError with the argument for anything but one dimension of finite or missing numbers.
 
     >>> vector([1, None, 3], "ratings").tolist()
     [1.0, nan, 3.0]
@@ -30,7 +30,7 @@ def vector(values: npt.ArrayLike, name: str) -> FloatArray:
 
 
 def matrix(values: npt.ArrayLike, name: str) -> FloatArray:
-    """`values` as a two-dimensional array of floats; see `vector`.
+    """Convert `values` to a two-dimensional array of floats; see `vector`.
 
     >>> matrix([[1, 2], [None, 4]], "xy_percent").shape
     (2, 2)
@@ -43,7 +43,7 @@ def matrix(values: npt.ArrayLike, name: str) -> FloatArray:
 
 
 def binary(values: npt.ArrayLike, name: str) -> FloatArray:
-    """`values` as a one-dimensional array of 0 and 1, NaN where missing; see `vector`.
+    """Convert `values` to a one-dimensional array of 0 and 1; NaN is missing. See `vector`.
 
     >>> binary([1, 0, 0.5], "says")
     Traceback (most recent call last):
@@ -58,7 +58,7 @@ def binary(values: npt.ArrayLike, name: str) -> FloatArray:
 
 
 def drop_missing(values: npt.ArrayLike, name: str) -> tuple[FloatArray, int]:
-    """The values that are not missing, and how many were.
+    """Return the values that are not missing, and the number of missing ones.
 
     >>> kept, n_missing = drop_missing([0.2, None, 0.4], "scores")
     >>> kept.tolist(), n_missing
@@ -70,7 +70,7 @@ def drop_missing(values: npt.ArrayLike, name: str) -> tuple[FloatArray, int]:
 
 
 def codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int) -> tuple[IntArray, int]:
-    """Labels of any kind as integers 0..G-1, and G. Raises ValueError unless there are `length` of them.
+    """Convert labels to integers 0..G-1 and return them with G. Raise ValueError unless there are `length` labels.
 
     >>> positions, n_groups = codes(["b", "a", "b"], "annotators", 3)
     >>> positions.tolist(), n_groups
@@ -88,7 +88,7 @@ def codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int) -> t
     if array.dtype.kind in "iu" and length:
         low, high = int(array.min()), int(array.max())
         if high - low < 4 * length + 1024:
-            # Labels that are already small integers need no sorting, which a million rows would notice.
+            # Small integers as labels need no sorting, which saves time with a million rows.
             shifted = array.astype(np.int64) - low
             seen = np.bincount(shifted) > 0
             return (np.cumsum(seen) - 1)[shifted], int(seen.sum())
@@ -97,7 +97,7 @@ def codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int) -> t
 
 
 def masked_codes(labels: npt.ArrayLike | Sequence[object], name: str, mask: BoolArray) -> tuple[IntArray, int]:
-    """`codes` of the rows that `here` keeps, shape (n_kept,), and how many there are; a label must stand on every row.
+    """Return `codes` of the rows in `mask` and their number. Every row must have a label.
 
     >>> positions, n_groups = masked_codes(["b", "a", "b"], "annotators", np.array([True, False, True]))
     >>> positions.tolist(), n_groups
@@ -108,7 +108,7 @@ def masked_codes(labels: npt.ArrayLike | Sequence[object], name: str, mask: Bool
 
 
 def group_sums(positions: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
-    """The sum of the values in each group; shape (n_groups,).
+    """Return the sum of the values in each group; shape (n_groups,).
 
     >>> group_sums(np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), 2).tolist()
     [4.0, 2.0]
@@ -117,7 +117,7 @@ def group_sums(positions: IntArray, values: FloatArray, n_groups: int) -> FloatA
 
 
 def sizes_of(positions: IntArray, n_groups: int) -> FloatArray:
-    """The number of members of each group, as floats; shape (n_groups,).
+    """Return the number of members of each group as floats; shape (n_groups,).
 
     >>> sizes_of(np.array([0, 1, 0]), 2).tolist()
     [2.0, 1.0]
@@ -126,7 +126,7 @@ def sizes_of(positions: IntArray, n_groups: int) -> FloatArray:
 
 
 def refuse_outside(values: FloatArray, bounds: tuple[float, float], name: str) -> None:
-    """Raises ValueError, naming the argument and the row, where a value lies outside the closed bounds.
+    """Raise ValueError with the argument and the row for a value outside the closed bounds.
 
     >>> refuse_outside(np.array([0.2, 1.2]), (0, 1), "scores")
     Traceback (most recent call last):
@@ -140,7 +140,7 @@ def refuse_outside(values: FloatArray, bounds: tuple[float, float], name: str) -
 
 
 def refuse_level(level: float) -> None:
-    """Raises ValueError unless `level` is a confidence level, strictly between 0 and 1.
+    """Raise ValueError unless `level` is a confidence level, strictly between 0 and 1.
 
     >>> refuse_level(95)
     Traceback (most recent call last):
@@ -152,7 +152,7 @@ def refuse_level(level: float) -> None:
 
 
 def refuse_share(share: float, name: str) -> None:
-    """Raises ValueError, naming the argument, for what is no share: outside 0..1, or missing.
+    """Raise ValueError with the argument for a share outside 0..1 or missing.
 
     >>> refuse_share(1.2, "machine_share")
     Traceback (most recent call last):
@@ -164,7 +164,7 @@ def refuse_share(share: float, name: str) -> None:
 
 
 def refuse_negative(**amounts: float) -> None:
-    """Raises ValueError, naming the argument, for what is no amount: below 0, infinite or missing.
+    """Raise ValueError with the argument for a number below 0, infinite or missing.
 
     >>> refuse_negative(pay=12.5, fee_rate=-0.1)
     Traceback (most recent call last):
@@ -177,7 +177,7 @@ def refuse_negative(**amounts: float) -> None:
 
 
 def refuse_infinite(**numbers: float) -> None:
-    """Raises ValueError, naming the argument, for what is no number: infinite or missing.
+    """Raise ValueError with the argument for an infinite or missing number.
 
     >>> refuse_infinite(d_prime=math.nan)
     Traceback (most recent call last):
@@ -190,7 +190,7 @@ def refuse_infinite(**numbers: float) -> None:
 
 
 def is_whole(number: float) -> bool:
-    """Whether a number is a whole one; what is infinite or missing is not.
+    """Return whether a number is whole; False for infinite or missing.
 
     >>> is_whole(3.0), is_whole(2.5), is_whole(math.inf)
     (True, False, False)

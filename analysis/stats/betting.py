@@ -1,12 +1,11 @@
-"""Inference for the mean of bounded values by betting: honest where a t interval is not.
+"""Inference for the mean of bounded values by betting, for cases in which a t interval is not valid.
 
-A gambler who bets against "the mean is m" with stakes chosen before each value cannot expect to grow rich if the
-mean is m. The wealth is an e-process: it exceeds 1 / (1 - level) with probability at most 1 - level at any n. The
-values of m that have not made the gambler rich form a confidence interval that needs no variance, no symmetry and no
-large n.
+A gambler bets against "the mean is m" with stakes chosen before each value. If the mean is m, the wealth is an
+e-process: it exceeds 1 / (1 - level) with probability at most 1 - level at any n. The values of m that have not
+made the gambler rich form a confidence interval. It needs no variance, no symmetry and no large n.
 
-Source: Waudby-Smith and Ramdas 2024, Estimating means of bounded random variables by betting (the hedged, convex
-combination of two predictable plug-in bettors, stakes cut at half of what could be lost).
+Reference: Waudby-Smith and Ramdas 2024, Estimating means of bounded random variables by betting (the hedged,
+convex combination of two predictable plug-in bettors, stakes cut at half of what could be lost).
 """
 
 import math
@@ -29,11 +28,11 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceSequence(Record):
-    """Confidence intervals after each of n units that all hold at once, so that one may look whenever one likes.
+    """Confidence intervals after each of n units that all hold at once, so that a study may check at any time.
 
-    `low` and `high` have shape (n,); each interval lies within those before it. `drift_at` is the number of units at
-    which no value was left (the mean moved while one looked); from there on the last interval is repeated, and nothing
-    may be concluded from it. None where that did not happen.
+    `low` and `high` have shape (n,); each interval is within those before it. `drift_at` is the number of units at
+    which no value was left (the mean moved), else None. From there on the last interval is repeated, and no
+    conclusion is allowed.
     """
 
     level: float
@@ -43,7 +42,7 @@ class ConfidenceSequence(Record):
     drift_at: int | None = None
 
     def at(self, n: int) -> Interval:
-        """The interval after `n` units, n >= 1. Raises ValueError where there are fewer."""
+        """Return the interval after `n` units, n >= 1. Raise ValueError if there are fewer."""
         if not 1 <= n <= len(self.low):
             raise ValueError(f"n: {n} is not in 1..{len(self.low)}")
         low, high = float(self.low[n - 1]), float(self.high[n - 1])
@@ -53,13 +52,36 @@ class ConfidenceSequence(Record):
 def log_wealth(
     values: npt.ArrayLike, null: npt.ArrayLike, *, level: float = 0.95, cap: float = STAKE_CAP
 ) -> FloatArray:
-    """The logarithm of the betting e-process against "the mean is `null`" after each value.
+    """Logarithm of the betting e-process against "the mean is `null`" after each value.
 
-    `values` has shape (n,), in 0..1, in the order in which they are revealed; `null` has shape () or (k,). Returns
-    shape (n,) or (k, n). With t the number of values seen, the stake is
-    sqrt(2 log(2 / (1 - level)) / (s2[t-1] t log(t + 1))), cut at cap / m upwards and cap / (1 - m) downwards; s2 is
-    the running variance started at 1/4, so that each stake depends only on earlier values.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        Values in 0..1 in the order in which they are revealed.
+    null : array_like, shape () or (k,)
+        Means under the null hypothesis, in 0..1.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    cap : float, default STAKE_CAP
+        Largest share of the possible loss that is staked.
 
+    Returns
+    -------
+    ndarray of float, shape (n,) or (k, n)
+        The logarithm.
+
+    Raises
+    ------
+    ValueError
+        If a null or value is outside 0..1.
+
+    Notes
+    -----
+    With t values seen, the stake is sqrt(2 log(2 / (1 - level)) / (s2[t-1] t log(t + 1))), cut at cap / m upwards and
+    cap / (1 - m) downwards. s2 is the running variance started at 1/4, so each stake depends only on earlier values.
+
+    Examples
+    --------
     >>> wealth = np.exp(log_wealth([0.6, 0.7, 0.5, 0.9], 0.5))
     >>> np.round(wealth, 4).tolist()
     [1.0, 1.02, 1.02, 1.14]
@@ -76,9 +98,9 @@ def log_wealth(
 
 
 def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generator | None = None) -> float:
-    """A p-value for "the mean is `null`" that holds at any n: 1 / the largest wealth ever reached, at most 1.
+    """P-value for "the mean is `null`" that is valid at any n: 1 / the largest wealth, at most 1.
 
-    `values` in 0..1, one a unit; see `betting_interval` for `rng`.
+    `values` in 0..1, one per unit. `rng` as in `betting_interval`.
 
     >>> betting_pvalue([0.5, 0.5, 0.5], 0.5)
     1.0
@@ -90,14 +112,14 @@ def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generat
 
 
 def confidence_sequence(values: npt.ArrayLike, *, level: float = 0.95, grid: int = GRID) -> ConfidenceSequence:
-    """The confidence sequence for the mean of values in 0..1 that are revealed one by one, whatever their distribution.
+    """Confidence sequence for the mean of values in 0..1, for any distribution.
 
-    `values` has shape (n,), one value a unit, in the order in which units enter; given what came before, each must have
-    the same mean. After each value the interval is the range of those of `grid` equally spaced means against which the
-    wealth has never yet reached 1 / (1 - level), widened by one step on either side and cut at 0 and 1. The probability
-    that it ever leaves out the true mean is at most 1 - level. Time and n grow together: 1001 x n evaluations.
+    `values` (n,) has one value per unit, in the order in which units enter. Given the values before it, each must
+    have the same mean. The interval after each value is the range of `grid` equally spaced means that the wealth has
+    not refuted. It is one step wider on each side, within 0..1. It ever excludes the true mean with probability at
+    most 1 - level.
 
-    Source: Waudby-Smith and Ramdas 2024, the hedged capital confidence sequence.
+    Reference: Waudby-Smith and Ramdas 2024, the hedged capital confidence sequence.
 
     >>> sequence = confidence_sequence(np.ones(20))
     >>> np.round(sequence.low[[0, 9, 19]], 3).tolist()
@@ -142,16 +164,13 @@ def betting_interval(
     rng: np.random.Generator | None = None,
     grid: int = GRID,
 ) -> Interval | None:
-    """A confidence interval for the mean of values that lie within known bounds, whatever their distribution.
+    """Confidence interval for the mean of values within known bounds, for any distribution.
 
-    `values` has shape (n,), one value a unit, in units of `bounds`. The result depends on the order of the values,
-    which must not depend on them: they are put in canonical order and then permuted with `rng` (a fixed seed where
-    None is given), so relabelling the units changes nothing. The interval is the range of those of `grid` equally
-    spaced means against which the wealth never reached 1 / (1 - level), widened by one step and clipped to the bounds.
-    None without values.
-
-    Used as the fallback where values do not vary or sit at the edge of their scale; a t interval then covers the mean
-    in as little as 60 % of samples.
+    `values` (n,) has one value per unit. The order of the values must not depend on them: they are sorted and then
+    permuted with `rng` (a fixed seed if None), so the order of the units has no effect. The interval is the range of
+    `grid` equally spaced means that the wealth has not refuted, one step wider and clipped to the bounds. None
+    without values. It is used if values do not vary or are at the edge of their scale; a t interval then covers the
+    mean in as little as 60 % of samples.
 
     >>> interval = betting_interval(np.ones(20))
     >>> round(interval.low, 3), interval.high
@@ -171,13 +190,13 @@ def ratio_interval(
     rng: np.random.Generator | None = None,
     grid: int = GRID,
 ) -> Interval | None:
-    """`betting_interval` for sum(sums) / sum(counts): the mean of answers of which some units gave more than others.
+    """`betting_interval` for sum(sums) / sum(counts): a mean of answers of which some units gave more than others.
 
-    `sums` and `counts` have shape (G,): a unit's answers (in units of `bounds`) added up, weighted or not, and its
-    number of answers or its weight. Where every unit counts the same this is the interval of their means. Elsewhere
-    the mean of the means is another estimand, and its interval may leave out this one. Against "the ratio is m" the bet
-    is on m + (sum - m count) / largest count, which lies in 0..1 and has mean m. A unit without any weight is left out.
-    None without units. Raises ValueError for missing values, negative counts or means outside the bounds.
+    `sums` and `counts` (G,) are each unit's sum of answers (weighted or not) and its number of answers or weight. If
+    all units count the same, this is the interval of their means. Otherwise the mean of the means is another
+    estimand. Against "the ratio is m" the bet is on m + (sum - m count) / largest count, which is in 0..1 and has
+    mean m. A unit without weight is left out. None without units. Raise ValueError for missing values, negative
+    counts or means outside the bounds.
 
     >>> interval = ratio_interval([30.0, *[0.0] * 15], [30.0, *[1.0] * 15])
     >>> interval.low < 30 / 45 < interval.high
@@ -241,7 +260,7 @@ def _ordered(values: npt.ArrayLike) -> FloatArray:
 def _never_rich(
     series: FloatArray, stakes: FloatArray, nulls: FloatArray, threshold: float
 ) -> tuple[FloatArray, FloatArray]:
-    """The least and the greatest null that nobody has got rich against yet, after each value; infinite if none."""
+    """Return the least and greatest null that no bet has refuted after each value; infinite if there is none."""
     low, high = np.full(len(series), np.inf), np.full(len(series), -np.inf)
     block = max(1, CELLS // max(1, len(series)))
     for start in range(0, len(nulls), block):
@@ -261,7 +280,7 @@ def _shuffled(values: npt.ArrayLike, bounds: tuple[float, float], rng: np.random
 
 
 def _stakes(series: FloatArray, level: float) -> FloatArray:
-    """The plug-in stakes along the last axis of one series (n,) or one a null (k, n)."""
+    """Return the plug-in stakes along the last axis of one series (n,) or one series per null (k, n)."""
     count = np.arange(1, series.shape[-1] + 1)
     running_mean = (0.5 + np.cumsum(series, axis=-1)) / (count + 1)
     running_variance = (0.25 + np.cumsum((series - running_mean) ** 2, axis=-1)) / (count + 1)

@@ -1,7 +1,7 @@
-"""Resampling of units, from their sums and counts, never from rows.
+"""Resampling of units, from their sums and counts instead of rows.
 
-Rows that share an annotator are not independent, so what is resampled is the annotator: one draw of weights for all
-annotators serves every mean of a report as one matrix product, and the cost does not grow with the number of rows.
+Rows of one annotator are not independent, so annotators are resampled. One draw of weights for all annotators
+serves every mean of a report as one matrix product. The cost does not grow with the number of rows.
 """
 
 import math
@@ -31,7 +31,7 @@ BLOCK = 512
 
 
 def multinomial_weights(n_units: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """How often each unit appears in each bootstrap sample, in blocks of shape (up to 512, n_units).
+    """Yield how often each unit appears in each bootstrap sample, in blocks of shape (up to 512, n_units).
 
     >>> sum(block.shape[0] for block in multinomial_weights(5, 1000, np.random.default_rng(0)))
     1000
@@ -44,9 +44,9 @@ def multinomial_weights(n_units: int, resamples: int, rng: np.random.Generator) 
 
 
 def dirichlet_weights(n_units: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """The weights of the Bayesian bootstrap, up to their sum: standard exponentials, in blocks (up to 512, n_units).
+    """Yield weights of the Bayesian bootstrap (standard exponentials), in blocks of shape (up to 512, n_units).
 
-    Source: Rubin 1981, The Bayesian bootstrap.
+    The weights are not divided by their sum. Reference: Rubin 1981, The Bayesian bootstrap.
 
     >>> next(dirichlet_weights(3, 2, np.random.default_rng(0))).shape
     (2, 3)
@@ -56,10 +56,10 @@ def dirichlet_weights(n_units: int, resamples: int, rng: np.random.Generator) ->
 
 
 def ratio_draws(sums: npt.ArrayLike, counts: npt.ArrayLike, weights: Iterator[FloatArray]) -> FloatArray:
-    """Resampled means of several columns: (weights @ sums) / (weights @ counts), NaN where nothing was drawn.
+    """Resampled means of several columns: (weights @ sums) / (weights @ counts), NaN if nothing was drawn.
 
-    `sums` and `counts` have shape (n_units, n_columns): what each unit contributes to the numerator and to the
-    denominator (0 and 0 where it contributes nothing). Returns shape (resamples, n_columns).
+    `sums` and `counts` (n_units, n_columns) are each unit's part of the numerator and the denominator, 0 and 0 if it
+    has none. Return shape (resamples, n_columns).
 
     >>> weights = iter([np.array([[2.0, 0.0], [1.0, 1.0]])])
     >>> ratio_draws([[1.0], [3.0]], [[1.0], [2.0]], weights).ravel().round(4).tolist()
@@ -82,8 +82,7 @@ def ratio_draws(sums: npt.ArrayLike, counts: npt.ArrayLike, weights: Iterator[Fl
 def resampled_means(sums: FloatArray, counts: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
     """Resampled ratios sum(sums) / sum(counts) over units of shape (n_units,); shape (resamples,).
 
-    Units that contribute the same are alike to the ratio, so where there are few kinds of them only the number of each
-    kind is drawn: answers on a scale then cost the same whether a hundred or a million people gave them.
+    If many units are equal, only the number of each kind is drawn, so the cost does not grow with the units.
 
     >>> draws = resampled_means(np.array([0.0, 1.0, 1.0, 0.0] * 50), np.ones(200), resamples=999, rng=np.random.default_rng(0))
     >>> draws.shape, bool(abs(draws.std() - 0.5 / 200**0.5) < 0.003)
@@ -107,9 +106,9 @@ def resampled_means(sums: FloatArray, counts: FloatArray, *, resamples: int, rng
 
 
 def percentile_interval(draws: FloatArray, level: float = 0.95) -> Interval | None:
-    """The percentile bootstrap interval: numpy's linear quantiles of the draws. None where draws are undefined.
+    """Percentile bootstrap interval: numpy's linear quantiles of the draws; None if draws are undefined.
 
-    Source: Genie (Khashabi et al. 2021), section 4, for a leaderboard's means.
+    Reference: Genie (Khashabi et al. 2021), section 4, for a leaderboard's means.
 
     >>> interval = percentile_interval(np.arange(101.0))
     >>> round(interval.low, 6), interval.high
@@ -123,11 +122,10 @@ def percentile_interval(draws: FloatArray, level: float = 0.95) -> Interval | No
 
 
 def percentile_estimate(draws: FloatArray, *, level: float, **common: Any) -> Estimate:
-    """An estimate with the percentile interval of its resamples; `common` holds the other fields of the Estimate.
+    """Build an estimate with the percentile interval of its resamples; `common` has the other fields.
 
-    Resamples in which it was undefined (NaN) are left out with the warning `undefined_resamples`, since leaving many
-    out narrows the interval; where half of them are there is none. Resamples that are all equal: `zero_variance`, for an
-    interval of no width would claim a certainty that equal units do not give.
+    Undefined resamples (NaN) are left out with the warning `undefined_resamples`, because leaving out many narrows
+    the interval. If half are undefined, there is no interval. If all resamples are equal: `zero_variance`.
 
     >>> common = {"analysis": "a", "estimand": "share", "unit": "comment", "n": 9, "estimate": 0.5}
     >>> percentile_estimate(np.array([0.5, 0.5, np.nan]), level=0.95, **common).status
@@ -145,13 +143,13 @@ def percentile_estimate(draws: FloatArray, *, level: float, **common: Any) -> Es
 
 
 def bca_interval(estimate: float, draws: FloatArray, jackknife: FloatArray, level: float = 0.95) -> Interval | None:
-    """The bias-corrected and accelerated bootstrap interval; None where it is undefined (constant data).
+    """Bias-corrected and accelerated bootstrap interval; None if it is undefined (constant data).
 
-    `jackknife` holds the estimate without each unit in turn. With z0 the normal quantile of the share of draws below
-    the estimate (ties count half) and a = sum(d^3) / (6 sum(d^2)^1.5), d = mean(jackknife) - jackknife, the quantile
-    taken is Phi(z0 + (z0 + z) / (1 - a (z0 + z))).
+    `jackknife` has the estimate without each unit in turn. z0 is the normal quantile of the share of draws below the
+    estimate (ties count half), a = sum(d^3) / (6 sum(d^2)^1.5), d = mean(jackknife) - jackknife. The interval uses
+    the quantiles Phi(z0 + (z0 + z) / (1 - a (z0 + z))).
 
-    Source: Efron 1987, Better bootstrap confidence intervals.
+    Reference: Efron 1987, Better bootstrap confidence intervals.
 
     >>> bca_interval(1.0, np.ones(10), np.ones(5)) is None
     True
@@ -178,7 +176,7 @@ def bca_interval(estimate: float, draws: FloatArray, jackknife: FloatArray, leve
 
 
 def leave_one_out(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """The ratio sum(sums) / sum(counts) without each unit in turn; shape (n_units,).
+    """Return the ratio sum(sums) / sum(counts) without each unit in turn; shape (n_units,).
 
     >>> leave_one_out(np.array([1.0, 2.0, 6.0]), np.ones(3)).tolist()
     [4.0, 3.5, 1.5]
@@ -190,7 +188,7 @@ def leave_one_out(sums: FloatArray, counts: FloatArray) -> FloatArray:
 def interval_from_draws(
     estimate: float, draws: FloatArray, sums: FloatArray, counts: FloatArray, *, method: str, level: float
 ) -> Interval | None:
-    """The interval of one ratio by `method` ("bca" or "percentile"); BCa falls back to percentile, then to None.
+    """Interval of one ratio by `method` ("bca" or "percentile"). BCa falls back to percentile, then to None.
 
     >>> interval_from_draws(1.0, np.ones(9), np.ones(3), np.ones(3), method="bca", level=0.95) is None
     True
@@ -222,13 +220,12 @@ def bootstrap_mean(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """The mean of the values with a bootstrap interval over clusters (annotators).
+    """Mean of the values with a bootstrap interval over clusters (annotators).
 
-    `values` has shape (n_rows,), NaN missing; `clusters` the label of each row's cluster (each row its own where
-    None). Clusters are resampled with all their rows, so the mean is label-weighted: sum of sums over sum of counts.
-    Constant data within `bounds` fall back to a betting interval over the clusters, each weighing what it does in the
-    mean, which is also shown (warning `ceiling`) where nine answers in ten are equal and there are fewer than 100
-    clusters.
+    `values` (n_rows,), NaN is missing; `clusters` is the label of each row's cluster (None: each row is a cluster).
+    Clusters are resampled with all their rows, so the mean is label-weighted. Constant data within `bounds` get a
+    betting interval over the clusters. So do data with nine in ten answers equal and fewer than 100 clusters (warning
+    `ceiling`).
 
     >>> result = bootstrap_mean([0, 0.25, 0.5, 1, 1, 0.75], rng=np.random.default_rng(0), resamples=999)
     >>> round(result.estimate, 4), result.interval.method
@@ -272,7 +269,7 @@ def bootstrap_mean(
 
 
 def posterior_above(draws: FloatArray, null: float) -> float:
-    """The share of Bayesian bootstrap draws above `null`, a draw equal to it counting half.
+    """Share of Bayesian bootstrap draws above `null`; a draw equal to it counts half.
 
     >>> posterior_above(np.array([0.4, 0.5, 0.6, 0.7]), 0.5)
     0.625
@@ -291,10 +288,10 @@ def bayesian_bootstrap(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """The posterior probability that the mean exceeds `null`, with the units' weights unknown and nothing else assumed.
+    """Posterior probability that the mean exceeds `null`, by the Bayesian bootstrap.
 
-    `values` has shape (n,), one value a unit. Weights are drawn from a flat Dirichlet distribution. The estimate is
-    the probability, which is not 1 - p and carries no test; detail has the credible interval of the mean.
+    `values` (n,) has one value per unit. Weights come from a flat Dirichlet distribution; nothing else is assumed.
+    The probability is not 1 - p, and there is no test. `detail` has the credible interval of the mean.
 
     >>> result = bayesian_bootstrap([0.6, 0.7, 0.5, 0.9], null=0.5, rng=np.random.default_rng(0), resamples=999)
     >>> result.estimate
@@ -319,7 +316,7 @@ def bayesian_bootstrap(
 
 
 def posterior_estimate(draws: FloatArray, *, n: int, null: float, level: float, common: dict[str, Any]) -> Estimate:
-    """The read-out of `bayesian_bootstrap` from draws that were made already; `common` holds the other fields.
+    """Build the estimate of `bayesian_bootstrap` from existing draws; `common` has the other fields.
 
     >>> common = {"analysis": "a", "estimand": "b", "unit": "annotator"}
     >>> posterior_estimate(np.array([0.6, 0.7]), n=2, null=0.5, level=0.95, common=common).estimate
@@ -331,7 +328,7 @@ def posterior_estimate(draws: FloatArray, *, n: int, null: float, level: float, 
 
 
 def monte_carlo_error(share: float, resamples: int) -> float:
-    """The standard error of a share of resamples, sqrt(p (1 - p) / B).
+    """Standard error of a share of resamples, sqrt(p (1 - p) / B).
 
     >>> round(monte_carlo_error(0.05, 9999), 5)
     0.00218

@@ -1,8 +1,8 @@
-"""Bradley-Terry strengths from probabilities: a ranking of systems out of comparisons of pairs.
+"""Bradley-Terry strengths from probabilities: a ranking of systems from paired comparisons.
 
 P[x > y] = 1 / (1 + exp(-(b_x - b_y))). Answers are probabilities, not wins, so the likelihood is the fractional
-(quasi-binomial) one of Papke and Wooldridge 1996: 0 and 1 need no clipping, and the standard errors are a sandwich over
-annotators. The point estimate needs only the sum and the count of each ordered pair; rows are touched once, for scores.
+(quasi-binomial) one of Papke and Wooldridge 1996. It allows 0 and 1, and the standard errors are a sandwich over
+annotators. The point estimate needs only the sum and the count of each ordered pair.
 """
 
 import math
@@ -34,11 +34,11 @@ TOLERANCE = 1e-11
 class BradleyTerry(Record):
     """A fitted comparison model of K systems.
 
-    `strengths` (log-odds against the reference, which is 0) has one Estimate a system, `framing` the intercept of
-    being named first where it was asked for. `covariance` (K, K) has zeros for the reference; differences of strengths
-    are tested with it. `probabilities` (K, K) are the fitted P[row > column], `observed` the mean answers in the same
-    form, NaN where a pair was not asked, and observed - probabilities is what the model does not explain. `components`
-    are the groups of systems that comparisons connect: only within one may systems be ranked.
+    `strengths` (log-odds against the reference, which is 0) has one Estimate per system. `framing` is the intercept
+    of being named first, if it was asked for. `covariance` (K, K) has zeros for the reference; differences of
+    strengths are tested with it. `probabilities` (K, K) are the fitted P[row > column]. `observed` are the mean
+    answers in the same form, NaN if a pair was not asked. `components` are the groups of systems connected by
+    comparisons: rank systems only within one.
     """
 
     status: str
@@ -69,17 +69,13 @@ def fractional_bradley_terry(
 ) -> BradleyTerry:
     """Strengths of systems from answers P[first > second] in 0..1, clustered by annotator.
 
-    `first` and `second` have shape (n_rows,) with system numbers 0..n_systems-1 in the order in which the question
-    named them, `values` the answers (NaN missing), `clusters` the annotators. With `framing` the model has a constant
-    for the system named first; it is identified only if that column does not lie in the span of the differences (orders
-    mixed, or a directed cycle of questions). Systems that no chain of comparisons connects: status `not_identified`,
-    and `components` says which may be ranked among themselves; a system that always got 0 or 1: `separation`.
+    `first` and `second` (n_rows,) are system numbers 0..n_systems-1 in the order of the question; `values` the
+    answers (NaN is missing), `clusters` the annotators. `framing` adds a constant for the system named first. It is
+    identified only with mixed orders or a directed cycle of questions. No chain of comparisons connects all systems:
+    `not_identified`. A system that always got 0 or 1: `separation`.
 
-    The covariance is CR1, G / (G - 1) (N - 1) / (N - k), and tests refer to t(G - 1); under six annotators there are
-    none. `n` of each strength counts annotators.
-
-    Raises ValueError, naming the argument and the row, for a system out of range, a system compared with itself or an
-    answer outside 0..1.
+    The covariance is CR1, G / (G - 1) (N - 1) / (N - k), with t(G - 1); no tests with fewer than six annotators. `n`
+    counts annotators. Raise ValueError with the argument and the row for an invalid system or answer.
 
     >>> fit = fractional_bradley_terry([0, 0, 1, 1, 0, 0], [1, 1, 2, 2, 2, 2], [.7, .6, .55, .65, .8, .7],
     ...                                [1, 2, 1, 2, 1, 2], n_systems=3)
@@ -184,7 +180,7 @@ def fractional_bradley_terry(
 
 
 def connected_components(adjacency: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
-    """The groups of nodes that links (in either direction) join; `linked` has shape (K, K).
+    """Return the groups of nodes joined by links in either direction; `adjacency` has shape (K, K).
 
     >>> connected_components(np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool))
     ((0, 1), (2,))
@@ -195,7 +191,7 @@ def connected_components(adjacency: npt.NDArray[np.bool_]) -> tuple[tuple[int, .
 
 
 def reachability(adjacency: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which node can be reached from which along directed links, itself included; shapes (..., K, K).
+    """Return which node reaches which along directed links, including itself; shapes (..., K, K).
 
     >>> reachability(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool))[0].tolist()
     [True, True, True]
@@ -212,9 +208,9 @@ def reachability(adjacency: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 def compared_systems(
     first: npt.ArrayLike, second: npt.ArrayLike, length: int, n_systems: int
 ) -> tuple[IntArray, IntArray]:
-    """The numbers of the two systems that each row compares; both of shape (length,).
+    """Return the numbers of the two systems of each row; both of shape (length,).
 
-    Raises ValueError, naming the row, for what is no number in 0..n_systems-1 and for a system beside itself.
+    Raise ValueError with the row for a number outside 0..n_systems-1 or a system compared with itself.
 
     >>> compared_systems([0, 2], [1, 2], 2, 3)
     Traceback (most recent call last):
@@ -253,7 +249,7 @@ def _problem(n_rows: int, components: tuple[tuple[int, ...], ...], favour: Float
 
 
 def _newton(design: FloatArray, weights: FloatArray, shares: FloatArray) -> tuple[FloatArray | None, FloatArray | None]:
-    """Newton's method on the cells; None where it does not settle, as happens without a maximum."""
+    """Run Newton's method on the cells; return None if it does not converge, as happens without a maximum."""
     coefficients = np.zeros(design.shape[1])
     deviance = math.inf
     for _ in range(MAX_STEPS):

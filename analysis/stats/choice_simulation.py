@@ -1,11 +1,11 @@
-"""Planning a two-choice comparison: the agents of the paper, the effort they would cost, and exact tables of rules.
+"""Simulation of pairwise choice studies: the agents of the paper, their effort, and exact tables of rules.
 
-An annotator of capability c prefers A on a request of difficulty d with probability (1 + c d) / 2. Requests come from a
-normal distribution cut to -1..1, capabilities from a uniform one. The effort of a labelling strategy needs only the
-chances of each request's final answer, averaged over who might be asked, so a run costs one random number a request.
+An annotator of capability c prefers A on a request of difficulty d with probability (1 + c d) / 2. Requests come
+from a normal distribution cut to -1..1, capabilities from a uniform one. The effort of a labelling strategy needs
+only the probabilities of each request's final answer, so a run costs one random number per request.
 
-Sources: Thorleiksdottir et al. 2022, sections 3.1 and 4 (Tables 2 and 3); the tables of rules are by forward recursion
-over the number of successes, after Schultz, Nichol, Elfring and Weed 1973.
+References: Thorleiksdottir et al. 2022, sections 3.1 and 4 (Tables 2 and 3); the tables of rules are by forward
+recursion over the number of successes, after Schultz, Nichol, Elfring and Weed 1973.
 """
 
 import math
@@ -36,7 +36,7 @@ PAPER_DIFFICULTIES = {0.25: 3500, 0.125: 5000, 0.0625: 15000}
 
 @dataclass(frozen=True, slots=True)
 class Agents(Record):
-    """Who is asked what: `capabilities` (W,) in 0..1 and `difficulties` (n,) in -1..1, positive where A is better."""
+    """Annotators and requests: `capabilities` (W,) in 0..1, `difficulties` (n,) in -1..1, positive if A is better."""
 
     capabilities: FloatArray
     difficulties: FloatArray
@@ -76,10 +76,10 @@ def draw_agents(
     n_workers: int = 100,
     rng: np.random.Generator,
 ) -> Agents:
-    """Annotators and requests as the paper draws them: Unif(0.8, 1), and N(mean, 0.1) cut to -1..1.
+    """Draw annotators and requests as in the paper: Unif(0.8, 1), and N(mean, 0.1) cut to -1..1.
 
-    The paper does not say whether 0.1 is the variance or the standard deviation; its code and its Table 3 agree with
-    the variance (`spread_is`).
+    The paper does not say whether 0.1 is the variance or the standard deviation. Its code and Table 3 agree with the
+    variance (`spread_kind`).
 
     >>> agents = draw_agents(0.25, 5000, rng=np.random.default_rng(0))
     >>> bool(0.29 < np.std(agents.difficulties) < 0.32), bool(agents.capabilities.min() >= 0.8)
@@ -97,11 +97,11 @@ def draw_agents(
 def probabilities_from_agents(
     agents: Agents, strategy: Strategy, *, replacement: bool = False, worker: int | None = None
 ) -> RequestProbabilities:
-    """The chances of a strategy's answer on each request, averaged over who is asked.
+    """Probabilities of a strategy's answer on each request, averaged over the annotators.
 
-    A majority asks different annotators; so does "max_three", unless with `replacement`, as in the paper's simulation.
-    "fixed" asks `worker`. The chance of s votes for A among k annotators drawn without replacement is a polynomial of
-    degree k in the difficulty, which is evaluated exactly at k + 1 points and carried to all requests.
+    A majority uses different annotators; so does "max_three", except with `replacement` as in the paper's simulation.
+    "fixed" uses `worker`. The probability of s votes for A among k annotators drawn without replacement is a
+    polynomial of degree k in the difficulty, which is evaluated exactly at k + 1 points and interpolated.
 
     >>> agents = Agents(np.array([1.0, 1.0, 1.0]), np.array([0.0, 0.5, 1.0]))
     >>> probabilities_from_agents(agents, Strategy("majority", 3)).a_at_once.round(4).tolist()
@@ -145,11 +145,11 @@ def simulated_effort(
     runs: int = 1000,
     rng: np.random.Generator,
 ) -> Effort:
-    """The effort of a strategy when these annotators label these requests again and again: Table 3 of the paper.
+    """Effort of a strategy if these annotators label these requests many times: Table 3 of the paper.
 
-    The defaults are the paper's: Hoeffding's lower bound at 1 - delta, the crossing that stays, "max_three" drawing its
-    annotators with replacement, the fixed worker drawn once a run. The result says nothing of another set of requests,
-    which `planned_effort` is for.
+    The defaults are the paper's: Hoeffding's lower bound at 1 - delta, the crossing that stays, "max_three" with
+    replacement, and one fixed worker per run. The result says nothing about other requests; use `planned_effort` for
+    that.
 
     >>> agents = draw_agents(0.25, 1000, rng=np.random.default_rng(0))
     >>> effort = simulated_effort(agents, Strategy("one"), runs=50, rng=np.random.default_rng(1))
@@ -197,10 +197,10 @@ def planned_effort(
     runs: int = 1000,
     rng: np.random.Generator,
 ) -> Effort:
-    """The effort of a strategy in studies yet to be made: annotators and requests are new in every run.
+    """Effort of a strategy in future studies: annotators and requests are new in every run.
 
-    Annotators are drawn from all there might be, so their number does not matter; other arguments as in `draw_agents`
-    and `simulated_effort`. `rule` is made for `n_requests`.
+    Annotators come from an infinite pool, so their number does not matter. Other arguments as in `draw_agents` and
+    `simulated_effort`. `rule` is for `n_requests`.
 
     >>> rule = hoeffding_boundaries(2000, delta=0.001)
     >>> effort = planned_effort(0.25, 2000, Strategy("one"), rule=rule, runs=50, rng=np.random.default_rng(0))
@@ -234,8 +234,9 @@ def planned_effort(
 
 
 def hoeffding_n_requests(p: float, *, delta: float) -> float:
-    """About how many requests Hoeffding's rule wants where each final answer is A with probability `p`:
-    ln(1 / delta) / (2 (p - .5)^2), where the mean itself would cross. Times 1, N or 2 + 2 p (1 - p) labels.
+    """Approximate number of requests that Hoeffding's rule needs if each final answer is A with probability `p`.
+
+    It is ln(1 / delta) / (2 (p - .5)^2), where the mean itself crosses. Multiply by 1, N or 2 + 2 p (1 - p) labels.
 
     >>> round(hoeffding_n_requests(0.6125, delta=0.001))
     273
@@ -247,11 +248,11 @@ def hoeffding_n_requests(p: float, *, delta: float) -> float:
 
 
 def rule_table(p: float, rule: Boundaries) -> RuleTable:
-    """The exact chances of each verdict, and of each n, when labels are independent and A with probability `p`.
+    """Exact probabilities of each verdict at each n, for independent labels that are A with probability `p`.
 
-    Recursion over the number of successes: a study that has not stopped carries its probability on. With a margin it
-    also remembers whether either end has been excluded yet. 5,000 labels take well under a second. At `p` = .5 the
-    chance of a_better or b_better is the rule's error of the first kind.
+    A recursion over the number of successes: a study that has not stopped passes on its probability. With a margin it
+    also records whether either end was excluded. 5,000 labels take less than a second. At `p` = .5 the probability of
+    a_better or b_better is the rule's type I error.
 
     >>> table = rule_table(0.5, hoeffding_boundaries(500, delta=0.05))
     >>> round(float(table.a_better[-1] + table.b_better[-1]), 3)  # promised: .05 a side
@@ -325,7 +326,7 @@ def _difficulties(
 
 
 def _votes(capabilities: FloatArray, difficulties: npt.NDArray[np.float64], k: int) -> FloatArray:
-    """The chance of 0..k votes for A among k annotators drawn without replacement; shape (k + 1, *difficulties)."""
+    """Return the probability of 0..k votes for A among k annotators; shape (k + 1, *difficulties)."""
     nodes = np.cos((2 * np.arange(k + 1) + 1) * math.pi / (2 * k + 2))
     ways = np.zeros((k + 1, k + 1, len(nodes)))
     ways[0, 0] = 1.0
@@ -343,7 +344,7 @@ def _votes(capabilities: FloatArray, difficulties: npt.NDArray[np.float64], k: i
 def _excluded(
     moved: FloatArray, is_low: npt.NDArray[np.bool_], is_high: npt.NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """The states after an end of the margin has been excluded, and the mass for which now both are."""
+    """Return the states after one end of the margin was excluded, and the mass with both excluded."""
     neither, hi, lo = moved
     both = np.where(is_low & is_high, neither, 0.0) + np.where(is_low, hi, 0.0) + np.where(is_high, lo, 0.0)
     states = np.stack(

@@ -1,8 +1,8 @@
-"""What labels cost, what they pay by the hour, and how much precision the next ones buy.
+"""The cost of labels, the hourly wage, and the precision of more labels.
 
-Money is in the study's currency, whatever it is; standard errors are in points of a score from 0 to 100.
+Money is in the study's currency. Standard errors are in points of a score from 0 to 100.
 
-Source: Genie (Khashabi et al. 2022), section 6, Human Evaluations: Uncertainty vs Cost, and appendix C.
+Reference: Genie (Khashabi et al. 2022), section 6, Human Evaluations: Uncertainty vs Cost, and appendix C.
 """
 
 import math
@@ -83,13 +83,39 @@ def study_cost(
     fee_rate: float = 0.2,
     overhead: float = 0.0,
 ) -> Cost:
-    """labels x pay x (1 + fee) + overhead, for `n_items` items of each system with so many labels an item.
+    """Cost of a study: labels x pay x (1 + fee) + overhead.
 
-    `pay` is paid for one label. `test_share` of all labels asked are about test questions, which are paid and do not
-    count; they come on top of the `n_items`. `fee_rate` is the platform's part of the pay.
+    Parameters
+    ----------
+    n_items : int
+        Number of items of each system.
+    pay : float
+        Pay for one label.
+    labels_per_item, n_systems : int, default 1
+        Labels per item, and number of systems.
+    test_share : float, default 0.0
+        Share of all labels that are on test questions. They are paid in addition and do not count.
+    fee_rate : float, default 0.2
+        The platform's fee as a share of the pay.
+    overhead : float, default 0.0
+        Cost that is paid once.
 
-    Source: section 6; the paper's tool computes reward x assignments x rows x 1.2.
+    Returns
+    -------
+    Cost
+        The cost.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    References
+    ----------
+    Section 6; the paper's tool computes reward x assignments x rows x 1.2.
+
+    Examples
+    --------
     >>> study_cost(800, pay=0.625).total
     600.0
     """
@@ -116,13 +142,31 @@ def hourly_wage(
     level: float = 0.95,
     analysis: str = "cost.hourly_wage",
 ) -> Estimate:
-    """What a label's pay comes to by the hour at the median time that a label took: 3600 pay / median.
+    """Hourly wage at the median time of a label: 3600 pay / median.
 
-    `elapsed_seconds` and `annotators` have shape (n_labels,), NaN missing; a label of 0 seconds or less is left out and
-    counted. The sensitivity is the wage of the median annotator, each at their own median, with the exact interval by
-    order statistics (`n` counts annotators): the same unless the quick ones did most of the work. detail["share_below"]
-    is the share of annotators under `target`; a wage below it carries the warning `below_target_wage` (severity block).
+    Parameters
+    ----------
+    elapsed_seconds : array_like, shape (n_labels,)
+        Time of each label; NaN is missing. 0 seconds or less is left out and counted.
+    annotators : array_like, shape (n_labels,)
+        Label of each row's annotator.
+    pay : float
+        Pay for one label.
+    target : float, optional
+        Lowest acceptable hourly wage. Below it: warning `below_target_wage` (severity block).
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The wage. The sensitivity is the wage of the median annotator, with the exact interval by order statistics.
+        `detail["share_below"]` is the share of annotators below `target`.
+
+    Examples
+    --------
     >>> found = hourly_wage([30, 40, 60, 50], ["a", "a", "b", "b"], pay=0.25, target=18)
     >>> found.estimate, found.n, found.detail["share_below"], found.warned("below_target_wage")
     (20.0, 4, 0.5, False)
@@ -183,14 +227,37 @@ def precision_curve(
     sd: float | None = None,
     design_effect: float = 1.0,
 ) -> tuple[PrecisionPoint, ...]:
-    """Standard error in points against the number of labels, and what those cost.
+    """Standard error in points and cost for several numbers of labels.
 
-    Without data the worst case at `score`, sqrt(mu (100 - mu) / n); with the standard deviation `sd` of an answer in
-    points, sd / sqrt(n). Both times sqrt(`design_effect`), which is 1 only if each label comes from somebody else (see
-    `leaderboard.design_effect`).
+    Parameters
+    ----------
+    n_labels : sequence[int]
+        Numbers of labels.
+    cost_per_label : float
+        Cost of a label.
+    score : float, default 50.0
+        Score for the worst case, sqrt(mu (100 - mu) / n).
+    sd : float, optional
+        Standard deviation of an answer in points, for sd / sqrt(n) instead.
+    design_effect : float, default 1.0
+        Factor on the variance, 1 only with one label per annotator (see `leaderboard.design_effect`).
 
-    Source: section 6: 800 labels stay under 1.77, 300 under 2.89 points.
+    Returns
+    -------
+    tuple[PrecisionPoint, ...]
+        One point per number of labels.
 
+    Raises
+    ------
+    ValueError
+        If a number is not a positive count.
+
+    References
+    ----------
+    Section 6: 800 labels stay under 1.77, 300 under 2.89 points.
+
+    Examples
+    --------
     >>> [round(point.se, 2) for point in precision_curve([300, 800], cost_per_label=0.75)]
     [2.89, 1.77]
     """
@@ -209,7 +276,7 @@ def precision_curve(
 
 
 def n_for_se(se: float, *, score: float = 50.0, sd: float | None = None, design_effect: float = 1.0) -> int:
-    """The least number of labels whose standard error is at most `se` points; see `precision_curve`.
+    """Least number of labels with a standard error of at most `se` points; see `precision_curve`.
 
     >>> n_for_se(1.77), n_for_se(2.89)
     (798, 300)
@@ -222,9 +289,9 @@ def n_for_se(se: float, *, score: float = 50.0, sd: float | None = None, design_
 
 
 def cost_of_halving(n: int, se: float, *, cost_per_label: float) -> Halving:
-    """What halving the standard error of `n` labels costs: 3 n further labels, at the same labels an annotator.
+    """Cost of halving the standard error of `n` labels: 3 n more labels, with the same labels per annotator.
 
-    More labels from the same annotators do not halve it: their own spread stays.
+    More labels from the same annotators do not halve it, because their own variance stays.
 
     >>> halving = cost_of_halving(800, 1.77, cost_per_label=0.75)
     >>> halving.extra_labels, halving.extra_cost

@@ -1,11 +1,9 @@
-"""Several criteria beside an overall question: each is a question of its own, and none of them is averaged.
+"""Several criteria next to an overall question; criteria are never averaged.
 
-Which system is better overall is asked, not composed: annotators weigh coherence against interest in their own way, and
-a mean over criteria would put the analyst's weights in their place. What the criteria can do is describe what the
-overall answers go with.
+The overall preference is asked, not computed: annotators weigh criteria in their own way, and a mean would use
+the analyst's weights. The criteria can describe which answers go together with the overall answers.
 
-Source: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, Limitations, point 3, for the case that
-one wants to assess more than one quality.
+Reference: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, Limitations, point 3.
 """
 
 import math
@@ -27,7 +25,7 @@ COLLINEAR = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria(Record):
-    """One pair of systems on several criteria: the overall question's answer, and beside it one for each criterion."""
+    """One pair of systems: the estimate of the overall question, and one for each criterion."""
 
     overall: Estimate
     criteria: Mapping[str, Estimate]
@@ -35,9 +33,9 @@ class Criteria(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drivers(Record):
-    """What overall answers go with: one coefficient a criterion, and the share of variance that they describe.
+    """Association of overall answers with criteria: one coefficient per criterion, and the share of variance described.
 
-    `intercept` is the overall preference left where every criterion is undecided. No coefficient has a test.
+    `intercept` is the overall preference if every criterion is undecided. No coefficient has a test.
     """
 
     coefficients: Mapping[str, Estimate]
@@ -65,13 +63,35 @@ def overall_and_criteria(
     analysis: str = "spa.criterion",
     unit: str = "annotator",
 ) -> Criteria:
-    """P[x > y] on the overall question and on each criterion, all with the estimator of `spa.pairs_recommended`.
+    """P[x > y] on the overall question and on each criterion, by `spa.pairs_recommended`.
 
-    Both arrays have shape (n_annotators, n_questions), answers on 0..100 for one pair of systems, column k the question
-    `names[k]`; `overall` names the one that was asked about x and y as a whole. The overall estimate belongs to the
-    study's own family of pairs and is left unadjusted here; the criteria form a family of their own, Holm over them.
-    Where the overall question was not asked its estimate is `not_applicable`: the criteria are not averaged instead.
+    Parameters
+    ----------
+    xy_percent, yx_percent : array_like, shape (n_annotators, n_questions)
+        Answers on 0..100 for one pair of systems.
+    names : sequence[str]
+        Names of the questions (columns).
+    overall : str, default 'overall'
+        Name of the overall question.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    margin, tau : float, optional
+        As in `spa.pairs_recommended`.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Criteria
+        The estimates. The overall one is not adjusted here; the criteria are one Holm family. Without the overall
+        question its estimate is `not_applicable`.
+
+    Examples
+    --------
     >>> xy = [[70, 80, 60], [60, 75, 50], [80, 90, 40], [65, 70, 55]]
     >>> yx = [[30, 25, 40], [45, 20, 50], [20, 15, 65], [30, 35, 45]]
     >>> found = overall_and_criteria(xy, yx, names=["overall", "interest", "grammar"],
@@ -122,17 +142,41 @@ def drivers(
     analysis: str = "spa.drivers",
     unit: str = "annotator",
 ) -> Drivers:
-    """How overall answers move with the answers on the criteria: least squares, clustered by annotator (CV3).
+    """Regression of overall answers on answers about criteria, clustered by annotator (CV3).
 
-    `overall` (n_rows,) and `criteria` (n_rows, K) are combined answers in 0..1 (`spa.combined`), a row one annotator's
-    answers about one pair; `annotators` (n_rows,); a row with anything missing is left out. All are centred at .5, so
-    that the intercept is what remains where no criterion decides. A coefficient of .6 reads: answers ten points higher
-    on this criterion, the others equal, go with six points more overall. Who likes a text tends to like everything about
-    it, so this describes and explains nothing: intervals are given, tests are not.
+    Parameters
+    ----------
+    overall : array_like, shape (n_rows,)
+        Combined answers in 0..1 (`spa.combine_orders`), a row per annotator and pair.
+    criteria : array_like, shape (n_rows, K)
+        Combined answers on the criteria. A row with a missing value is left out.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    names : sequence[str]
+        Names of the criteria.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Linearly dependent criteria, or some that one annotator alone tells apart: `not_identified`. Warning `collinear`
-    where the others explain nine tenths of a criterion's variance.
+    Returns
+    -------
+    Drivers
+        Coefficients with intervals, without tests. Linearly dependent criteria: `not_identified`. Warning `collinear`
+        if the others explain nine tenths of a criterion's variance.
 
+    Raises
+    ------
+    ValueError
+        If the lengths do not fit or a name is repeated.
+
+    Notes
+    -----
+    All values are centred at .5. A coefficient of .6: answers ten points higher on this criterion go with six points
+    more overall. It describes and does not explain: annotators who like a text tend to like everything about it.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> criteria = rng.uniform(0.2, 0.8, (60, 2))
     >>> overall = 0.5 + 0.7 * (criteria[:, 0] - 0.5) + rng.normal(0, 0.02, 60)

@@ -1,4 +1,4 @@
-"""Standardised effect sizes, with intervals from the noncentral t distribution."""
+"""Standardised effect sizes with intervals from the noncentral t distribution."""
 
 import math
 
@@ -11,10 +11,24 @@ from analysis.stats.results import Effect
 
 
 def hedges_correction(df: float) -> float | None:
-    """Hedges' factor J = 1 - 3 / (4 df - 1), None at df <= 1 where it is 0 and corrects nothing.
+    """Hedges' correction J = 1 - 3 / (4 df - 1).
 
-    Source: Hedges 1981, Distribution theory for Glass's estimator of effect size, eq. (7) approximated.
+    Parameters
+    ----------
+    df : float
+        Degrees of freedom.
 
+    Returns
+    -------
+    float or None
+        The factor; None if df <= 1, where it is 0.
+
+    References
+    ----------
+    Hedges 1981, Distribution theory for Glass's estimator of effect size, eq. (7) approximated.
+
+    Examples
+    --------
     >>> round(hedges_correction(9), 4)
     0.9143
     """
@@ -24,11 +38,26 @@ def hedges_correction(df: float) -> float | None:
 
 
 def noncentrality_interval(statistic: float, df: float, level: float = 0.95) -> tuple[float, float] | None:
-    """The noncentrality parameters under which the observed t lies at the two tail probabilities.
+    """Confidence interval of the noncentrality parameter of a t statistic.
 
-    Solves P(T <= t; df, nc) = 1 - (1 - level) / 2 for the lower end and (1 - level) / 2 for the upper. None where the
-    noncentral distribution cannot be evaluated that far out.
+    Parameters
+    ----------
+    statistic, df : float
+        The t statistic and its degrees of freedom.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
 
+    Returns
+    -------
+    tuple[float, float] or None
+        The ends; None if the distribution cannot be evaluated that far out.
+
+    Notes
+    -----
+    Solves P(T <= t; df, nc) = 1 - (1 - level) / 2 for the lower end and (1 - level) / 2 for the upper.
+
+    Examples
+    --------
     >>> low, high = noncentrality_interval(3.3108876734664063, 9)
     >>> round(low / math.sqrt(10), 6), round(high / math.sqrt(10), 6)
     (0.247535, 1.810886)
@@ -41,11 +70,28 @@ def noncentrality_interval(statistic: float, df: float, level: float = 0.95) -> 
 
 
 def cohen_dz(values: npt.ArrayLike, *, null: float, level: float = 0.95) -> Effect | None:
-    """The standardised distance of a mean from its null: d_z = (mean - null) / s, with Hedges' g = J d_z.
+    """Cohen's d_z, the standardised distance of a mean from its null, with Hedges' g.
 
-    `values` has shape (n,), one value a unit (for a paired comparison: its difference). The interval inverts the
-    noncentral t: d = nc / sqrt(n). None with fewer than two values or without variance.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per unit; for a paired comparison its difference.
+    null : float
+        Value of the null hypothesis.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
 
+    Returns
+    -------
+    Effect or None
+        d_z = (mean - null) / s and g = J d_z. None with fewer than two values or without variance.
+
+    Notes
+    -----
+    The interval inverts the noncentral t: d = nc / sqrt(n).
+
+    Examples
+    --------
     >>> effect = cohen_dz([0.6, 0.7, 0.5, 0.9, 0.4, 0.8, 0.75, 0.65, 0.55, 0.7], null=0.5)
     >>> round(effect.value, 4), round(effect.hedges_g, 4)
     (1.047, 0.9573)
@@ -61,8 +107,22 @@ def cohen_dz(values: npt.ArrayLike, *, null: float, level: float = 0.95) -> Effe
 
 
 def dz_from_t(statistic: float, n: int, *, level: float = 0.95) -> Effect:
-    """`cohen_dz` from a one-sample (or paired) t statistic over n units: d_z = t / sqrt(n).
+    """`cohen_dz` from a one-sample or paired t statistic: d_z = t / sqrt(n).
 
+    Parameters
+    ----------
+    statistic, n : float
+        The t statistic and the number of units.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+
+    Returns
+    -------
+    Effect
+        The effect size.
+
+    Examples
+    --------
     >>> round(dz_from_t(2.0, 16).value, 3)
     0.5
     """
@@ -81,13 +141,27 @@ def dz_from_t(statistic: float, n: int, *, level: float = 0.95) -> Effect:
 
 
 def cohen_d(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95) -> Effect | None:
-    """Two independent groups: d = (mean x - mean y) / pooled s, with Hedges' g and a noncentral t interval.
+    """Cohen's d of two independent groups, with Hedges' g and a noncentral t interval.
 
-    `x` and `y` have shapes (n_x,) and (n_y,). The interval assumes equal variances, as the pooled s does. None with
-    fewer than two values in a group or without variance.
+    Parameters
+    ----------
+    x, y : array_like, shapes (n_x,) and (n_y,)
+        One value per unit.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
 
-    Used for the differences between training conditions in Clark et al. 2021, section 4.
+    Returns
+    -------
+    Effect or None
+        d = (mean x - mean y) / pooled s. None with fewer than two values in a group or without variance.
 
+    Notes
+    -----
+    The interval assumes equal variances. Used for the differences between training conditions in Clark et al. 2021,
+    section 4.
+
+    Examples
+    --------
     >>> round(cohen_d([1, 2, 3, 4], [0, 1, 2, 3]).value, 4)
     0.7746
     """

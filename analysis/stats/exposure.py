@@ -1,11 +1,12 @@
-"""How much an annotator must see: the same question about the same two systems after m = 1, 2, 4, 8 outputs of each.
+"""Exposure: the same question about two systems after m = 1, 2, 4, 8 outputs of each.
 
-The same people answer at every m (the paper calls one person at two m two agents), so levels are compared within
-annotators and never as if they were independent samples. Whether more exposure makes people surer is asked of the
-signed mean of P[x > y]: how far it moves from one m to the next. Conviction, |mean - .5|, grows with noise alone and is
-there to be looked at, not tested.
+The same annotators answer at every m (the paper calls one person at two m two agents). So levels are compared
+within annotators, not as independent samples. The question whether more exposure makes annotators surer is about
+the signed mean of P[x > y] and its change from one m to the next. Conviction, |mean - .5|, grows with noise
+alone; it is shown and not tested.
 
-Source: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, section 6.2, Figure 1, appendix B.
+Reference: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation, section 6.2, Figure 1, appendix
+B.
 """
 
 import math
@@ -22,7 +23,7 @@ from analysis.stats.multiplicity import Family, adjust_family
 from analysis.stats.results import Estimate, Record, ResultWarning
 
 LEVELS = (1, 2, 4, 8)
-# The paper's advice for whoever has to choose one m (section 6.2).
+# The paper's advice for studies with a single m (section 6.2).
 RECOMMENDED_LEAST = 4
 BOUNDS = (0.0, 1.0)
 
@@ -60,22 +61,39 @@ def exposure_study(
 ) -> ExposureStudy:
     """One comparison at several exposures m, from the annotators who answered at each.
 
-    `xy_percent` and `yx_percent` have shape (n_annotators, n_levels), answers on 0..100, NaN where not asked or not
-    answered; row i is one annotator at all m, column k the exposure `levels[k]`, ascending. x is the direction of
-    reference. All numbers are of the combined answer c(m) = (p_xy + 1 - p_yx) / 2.
+    Parameters
+    ----------
+    xy_percent, yx_percent : array_like, shape (n_annotators, n_levels)
+        Answers on 0..100; NaN if not asked or answered. Row i is one annotator at all m.
+    levels : sequence[int], default LEVELS
+        Exposure m of each column, ascending.
+    annotators : array_like, shape (n_annotators,), optional
+        Labels of the rows, to check that they differ.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    `by_level`: mean c(m) with its t interval and test of .5, Holm over the levels; its sensitivities are the paper's
-    one-order means, Holm over the levels of each order; detail["conviction"] = |mean - .5|, which noise biases upwards
-    and which has no test. `contrasts`: paired t of c(next m) - c(m), Holm over them. `slope`: the mean over annotators
-    of each one's least-squares slope on log2 m (of whoever has two levels). `diminishing_returns`:
-    (last step) - (step before), within annotators; below 0 where x is preferred and gains less by the last doubling.
-    `overconfidence`: c(first m) - c(second m), the first contrast with its sign turned and its place in that family.
+    Returns
+    -------
+    ExposureStudy
+        `by_level`: mean c(m) = (p_xy + 1 - p_yx) / 2 with its test of .5, Holm over levels. `contrasts`: paired t
+        tests of c(next m) - c(m), Holm over them. `slope`: mean of the annotators' slopes on log2 m.
+        `diminishing_returns`: last step minus the step before. `overconfidence`: c(first m) - c(second m).
 
-    Levels answered by different people are not compared: such a contrast is `not_identified` (warning
-    `levels_not_paired`); where some annotators lack one of the two, `incomplete_pairs` says how many. `annotators`
-    (n_annotators,), if given, must all differ: a table with a row for each annotator *and* m treats the levels as
-    independent, and raises ValueError. So do levels that do not ascend, fewer than two, and answers outside 0..100.
+    Raises
+    ------
+    ValueError
+        If annotators repeat, levels do not ascend or are fewer than two, or an answer is outside 0..100.
 
+    Notes
+    -----
+    The sensitivities of `by_level` are the paper's one-order means. `detail["conviction"]` = |mean - .5| is biased
+    upwards by noise and has no test. Levels answered by different annotators are not compared: `not_identified`
+    (warning `levels_not_paired`). If some annotators lack one of two levels: warning `incomplete_pairs`.
+
+    Examples
+    --------
     >>> xy = [[80, 60, 70, 75], [70, 55, 65, 70], [90, 70, 80, 80], [60, 60, 70, 90]]
     >>> study = exposure_study(xy, [[100 - p for p in row] for row in xy])
     >>> [round(estimate.estimate, 4) for estimate in study.contrasts]
@@ -108,9 +126,9 @@ def exposure_study(
 
 
 def conviction(values: npt.ArrayLike) -> float | None:
-    """|mean - .5| of answers in 0..1, NaN left out: how far from undecided. None without an answer.
+    """Conviction |mean - .5| of answers in 0..1; NaN is left out, None without an answer.
 
-    Noise alone makes it positive: with nobody preferring anything its mean is sd sqrt(2 / (pi n)), not 0.
+    Noise alone makes it positive: without any preference its mean is sd sqrt(2 / (pi n)), not 0.
 
     >>> round(conviction([0.4, 0.3]), 4)
     0.15
@@ -215,7 +233,7 @@ def _diminishing(values: FloatArray, steps: tuple[int, ...], analysis: str, more
 def _within(
     weights: dict[int, float], columns: FloatArray, analysis: str, estimand: str, more: dict[str, Any]
 ) -> Estimate:
-    """A contrast of levels, each annotator his own control."""
+    """Return a contrast of levels within annotators."""
     answered = ~np.isnan(columns)
     complete = answered.all(axis=1)
     differences = columns[complete] @ np.array(list(weights.values()))
@@ -269,7 +287,7 @@ def _slope(values: FloatArray, steps: tuple[int, ...], analysis: str, more: dict
 
 
 def _overconfidence(first: Estimate, steps: tuple[int, ...], analysis: str) -> Estimate:
-    """The first contrast the other way round: the same test, so the same p and no further member of the family."""
+    """Return the first contrast with the opposite sign: the same test, p-value and place in the family."""
     interval, test, effect = first.interval, first.test, first.effect
     if interval is not None:
         interval = replace(interval, low=-interval.high, high=-interval.low)

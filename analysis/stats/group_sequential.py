@@ -1,13 +1,13 @@
-"""Looking at a study a few times, as planned, without paying for it in error: group-sequential tests on annotators.
+"""Group-sequential tests: a few planned looks at a study without a larger error.
 
-The unit is the annotator, one mean each, in the order in which they claimed their work. At most five looks are planned,
-at given numbers of units; the test is Student's t at each, compared on the scale of p with a boundary that leaves the
-probability of ever rejecting a true null at `significance`. O'Brien and Fleming's boundaries ask for much early on and
-cost almost nothing at the end, Pocock's are level. The classical ones hold for equally spaced looks; the spending
-functions of Lan and DeMets for any.
+The unit is the annotator, with one mean each, in the order of their claims. At most five looks are planned at
+given numbers of units. Each uses Student's t test. Its p-value is compared with a boundary, so that the
+probability of ever rejecting a true null is `significance`. O'Brien and Fleming's boundaries are strict early and
+cost almost nothing at the end, Pocock's are constant. The classical boundaries need equally spaced looks; the
+spending functions of Lan and DeMets do not.
 
-Sources: O'Brien and Fleming 1979, Pocock 1977, Lan and DeMets 1983, Jennison and Turnbull 2000 (chapters 2, 7, 8, 19);
-the numerical integration is that of Armitage, McPherson and Rowe 1969.
+References: O'Brien and Fleming 1979, Pocock 1977, Lan and DeMets 1983, Jennison and Turnbull 2000 (chapters 2, 7,
+8, 19); the numerical integration is that of Armitage, McPherson and Rowe 1969.
 """
 
 import math
@@ -27,7 +27,7 @@ MAX_LOOKS = 5
 SHAPES = ("obrien_fleming", "pocock")
 KINDS = ("classical", "spending")
 VERDICTS = ("a_better", "b_better", "inconclusive", "budget_exhausted")
-# A boundary that nobody crosses: the spending function allows next to nothing at a very early look.
+# A boundary that is never crossed: the spending function allows almost nothing at a very early look.
 NEVER = 12.0
 NODES = 128
 
@@ -88,14 +88,38 @@ def group_sequential_design(
     kind: str = "spending",
     significance: float = 0.05,
 ) -> GroupSequentialDesign:
-    """The boundaries for looks at these fractions of the planned information, or for so many equally spaced looks.
+    """Boundaries for planned looks at fractions of the information.
 
-    "classical": |Z_k| >= C sqrt(K / k) (O'Brien and Fleming) or C (Pocock), C such that all looks together reject a true
-    null with probability `significance`; equal spacing only. "spending": each look may reject as much as brings the
-    total to alpha(t), a side at a time: 2 - 2 Phi(z_{alpha/2} / sqrt(t)) or alpha ln(1 + (e - 1) t), alpha being half
-    of `significance`. Raises ValueError for more than five looks, fractions that do not ascend to 1, or unequal ones
-    with "classical".
+    Parameters
+    ----------
+    fractions : int or array_like
+        Fractions of the planned information, ascending to 1, or the number of equally spaced looks; at most five
+        looks.
+    shape : {"obrien_fleming", "pocock"}, default 'obrien_fleming'
+        Shape of the boundaries.
+    kind : {"spending", "classical"}, default 'spending'
+        "classical" needs equal spacing.
+    significance : float, default 0.05
+        Significance level of the test.
 
+    Returns
+    -------
+    GroupSequentialDesign
+        The boundaries.
+
+    Raises
+    ------
+    ValueError
+        If an option or the fractions are not allowed.
+
+    Notes
+    -----
+    "classical": |Z_k| >= C sqrt(K / k) (O'Brien and Fleming) or C (Pocock), with C such that all looks together
+    reject a true null with probability `significance`. "spending": each look may reject until the total is alpha(t)
+    per side: 2 - 2 Phi(z_{alpha/2} / sqrt(t)) or alpha ln(1 + (e - 1) t), with alpha half of `significance`.
+
+    Examples
+    --------
     >>> group_sequential_design(3, kind="classical").z.round(3).tolist()
     [3.471, 2.454, 2.004]
     >>> group_sequential_design(3, kind="classical", shape="pocock").z.round(3).tolist()
@@ -113,10 +137,10 @@ def group_sequential_design(
 
 
 def exit_probabilities(fractions: npt.ArrayLike, z: npt.ArrayLike, *, drift: float = 0.0) -> FloatArray:
-    """The probability of crossing |Z_k| >= z_k for the first time at each look; shape (K,).
+    """Probability of first crossing |Z_k| >= z_k at each look; shape (K,).
 
-    `drift` is the mean of Z at the last look, effect / sd sqrt(n) for a mean over n units; 0 under the null. Their sum
-    is the power; n times the expected fraction at the stop is the expected number of units.
+    `drift` is the mean of Z at the last look, effect / sd sqrt(n) for a mean over n units; 0 under the null. The sum
+    is the power. n times the expected fraction at the stop is the expected number of units.
 
     >>> exit_probabilities([0.5, 1.0], [2.797, 1.977]).sum().round(4)
     np.float64(0.05)
@@ -144,20 +168,44 @@ def group_sequential_test(
     estimand: str = "annotator-weighted mean of P[A chosen] over the items shown",
     unit: str = "annotator",
 ) -> GroupSequentialResult:
-    """Student's t on annotators' means at planned looks, stopping at the first that passes its boundary.
+    """Student's t test on annotators' means at planned looks, which stops at the first crossing.
 
-    `values` has shape (n,), one value an annotator in claim order, as many as there are so far (`annotator_units` makes
-    them); `looks` (K,) are the planned numbers of units, the last the study's size. A look is made once its number has
-    been reached. It rejects where the two-sided p of t is at most 2 Phi(-z_k), z_k from the spending function of
-    `shape` at looks / last look. Verdict a_better or b_better at a crossing, inconclusive before the last look,
-    budget_exhausted after it.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        One value per annotator in claim order (see `sequential.annotator_units`), as many as exist so far.
+    looks : array_like, shape (K,)
+        Planned numbers of units, the last one the size of the study; at most five.
+    null : float, default 0.5
+        Value of the null hypothesis.
+    shape : {"obrien_fleming", "pocock"}, default 'obrien_fleming'
+        Shape of the boundaries.
+    significance : float, default 0.05
+        Significance level of the test.
+    bounds : tuple[float, float], default (0.0, 1.0)
+        Ends of the scale. The interval is clipped to them.
+    analysis, estimand, unit : str, optional
+        Labels that are copied to the record.
 
-    The p-value orders outcomes by the look at which they stop (stagewise): the probability under the null of stopping
-    before, or of passing |z| at this look. The interval is the repeated confidence interval, mean -/+ t(nominal) se:
-    those of all looks cover at once with probability 1 - significance. The mean at an early stop overstates the effect (warning `optional_stopping`). All values equal: `zero_variance`.
+    Returns
+    -------
+    GroupSequentialResult
+        The looks, the verdict (a_better, b_better, inconclusive or budget_exhausted) and the estimate.
 
-    Raises ValueError for more than five looks, a first look at fewer than two units, and values outside `bounds`.
+    Raises
+    ------
+    ValueError
+        If the looks are not allowed, or a value is missing or outside `bounds`.
 
+    Notes
+    -----
+    A look rejects if the two-sided p-value is at most 2 Phi(-z_k). The p-value is stagewise: under the null, the
+    probability of stopping before this look or of passing |z| at it. The interval is the repeated one, mean -/+
+    t(nominal) se: all looks together cover with probability 1 - significance. The mean at an early stop overestimates
+    the effect (warning `optional_stopping`).
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> result = group_sequential_test(rng.normal(0.6, 0.15, 200).clip(0, 1), [40, 80, 120, 160, 200])
     >>> result.verdict, result.stopped_at, result.n_overrun
@@ -239,7 +287,7 @@ class _Continuing:
     def __init__(self, drift: float) -> None:
         self.drift = drift
         self.time = 0.0
-        # Before the first look the score is 0 for certain: one node that carries all.
+        # Before the first look the score is exactly 0: one node has all the mass.
         self.scores, self.mass = np.zeros(1), np.ones(1)
 
     def leaving(self, time: float, bound: float) -> float:
@@ -303,7 +351,7 @@ def _times(fractions: int | npt.ArrayLike) -> FloatArray:
 
 
 def _spent(times: FloatArray, shape: str, one_sided: float) -> FloatArray:
-    """What one side may have spent by each time."""
+    """Return the error that one side may have spent by each time."""
     if shape == "pocock":
         return np.asarray(one_sided * np.log1p((math.e - 1) * times))
     quantile = float(special.ndtri(1 - one_sided / 2))
@@ -346,7 +394,7 @@ def _look(seen: FloatArray, null: float, nominal: float, significance: float, bo
 
 
 def _stagewise_pvalue(plan: GroupSequentialDesign, look: int, nominal: float) -> float:
-    """Under the null, the chance of stopping before this look or of a nominal p at most this one at it."""
+    """Return the null probability of stopping before this look, or of a nominal p-value this small at it."""
     bounds = plan.z[:look].copy()
     bounds[-1] = min(40.0, -float(special.ndtri(nominal / 2))) if nominal > 0 else 40.0
     return min(1.0, float(np.sum(exit_probabilities(plan.fractions[:look], bounds))))

@@ -28,22 +28,22 @@ SEVERITIES = ("info", "warn", "block")
 
 
 class Record:
-    """What every result is derived from: a frozen dataclass whose fields all reach JSON, each under its own name.
+    """Base of all results: a frozen dataclass with all fields in the JSON, each under its own name.
 
-    A field whose name begins with an underscore is working material of the record's methods and stays behind.
+    A field with a leading underscore is internal and not in the JSON.
     """
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as a plain, JSON-safe dict; see `plain`."""
+        """Return the fields as a JSON-safe dict; see `json_safe`."""
         return {name: json_safe(getattr(self, name)) for name in self.__dataclass_fields__ if not name.startswith("_")}
 
 
 @dataclass(frozen=True, slots=True)
 class ResultWarning(Record):
-    """Something a reader of the number must know; `block` forbids a claim that rests on it."""
+    """A warning about a result; severity `block` forbids a claim based on it."""
 
     code: str
     severity: str = "warn"
@@ -70,7 +70,7 @@ class Interval(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HypothesisTest(Record):
-    """A test in scipy's words. `pvalue_adjusted` and what follows are filled in by `multiplicity.adjusted`."""
+    """A test in scipy's terms. `multiplicity.adjust_family` sets `pvalue_adjusted` and the fields after it."""
 
     name: str
     null: float | None
@@ -164,9 +164,9 @@ class Estimate(Record):
 
 
 def json_safe(value: Any) -> Any:
-    """`value` with only dict, list, str, bool, int, finite float and None in it.
+    """Convert `value` to dict, list, str, bool, int, finite float and None.
 
-    What is not finite becomes None. Raises TypeError for a type that has no JSON form, rather than printing its repr.
+    Numbers that are not finite become None. Raise TypeError for a type without a JSON form.
 
     >>> json_safe({"a": np.float64("nan"), "b": (np.int64(2), np.array([0.5]))})
     {'a': None, 'b': [2, [0.5]]}

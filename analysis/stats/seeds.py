@@ -1,6 +1,6 @@
-"""Where random numbers come from: a seed that is a function of what is analysed, and of nothing else.
+"""Seeds for random numbers: a function of the analysis and its data only.
 
-The same study, analysis, settings and data give the same bits on every machine; a change of any one gives an
+The same study, analysis, settings and data give the same bits on every machine. A change of any of them gives an
 independent stream.
 """
 
@@ -25,10 +25,10 @@ def canonical_json(value: object) -> str:
 
 
 def seed_hex(*parts: object) -> str:
-    """The seed of (study, analysis, settings, data hash, ...) as 32 hexadecimal digits, to be printed beside a result.
+    """Return the seed of (study, analysis, settings, data hash, ...) as 32 hexadecimal digits, for the report.
 
-    The first 16 bytes of the SHA-256 of the parts, written as one canonical JSON list so that no choice of
-    separators lets two different lists of parts meet.
+    It is the first 16 bytes of the SHA-256 of the parts as one canonical JSON list, so different lists cannot collide
+    by separators.
 
     >>> seed_hex("study", "spa.pair", {"tau": 1.1})
     'f5d00b964a807c9a7fd4f8289b07dc21'
@@ -46,7 +46,7 @@ def seed_sequence(*parts: object) -> np.random.SeedSequence:
 
 
 def generator(*parts: object) -> np.random.Generator:
-    """A generator of random numbers that depends on the parts alone.
+    """Return a random generator that depends only on the parts.
 
     >>> bool(generator("a", 1).random() == generator("a", 1).random())
     True
@@ -57,7 +57,7 @@ def generator(*parts: object) -> np.random.Generator:
 
 
 def children(parent: np.random.SeedSequence, n: int) -> list[np.random.Generator]:
-    """`n` independent generators, spawned in a fixed order: child k is the same however many follow it.
+    """Return `n` independent generators in a fixed order: child k does not depend on `n`.
 
     >>> first, second = children(seed_sequence("study"), 2)
     >>> bool(first.random() == children(seed_sequence("study"), 5)[0].random())
@@ -69,7 +69,7 @@ def children(parent: np.random.SeedSequence, n: int) -> list[np.random.Generator
 
 
 def rows_sha256(rows: Iterable[Sequence[object]]) -> str:
-    """The hash of the rows used by an analysis: SHA-256 of their sorted CSV, so row order does not matter.
+    """Return the SHA-256 of the sorted CSV of the rows used by an analysis; their order does not matter.
 
     >>> rows_sha256([("a", 1), ("b", 2)]) == rows_sha256([("b", 2), ("a", 1)])
     True

@@ -1,7 +1,7 @@
-"""What coders write beside a comment: one code or a set of labels each, and how far two coders mean the same.
+"""Codes that coders give to comments: one code or a set of labels each, and the agreement of coders.
 
-A set of labels may be empty: the coder looked and no label applies, which is an answer. A coder who did not look gave
-none, which is None. The two are never mixed.
+An empty set of labels is an answer: the coder read the comment and no label applies. None means that the coder
+gave no answer. The two are kept apart.
 """
 
 from analysis.stats.coding._agreement import cohen_kappa, label_agreement, label_set_alpha

@@ -1,4 +1,4 @@
-"""How far coders agree."""
+"""Agreement of coders."""
 
 import math
 from collections.abc import Sequence
@@ -34,22 +34,47 @@ def cohen_kappa(
     unit: str = "item",
     mode: str = "recommended",
 ) -> Estimate:
-    """Cohen's kappa of two coders who coded the same units, plain or weighted, with its interval.
+    """Cohen's kappa of two coders of the same units, plain or weighted, with its interval.
 
-    `first` and `second` have shape (n_units,), one code each, None where a coder gave none; such units are left out
-    and counted in detail["n_incomplete"]. `weights`: None counts every disagreement alike; "linear" and "quadratic"
-    by the distance of the categories' places, so text needs `categories` in order; or a matrix (k, k) of
-    disagreements, 0 on the diagonal. `method`: "fisher_z", tanh(atanh(kappa) -/+ z se / (1 - kappa^2)), which covers
-    best and stays within -1..1; "wald", kappa -/+ z se. Both coders constant and equal: `not_identified`; no
-    disagreement: 1, `zero_variance`. detail has the raw agreement, what chance gives, both coders' shares of the
-    categories.
+    Parameters
+    ----------
+    first, second : sequence[Any] or ndarray, shape (n_units,)
+        One code per unit; None is missing. Units with a missing code are left out.
+    categories : sequence[Any], optional
+        Categories in order; needed for weights with text.
+    weights : str or array_like, optional
+        None counts all disagreements alike. "linear" and "quadratic" use the distance of the categories' places. Or a
+        matrix (k, k) of disagreements, 0 on the diagonal.
+    method : {"fisher_z", "wald"}, default 'fisher_z'
+        Interval: tanh(atanh(kappa) -/+ z se / (1 - kappa^2)), within -1..1, or kappa -/+ z se.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    With shares p_ij, their margins and agreement weights w_ij = 1 - d_ij / max d:
-    kappa = (sum w p_ij - sum w p_i p_j) / (1 - sum w p_i p_j).
+    Returns
+    -------
+    Estimate
+        Kappa. `detail` has the raw agreement, the agreement by chance, the categories' shares, and `n_incomplete`.
+        Both coders constant and equal: `not_identified`. No disagreement: 1 and `zero_variance`.
 
-    Source: Cohen 1960 and 1968; standard error of Fleiss, Cohen and Everitt 1969, Large sample standard errors of
-    kappa and weighted kappa.
+    Raises
+    ------
+    ValueError
+        If the lengths differ or an option is not allowed.
 
+    Notes
+    -----
+    With shares p_ij, their margins and agreement weights w_ij = 1 - d_ij / max d: kappa = (sum w p_ij - sum w p_i
+    p_j) / (1 - sum w p_i p_j).
+
+    References
+    ----------
+    Cohen 1960 and 1968; standard error of Fleiss, Cohen and Everitt 1969, Large sample standard errors of kappa and
+    weighted kappa.
+
+    Examples
+    --------
     >>> first, second = [1, 2, 3, 3, 2, 1, 1, 3, 2, 2], [1, 2, 3, 2, 2, 1, 2, 3, 2, 1]
     >>> round(cohen_kappa(first, second).estimate, 4), round(cohen_kappa(first, second, weights="linear").estimate, 4)
     (0.5385, 0.625)
@@ -137,13 +162,39 @@ def label_set_alpha(
 ) -> Estimate:
     """Krippendorff's alpha of coders who may apply several labels to a comment, with a bootstrap over comments.
 
-    `units`, `coders` and `label_sets` have shape (n_rows,), one row a coder's set for one comment; an empty set says
-    that no label applies, None that the comment was not coded. `distance` of two sets is "masi", "jaccard" or a
-    function. detail counts the empty sets and the rows not coded. Raises ValueError, naming the row, for text in place
-    of a set and for a coder who coded a comment twice.
+    Parameters
+    ----------
+    units, coders : array_like, shape (n_rows,)
+        Comment and coder of each row.
+    label_sets : sequence[LabelSet], shape (n_rows,)
+        Each coder's set for one comment. An empty set: no label applies. None: not coded.
+    distance : str or Distance, default 'masi'
+        "masi", "jaccard" or a function of two sets.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Passonneau 2006; coding of comments in Clark et al. 2021, appendix A.3.
+    Returns
+    -------
+    Estimate
+        Alpha. `detail` counts the empty sets and the rows not coded.
 
+    Raises
+    ------
+    ValueError
+        If a row has text instead of a set, or a coder coded a comment twice; the message has the row.
+
+    References
+    ----------
+    Passonneau 2006; coding of comments in Clark et al. 2021, appendix A.3.
+
+    Examples
+    --------
     >>> units, coders = [1, 1, 2, 2, 3, 3], list("ababab")
     >>> sets = [{"form"}, {"form"}, {"form", "content"}, {"content"}, set(), set()]
     >>> round(label_set_alpha(units, coders, sets, rng=np.random.default_rng(0)).estimate, 4)
@@ -193,18 +244,48 @@ def label_agreement(
     unit: str = "comment",
     mode: str = "recommended",
 ) -> tuple[Estimate, ...]:
-    """For every label of the codebook, whether coders agree on where it applies: kappa of applied or not.
+    """Kappa of each label of the codebook (applied or not), over coders.
 
-    Rows as for `label_set_alpha`; `labels` is the codebook, in its order, and settings["label"] names each estimate's.
-    Two coders in all: Cohen's kappa; more, of whom each comment has some: Fleiss' kappa. detail has the raw agreement,
-    the prevalence (share of codings with the label) and the positive agreement, 2 both / (2 both + one only): the
-    chance that a second coder applies a label that one has applied. Comments with one coding are left out and counted
-    (detail["n_incomplete"], for Fleiss "n_unpairable"). A label that nobody (or everybody) used has no
-    kappa: `not_identified`. Warning `rare_label` under ten codings with or without it. Raises ValueError for a label
-    outside the codebook.
+    Parameters
+    ----------
+    units, coders : array_like, shape (n_rows,)
+        Comment and coder of each row.
+    label_sets : sequence[LabelSet], shape (n_rows,)
+        As in `label_set_alpha`.
+    labels : sequence[str]
+        Labels of the codebook, in order.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default 999
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Clark et al. 2021, appendix A.3 and Table 4.
+    Returns
+    -------
+    tuple[Estimate, ...]
+        One estimate per label, with its name in `settings["label"]`. Cohen's kappa for two coders, Fleiss' kappa for
+        more. `detail` has the raw agreement, the prevalence and the positive agreement. A label that no coder (or
+        every coder) used: `not_identified`. Warning `rare_label` below ten codings with or without it.
 
+    Raises
+    ------
+    ValueError
+        If a label is outside the codebook.
+
+    Notes
+    -----
+    The positive agreement, 2 both / (2 both + one only), is the probability that a second coder applies a label that
+    one applied. Comments with one coding are left out.
+
+    References
+    ----------
+    Clark et al. 2021, appendix A.3 and Table 4.
+
+    Examples
+    --------
     >>> units, coders = [1, 1, 2, 2, 3, 3, 4, 4], list("abababab")
     >>> sets = [{"form"}, {"form"}, {"form"}, {"content"}, {"content"}, {"content"}, set(), set()]
     >>> form, content = label_agreement(units, coders, sets, ["form", "content"], rng=np.random.default_rng(0))

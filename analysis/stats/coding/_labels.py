@@ -1,4 +1,4 @@
-"""Sets of labels, and how far two of them lie apart."""
+"""Sets of labels and their distances."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ LabelSet = Collection[str] | None
 
 
 def jaccard_distance(a: Collection[str], b: Collection[str]) -> float:
-    """1 - |a and b| / |a or b|; two empty sets are equal, distance 0.
+    """Jaccard distance 1 - |a and b| / |a or b|; 0 for two empty sets.
 
     >>> jaccard_distance({"grammar", "genre"}, {"grammar"}), jaccard_distance(set(), set())
     (0.5, 0.0)
@@ -33,12 +33,12 @@ def jaccard_distance(a: Collection[str], b: Collection[str]) -> float:
 
 
 def masi_distance(a: Collection[str], b: Collection[str]) -> float:
-    """1 - J M: Jaccard's similarity J times a monotonicity M that spares a coder who merely found more.
+    """MASI distance 1 - J M: Jaccard's similarity J times a monotonicity M.
 
-    M is 1 for equal sets, 2/3 where one holds the other, 1/3 where they overlap, 0 where they share nothing. Two empty
-    sets are equal; an empty set and another share nothing.
+    M is 1 for equal sets, 2/3 if one contains the other, 1/3 if they overlap, 0 if they share nothing. Two empty sets
+    are equal; an empty set shares nothing with another set.
 
-    Source: Passonneau 2006, Measuring agreement on set-valued items (MASI).
+    Reference: Passonneau 2006, Measuring agreement on set-valued items (MASI).
 
     >>> round(masi_distance({"grammar", "genre"}, {"grammar"}), 4), masi_distance({"grammar"}, set())
     (0.6667, 1.0)

@@ -1,4 +1,4 @@
-"""How often each code was given, and where groups differ in it."""
+"""Shares of codes, and their differences between groups."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -28,11 +28,11 @@ def label_counts(
     *,
     rule: str,
 ) -> FloatArray:
-    """How often each label counts for each coded comment once its coders are merged; shape (n_units, n_labels).
+    """Number of times each label counts for each coded comment after its coders are merged; (n_units, n_labels).
 
-    `rule`: "union" (1 where any coder applied it), "intersection" (1 where all who coded the comment did) or
-    "both_counted" (once for every coder who did). Comments that nobody coded are left out. The paper does not say
-    which rule it used, so the rule is always named.
+    `rule` is "union" (1 if any coder applied it), "intersection" (1 if all coders of the comment did) or
+    "both_counted" (once for each coder who did). Comments that were not coded are left out. The paper does not name
+    its rule.
 
     >>> sets = [{"form"}, {"form", "content"}, set(), None]
     >>> label_counts([1, 1, 2, 2], list("abab"), sets, ["form", "content"], rule="both_counted").tolist()
@@ -69,15 +69,47 @@ def category_shares(
     unit: str = "comment",
     mode: str = "recommended",
 ) -> tuple[Estimate, ...]:
-    """The share of the labels given (not of the comments) that fall in each category of the codebook, summing to 1.
+    """Share of the labels given (not of the comments) in each category of the codebook; the shares sum to 1.
 
-    `counts` has shape (n_comments, n_labels), its columns `labels` (see `label_counts`); `codebook` maps a category to
-    its labels; the categories in `excluded` and their labels are left out of the total, as the paper leaves out Null.
-    The interval is the percentile bootstrap over comments, with all their labels; `n` counts comments with a label
-    that counts, `n_rows` such labels. Raises ValueError for a label in no category or in two.
+    Parameters
+    ----------
+    counts : array_like, shape (n_comments, n_labels)
+        Label counts, see `label_counts`.
+    labels : sequence[str]
+        Labels of the columns.
+    codebook : mapping[str, Collection[str]]
+        Labels of each category.
+    excluded : Collection[str], default ()
+        Categories that are left out of the total, as the paper leaves out Null.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Clark et al. 2021, Table 3.
+    Returns
+    -------
+    tuple[Estimate, ...]
+        One estimate per category. `n` counts comments with a label that counts, `n_rows` such labels.
 
+    Raises
+    ------
+    ValueError
+        If a label is in no category or in two.
+
+    Notes
+    -----
+    The interval is the percentile bootstrap over comments, with all their labels.
+
+    References
+    ----------
+    Clark et al. 2021, Table 3.
+
+    Examples
+    --------
     >>> shares = category_shares([[1, 0], [1, 1], [0, 1], [1, 0]], ["grammar", "factuality"],
     ...                          {"form": ["grammar"], "content": ["factuality"]}, rng=np.random.default_rng(0))
     >>> [(share.settings["category"], share.estimate) for share in shares]
@@ -117,13 +149,36 @@ def category_share_differences(
     unit: str = "comment",
     mode: str = "recommended",
 ) -> tuple[Estimate, ...]:
-    """How the shares of the categories differ between two conditions, x - y, bootstrapping the comments of each.
+    """Differences of the categories' shares between two conditions, x - y, with a bootstrap over comments.
 
-    `x` and `y` have shapes (n_x, n_labels) and (n_y, n_labels), the label counts of different comments in two
-    conditions; the rest as for `category_shares`.
+    Parameters
+    ----------
+    x, y : array_like, shape (n_x, n_labels) and (n_y, n_labels)
+        Label counts of different comments in two conditions.
+    labels, codebook : sequence[str]
+        As in `category_shares`.
+    excluded : Collection[str], default ()
+        Categories that are left out of the total.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    Source: Clark et al. 2021, Table 3, whose two rows are compared by eye.
+    Returns
+    -------
+    tuple[Estimate, ...]
+        One estimate per category.
 
+    References
+    ----------
+    Clark et al. 2021, Table 3, which compares its two rows without a test.
+
+    Examples
+    --------
     >>> form, content = category_share_differences([[1, 0], [1, 1]] * 20, [[0, 1], [1, 1]] * 20, ["grammar", "facts"],
     ...                    {"form": ["grammar"], "content": ["facts"]}, rng=np.random.default_rng(0), resamples=999)
     >>> round(form.estimate, 4), form.interval.low > 0, round(form.estimate + content.estimate, 9)

@@ -1,6 +1,7 @@
-"""Whether the stated preferences of several systems fit together: triples, cycles, and sums around cycles.
+"""Coherence of stated preferences over several systems: triples, cycles, and sums of log-odds around cycles.
 
-A column is a pair (x, y) of system numbers, a row an annotator, a value P[x > y] in 0..1 as `spa.combined` gives it.
+A column is a pair (x, y) of system numbers, a row an annotator, a value P[x > y] in 0..1 as from
+`spa.combine_orders`.
 """
 
 from analysis.stats.coherence._cycles import aggregate_cycles, cycle_sums

@@ -29,12 +29,33 @@ def aggregate_cycles(
     analysis: str = "spa.coherence.cycle",
     unit: str = "annotator",
 ) -> tuple[Estimate, tuple[tuple[int, ...], ...]]:
-    """Whether the mean preferences run in a circle, and the bootstrap probability that they do.
+    """Bootstrap probability that the mean preferences form a cycle.
 
-    An arrow goes from x to y where the mean of P[x > y] exceeds .5. `draws` comes from `mean_draws`. Returns the
-    Estimate (the share of resamples of annotators with a cycle) and one shortest cycle for each group of systems that
-    beat one another in a circle.
+    Parameters
+    ----------
+    values : array_like, shape (n_annotators, n_pairs)
+        P[x > y] in 0..1; NaN is missing.
+    pairs : Pairs
+        System numbers (x, y) of each column.
+    draws : ndarray of float
+        Result of `mean_draws`.
+    n_systems : int
+        Number of systems.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    tuple[Estimate, tuple[tuple[int, ...], ...]]
+        The share of resamples with a cycle, and one shortest cycle for each group of systems that beat one another in
+        a circle.
+
+    Notes
+    -----
+    x beats y if the mean of P[x > y] exceeds .5.
+
+    Examples
+    --------
     >>> draws = np.array([[0.6, 0.6, 0.4], [0.6, 0.6, 0.6]])
     >>> result, cycles = aggregate_cycles([[0.6, 0.6, 0.4]], [(0, 1), (1, 2), (0, 2)], draws, n_systems=3)
     >>> result.estimate, cycles
@@ -75,16 +96,41 @@ def cycle_sums(
     analysis: str = "spa.coherence.cycle_sum",
     unit: str = "annotator",
 ) -> tuple[Estimate, ...]:
-    """S, the sum of the mean preferences' log-odds around each independent cycle of the questions asked.
+    """Sum S of the mean preferences' log-odds around each independent cycle of questions.
 
-    If all annotators shared one Bradley-Terry scale and the order of naming did nothing, every S would be 0. The
-    converse fails: a mixture of annotators who are each perfectly coherent gives S far from 0, so S is evidence against
-    *one scale*, not proof that wording matters (warning `not_one_scale`). Cycles are the fundamental ones of the
-    undirected graph of pairs, walked so that more of the questions name the system one comes from first than the
-    system one goes to; detail["implied_framing"] is S divided by their difference. The interval is the percentile
-    bootstrap of annotators, over the resamples in which every question of the cycle was answered; where half of them were
-    not, or one has a mean of 0 or 1, there is none. Either carries the warning `undefined_resamples`. A mean of 0 or 1 has no log-odds: `not_identified`.
+    Parameters
+    ----------
+    values : array_like, shape (n_annotators, n_pairs)
+        P[x > y] in 0..1; NaN is missing.
+    pairs : Pairs
+        System numbers (x, y) of each column.
+    draws : ndarray of float
+        Result of `mean_draws`.
+    n_systems : int
+        Number of systems.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    tuple[Estimate, ...]
+        One estimate per cycle; a mean of 0 or 1 gives `not_identified`. `detail["implied_framing"]` is S divided by
+        the difference of forward and backward questions.
+
+    Notes
+    -----
+    With one Bradley-Terry scale for all annotators and no effect of the order of naming, every S is 0. The converse
+    is false: a mixture of coherent annotators can have S far from 0. So S is evidence against one scale, not for an
+    effect of wording (warning `not_one_scale`).
+
+    Cycles are the fundamental ones of the undirected graph of pairs, in the direction of most questions. The interval
+    is the percentile bootstrap over annotators. Undefined resamples are left out (warning `undefined_resamples`);
+    there is no interval if half of them are.
+
+    Examples
+    --------
     >>> table_1 = [[0.420, 0.688, 0.630, 0.575, 0.544]]
     >>> found = cycle_sums(table_1, [(0, 4), (1, 0), (2, 1), (3, 2), (4, 3)], np.empty((0, 5)), n_systems=5)
     >>> round(found[0].estimate, 4), round(found[0].detail["implied_framing"], 4)

@@ -1,4 +1,4 @@
-"""Triples of systems: whether a person's preferences among three fit together."""
+"""Triples of systems: whether an annotator's preferences among three systems are transitive."""
 
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
@@ -37,12 +37,37 @@ def coherence(
     analysis: str = "spa.coherence",
     unit: str = "annotator",
 ) -> Coherence:
-    """Transitivity of each annotator, cycles in the aggregate, and the sums of log-odds around cycles of questions.
+    """Transitivity of each annotator, cycles in the means, and sums of log-odds around cycles of questions.
 
-    `values` has shape (n_annotators, n_pairs), NaN missing; `pairs` the system numbers (x, y) of each column. One set
-    of resamples of the annotators serves everything. Raises ValueError for a pair that stands twice (also reversed), a
-    system out of range and values outside 0..1.
+    Parameters
+    ----------
+    values : array_like, shape (n_annotators, n_pairs)
+        P[x > y] in 0..1; NaN is missing.
+    pairs : Pairs
+        System numbers (x, y) of each column.
+    n_systems : int
+        Number of systems.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Coherence
+        All three analyses, from one set of resamples of the annotators.
+
+    Raises
+    ------
+    ValueError
+        If a pair is repeated (also reversed), a system is out of range, or a value is outside 0..1.
+
+    Examples
+    --------
     >>> answers = [[0.8, 0.7, 0.3], [0.7, 0.8, 0.4], [0.9, 0.6, 0.2]]
     >>> found = coherence(answers, [(0, 1), (1, 2), (0, 2)], n_systems=3, rng=np.random.default_rng(0), resamples=999)
     >>> found.cycles, [estimate.estimate for estimate in found.transitivity]
@@ -62,8 +87,24 @@ def coherence(
 
 
 def mean_draws(values: npt.ArrayLike, *, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """The mean of every pair in each of `resamples` bootstrap samples of annotators; shape (resamples, n_pairs).
+    """Return the mean of every pair in each bootstrap sample of annotators.
 
+    Parameters
+    ----------
+    values : array_like, shape (n_annotators, n_pairs)
+        P[x > y] in 0..1; NaN is missing.
+    resamples : int
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+
+    Returns
+    -------
+    ndarray of float, shape (resamples, n_pairs)
+        The means.
+
+    Examples
+    --------
     >>> mean_draws([[0.5], [0.5]], resamples=3, rng=np.random.default_rng(0)).ravel().tolist()
     [0.5, 0.5, 0.5]
     """
@@ -84,13 +125,35 @@ def transitivity(
     analysis: str = "spa.coherence.transitivity",
     unit: str = "annotator",
 ) -> tuple[Estimate, ...]:
-    """The share of an annotator's triples that violate weak, moderate and strong stochastic transitivity.
+    """Share of an annotator's triples that violate weak, moderate and strong stochastic transitivity.
 
-    Where P[a > b] >= .5 and P[b > c] >= .5, weak transitivity asks P[a > c] >= .5, moderate at least the smaller of
-    the two, strong at least the larger. Only triples of which the annotator answered all three pairs count; each is
-    looked at in all six orders and violates if one of them does. One Estimate for each of the three, the mean over
-    annotators of their share; no test, because chance alone produces some. `n_rows` counts triples.
+    Parameters
+    ----------
+    values : array_like, shape (n_annotators, n_pairs)
+        P[x > y] in 0..1; NaN is missing.
+    pairs : Pairs
+        System numbers (x, y) of each column.
+    n_systems : int
+        Number of systems.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    tuple[Estimate, ...]
+        One estimate for each kind, the mean over annotators; `n_rows` counts triples. There is no test, because
+        chance alone produces some violations.
+
+    Notes
+    -----
+    If P[a > b] >= .5 and P[b > c] >= .5, weak transitivity needs P[a > c] >= .5, moderate at least the smaller of the
+    two, strong at least the larger. Only triples with all three pairs answered count. A triple violates if any of its
+    six orders does.
+
+    Examples
+    --------
     >>> weak, moderate, strong = transitivity([[0.8, 0.7, 0.75]], [(0, 1), (1, 2), (0, 2)], n_systems=3)
     >>> weak.estimate, moderate.estimate, strong.estimate
     (0.0, 0.0, 1.0)

@@ -64,16 +64,44 @@ def davidson_bootstrap(
     analysis: str = "choice.davidson.bootstrap",
     unit: str = "annotator",
 ) -> ResampledComparison:
-    """`davidson` with intervals from resampled annotators, each with all labels: for claims, and for ranks.
+    """`davidson` with intervals from resampled annotators, each with all labels; use it for claims and ranks.
 
-    Arguments as for `davidson`. The sandwich covariance there takes the strengths as normal; a strength that few labels
-    decide is skewed, and so is nu, which these intervals follow. In every resample the model is fitted anew, from the
-    sums of the annotators' tables. Resamples in which some system always won (or lost) have no maximum and are left out
-    (warning `undefined_resamples`). Where the labels themselves have none: that status, and no resampling; one annotator
-    alone: `n_lt_2`.
+    Parameters
+    ----------
+    first, second : array_like, shape (n_rows,)
+        System numbers 0..n_systems-1.
+    outcomes : array_like, shape (n_rows,)
+        1 if the first was chosen, 0 the second, .5 a tie; NaN is missing.
+    annotators : array_like, shape (n_rows,)
+        Label of each row's annotator.
+    n_systems : int
+        Number of systems.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default RESAMPLES
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
-    Source: Field and Welsh 2007, Bootstrapping clustered data, for the resampling of whole clusters.
+    Returns
+    -------
+    ResampledComparison
+        The refitted model. Resamples in which a system always won (or lost) are left out (warning
+        `undefined_resamples`). One annotator: `n_lt_2`.
 
+    Notes
+    -----
+    The sandwich covariance of `davidson` takes strengths as normal. Strengths from few labels, and nu, are skewed;
+    these intervals follow that.
+
+    References
+    ----------
+    Field and Welsh 2007, Bootstrapping clustered data, for the resampling of whole clusters.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> who, first = np.repeat(np.arange(40), 6), np.tile([0, 1, 2], 80)
     >>> wins = rng.random(240) < np.array([0.7, 0.7, 0.2])[first]
@@ -115,12 +143,38 @@ def bradley_terry_bootstrap(
     analysis: str = "choice.bradley_terry.bootstrap",
     unit: str = "label",
 ) -> ResampledComparison:
-    """`bradley_terry_counts` with intervals from resampled labels, every label independent of every other.
+    """`bradley_terry_counts` with intervals from resampled independent labels.
 
-    `wins` (K, K) counts whole labels. Every pair is asked as often as it was, as the design says; what is drawn is how
-    many of its labels each of the two wins, so a million labels cost what a thousand do. For labels that share
-    annotators: `davidson_bootstrap`.
+    Parameters
+    ----------
+    wins : array_like, shape (K, K)
+        Whole number of labels in which the row was preferred to the column.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default RESAMPLES
+        Number of resamples.
+    rng : numpy.random.Generator
+        Source of the random draws.
+    analysis, unit : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    ResampledComparison
+        The refitted model.
+
+    Raises
+    ------
+    ValueError
+        If a count is not whole.
+
+    Notes
+    -----
+    The number of labels of each pair is fixed; the resamples draw its wins. For labels that share annotators use
+    `davidson_bootstrap`.
+
+    Examples
+    --------
     >>> found = bradley_terry_bootstrap([[0, 30], [10, 0]], rng=np.random.default_rng(0))
     >>> interval = found.difference(0, 1).interval
     >>> round(found.difference(0, 1).estimate, 4), 0.3 < interval.low < 0.6, 1.7 < interval.high < 2.2

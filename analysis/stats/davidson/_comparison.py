@@ -85,13 +85,13 @@ def davidson(
 ) -> PairedComparison:
     """Strengths and the tie parameter from labels, with a covariance over annotators.
 
-    `first` and `second` have shape (n_rows,) with system numbers 0..n_systems-1, `outcomes` 1 where the first was
-    chosen, 0 the second, .5 a tie, NaN missing; `annotators` says whose label it is. The covariance is the sandwich CR1,
-    G / (G - 1) (N - 1) / (N - k), referred to t(G - 1); under six annotators nothing is tested.
+    `first` and `second` (n_rows,) are system numbers 0..n_systems-1. `outcomes` is 1 if the first was chosen, 0 the
+    second, .5 a tie, NaN missing. `annotators` has each row's annotator. The covariance is CR1, G / (G - 1) (N - 1) /
+    (N - k), with t(G - 1); no tests with fewer than six annotators.
 
-    Systems that no chain of comparisons connects: `not_identified`, no estimate. A likelihood without a maximum (someone
-    always won): `separation`, with estimates under a normal prior of precision .5 that give an order and no more
-    (warning `not_identified`). No tie among the labels: nu is 0 and the model Bradley and Terry's.
+    No chain of comparisons connects all systems: `not_identified`. A likelihood without a maximum (a system always
+    won): `separation`, with estimates under a normal prior of precision .5 that give an order only. Without ties nu
+    is 0.
 
     >>> fit = davidson([0, 1, 2, 0, 1, 2, 0, 0], [1, 2, 0, 1, 2, 0, 1, 2], [1, 1, 1, .5, 1, 0, 0, .5],
     ...                [1, 1, 1, 2, 2, 2, 3, 3], n_systems=3)
@@ -144,11 +144,11 @@ def davidson_counts(
     unit: str = "label",
     mode: str = "recommended",
 ) -> PairedComparison:
-    """Davidson's model from tables of counts, every label taken as independent of every other.
+    """Davidson's model from tables of counts, for independent labels.
 
-    `wins` (K, K) counts how often the row was preferred to the column, `ties` (K, K), symmetric, how often neither was.
-    The covariance is the inverse of the information, referred to the normal distribution: right only where each
-    annotator gave one label; else `davidson`.
+    `wins` (K, K) counts how often the row was preferred to the column, `ties` (K, K), symmetric, how often neither
+    was. The covariance is the inverse information with the normal distribution. It is valid only if each annotator
+    gave one label; otherwise use `davidson`.
 
     >>> fit = davidson_counts([[0, 12, 15], [6, 0, 11], [3, 7, 0]], [[0, 5, 4], [5, 0, 6], [4, 6, 0]])
     >>> round(fit.difference(1, 0).estimate, 6), round(fit.tie.estimate, 6), round(fit.log_likelihood, 6)
@@ -170,11 +170,10 @@ def bradley_terry_counts(
     unit: str = "label",
     mode: str = "recommended",
 ) -> PairedComparison:
-    """Bradley and Terry's model from a table of wins, every label taken as independent of every other.
+    """Bradley and Terry's model from a table of wins, for independent labels.
 
-    `wins` (K, K) counts how often the row was preferred to the column; halves are allowed, for ties that were split. For
-    labels that share annotators there is `bradley_terry.fractional_bradley_terry`, for one system against one other a
-    proportion.
+    `wins` (K, K) counts how often the row was preferred to the column; halves are allowed for split ties. For labels
+    that share annotators use `bradley_terry.fractional_bradley_terry`.
 
     >>> fit = bradley_terry_counts([[0, 30], [10, 0]])
     >>> round(fit.difference(0, 1).estimate, 6), round(fit.difference(0, 1).detail["se"], 6)
@@ -185,10 +184,9 @@ def bradley_terry_counts(
 
 
 def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:
-    """The strengths that `bradley_terry_counts` estimates, (K,), and nothing else: for whoever fits a great many tables.
+    """Strengths (K,) of `bradley_terry_counts` alone, to fit many tables fast.
 
-    `wins` (K, K) as there. None where there is no estimate: nothing was compared, no chain of comparisons connects all
-    systems, or somebody won or lost without exception; `bradley_terry_counts` says which.
+    None if there is no estimate; `bradley_terry_counts` gives the reason.
 
     >>> bradley_terry_strengths([[0, 30], [10, 0]]).round(6).tolist()
     [0.549306, -0.549306]

@@ -1,9 +1,8 @@
-"""Answers that a study might get, made up from known truths: what planning and the tests of tests are fed with.
+"""Simulated answers with known truths, for planning and for tests of the statistics.
 
-One function a protocol; each makes many runs of one study at once, as arrays whose first axis is the run. What is true
-(preference, sensitivity, difference) goes in by name, what the answers look like comes out in the form that the
-analyses take. Nothing here is an estimate of real annotators: the spreads are assumptions, and the planner's result is
-as good as they are.
+There is one function per protocol. Each simulates many runs of one study, as arrays whose first axis is the run.
+The truths (preference, sensitivity, difference) are arguments; the answers have the form of the analyses. The
+spreads are assumptions, not estimates of real annotators, and a plan is only as good as they are.
 """
 
 from analysis.stats.generators._preferences import (

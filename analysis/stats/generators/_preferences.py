@@ -55,15 +55,40 @@ def spa_answers(
     runs: int = 1,
     rng: np.random.Generator,
 ) -> SpaAnswers:
-    """System-level probabilities in both orders: P[x > y] of each pair in `preferences`, as stated.
+    """Simulate system-level probabilities in both orders of naming.
 
-    Annotator i believes p_i = P + N(0, annotator_sd) and states p_i + N(0, order_sd) when x is named first,
-    1 - p_i + N(0, order_sd) when y is. A share of annotators acquiesces: whatever is asked, in either order, about
-    `acquiescent_percent`. Another share is excluded: all NaN. Answers are rounded to multiples of `rounding` and cut at
-    0 and 100, so that the mean of what is stated lies nearer .5 than P where P is far from it.
+    Parameters
+    ----------
+    n_annotators : int
+        Number of annotators.
+    preferences : float or sequence[float]
+        True P[x > y] of each pair.
+    annotator_sd, order_sd : float, optional
+        Standard deviations of beliefs, and of answers around them.
+    acquiescence_share, acquiescent_percent : float, optional
+        Share of annotators who answer about this percentage in both orders.
+    excluded_share : float, default 0.0
+        Share of annotators who are excluded (all NaN).
+    rounding : int, default 5
+        Answers are rounded to multiples of this and cut at 0 and 100.
+    runs : int, default 1
+        Number of runs.
+    rng : numpy.random.Generator
+        Source of the random draws.
 
-    The combined answer of a pair has a standard deviation of about sqrt(annotator_sd^2 + order_sd^2 / 2).
+    Returns
+    -------
+    SpaAnswers
+        The answers.
 
+    Notes
+    -----
+    Annotator i believes p_i = P + N(0, annotator_sd) and states p_i + N(0, order_sd) if x is named first, 1 - p_i +
+    N(0, order_sd) if y is. The combined answer has a standard deviation of about sqrt(annotator_sd^2 + order_sd^2 /
+    2). The cut moves the mean towards .5 if P is far from it.
+
+    Examples
+    --------
     >>> answers = spa_answers(500, 0.6, runs=20, rng=np.random.default_rng(0))
     >>> answers.xy_percent.shape, bool(abs(answers.xy_percent.mean() - 60) < 1)
     ((20, 500, 1), True)
@@ -102,12 +127,32 @@ def choice_answers(
     runs: int = 1,
     rng: np.random.Generator,
 ) -> ChoiceAnswers:
-    """Two-choice labels, `n_each` an annotator, by the agents of `choice_simulation.draw_agents`, new ones every run.
+    """Simulate pairwise choices, with new agents of `choice_simulation.draw_agents` in every run.
 
-    An annotator of capability c prefers A on a request of difficulty d with probability (1 + c d) / 2, plus his own lean
-    N(0, annotator_sd), cut at 0 and 1. Requests are shared cyclically if `n_items` says how many there are, else each
-    label is of its own. (The effort of labelling strategies is `choice_simulation.planned_effort`.)
+    Parameters
+    ----------
+    n_annotators, n_each : int
+        Number of annotators, and of labels per annotator.
+    mean_difficulty : float
+        Mean difficulty of the requests.
+    n_items : int, optional
+        Number of requests, shared cyclically; each label has its own request if None.
+    spread, spread_is, capability : float, optional
+        As in `choice_simulation.draw_agents`.
+    annotator_sd : float, default 0.0
+        Standard deviation of each annotator's own preference.
+    runs : int, default 1
+        Number of runs.
+    rng : numpy.random.Generator
+        Source of the random draws.
 
+    Returns
+    -------
+    ChoiceAnswers
+        The answers. P(A) = (1 + c d) / 2 plus the annotator's preference N(0, annotator_sd), cut at 0 and 1.
+
+    Examples
+    --------
     >>> made = choice_answers(200, 5, mean_difficulty=0.25, runs=20, rng=np.random.default_rng(0))
     >>> made.chose_a.shape, bool(abs(made.chose_a.mean() - 0.6125) < 0.01)
     ((20, 200, 5), True)

@@ -22,7 +22,7 @@ def plan_strategy(
     options: PlanOptions | None = None,
     **agents: Any,
 ) -> Plan:
-    """Plan a labelling strategy with its stopping rule, by simulation: how often the better system wins, and the effort.
+    """Plan a labelling strategy with its stopping rule, by simulation.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def plan_strategy(
     Returns
     -------
     Plan
-        The plan.
+        The plan: how often the better system wins, and the effort.
 
     Examples
     --------

@@ -22,7 +22,7 @@ BLOCKS = 20
 
 
 class SimulationCancelled(Exception):
-    """The simulation was cancelled; its results are discarded."""
+    """The simulation was cancelled. Its results are discarded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def refuse_size(runs: int, answers: int) -> None:
     Raises
     ------
     ValueError
-        If there are too many runs or answers; the message says what to do.
+        If there are too many runs or answers. The message says what to do.
 
     Examples
     --------

@@ -159,7 +159,7 @@ def _beside(each: Sequence[Outcomes]) -> Outcomes:
 
 
 def _holm_found(pvalues: FloatArray, chosen: PlanOptions) -> BoolArray:
-    """Return which comparisons each run finds, with Holm within the run's family; shape of `pvalues`."""
+    """Return which comparisons each run finds, with Holm within the run's family."""
     size = max(chosen.tests, pvalues.shape[1])
     if size == 1:
         return np.asarray(pvalues < chosen.significance)

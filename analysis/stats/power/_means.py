@@ -331,9 +331,9 @@ def two_sample_detectable(
     significance: float = 0.05,
     tests: int = 1,
 ) -> float:
-    """The smallest difference of two means that `two_sample_power` finds with probability `power`.
+    """Smallest difference of two means that `two_sample_power` finds with probability `power`.
 
-    With several `tests` in a Holm family at the first step's level, significance / tests.
+    With several `tests` in a Holm family, the level is significance / tests.
 
     >>> round(two_sample_detectable(130, 130), 2), round(two_sample_detectable(130, 130, tests=15), 2)
     (0.35, 0.47)
@@ -359,7 +359,7 @@ def n_for_two_samples(
     significance: float = 0.05,
     tests: int = 1,
 ) -> tuple[int, int]:
-    """The least units in each group, n_y = ratio n_x rounded up, at which `two_sample_power` reaches `power`.
+    """Least units in each group, n_y = ratio n_x rounded up, for the given `power` of `two_sample_power`.
 
     >>> n_for_two_samples(0.05, sd_x=0.224), n_for_two_samples(0.5, ratio=2)
     ((317, 317), (49, 98))

@@ -65,9 +65,9 @@ def proportion_power(p: float, n: int, *, null: float = 0.5, significance: float
 def proportion_detectable(
     n: int, *, null: float = 0.5, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
-    """How far above `null` a share must lie for the exact test to find it with probability `power` in n units.
+    """Smallest distance above `null` of a share that the exact test finds with probability `power`.
 
-    Raises ValueError where even a share of 1 would not be found: then n is too small for the test to reject at all.
+    Raise ValueError if even a share of 1 is not found: n is then too small for the test to reject.
 
     >>> round(proportion_detectable(210), 3)
     0.097
@@ -84,7 +84,7 @@ def proportion_detectable(
 def n_for_proportion(
     p: float, *, null: float = 0.5, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> int:
-    """The least n from which on `proportion_power` stays at `power` or above.
+    """Least n from which `proportion_power` stays at `power` or above.
 
     >>> n_for_proportion(0.60), n_for_proportion(0.65), n_for_proportion(0.9, null=0.8)
     (210, 97, 120)
@@ -150,7 +150,7 @@ def two_proportions_power(p_x: float, p_y: float, n_x: int, n_y: int, *, signifi
 def two_proportions_detectable(
     p_y: float, n_x: int, n_y: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
-    """How far above p_y the other share must lie for Fisher's test to find it with probability `power`.
+    """Smallest distance above p_y of the other share that Fisher's test finds with probability `power`.
 
     >>> round(two_proportions_detectable(0.5, 93, 93), 3)
     0.211
@@ -168,9 +168,9 @@ def two_proportions_detectable(
 def n_for_two_proportions(
     p_x: float, p_y: float, *, ratio: float = 1.0, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> tuple[int, int]:
-    """The least units in each group, n_y = ratio n_x rounded up, from which on Fisher's test keeps `power`.
+    """Least units in each group, n_y = ratio n_x rounded up, from which Fisher's test keeps `power`.
 
-    The power saws in n, with teeth a few sizes wide; that it no longer falls short is looked for over the next 25.
+    The power is a sawtooth in n, so the search checks the next 25 sizes.
 
     >>> n_for_two_proportions(0.5, 0.7)
     (102, 102)
@@ -250,7 +250,7 @@ def paired_proportions_power(only_x: float, only_y: float, n: int, *, significan
 def n_for_paired_proportions(
     only_x: float, only_y: float, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> int:
-    """The least number of units at which McNemar's exact test reaches `power`.
+    """Least number of units for the given `power` of McNemar's exact test.
 
     >>> n_for_paired_proportions(0.25, 0.10)
     129
@@ -268,7 +268,7 @@ def n_for_paired_proportions(
 def paired_proportions_detectable(
     discordant: float, n: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
-    """The smallest difference of paired shares, only_x - only_y, that is found when `discordant` of the units differ.
+    """Smallest difference of paired shares, only_x - only_y, that is found if `discordant` of the units differ.
 
     >>> round(paired_proportions_detectable(0.35, 100), 3)
     0.171

@@ -1,4 +1,4 @@
-"""The difference of two means."""
+"""Difference of the means of two systems."""
 
 import math
 
@@ -30,15 +30,36 @@ def mean_difference(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """The mean of all ratings of x less that of y, where nobody judged both for the same prompt, and the test that it is 0.
+    """Mean of all ratings of x minus that of y, for systems that were not judged side by side, and the t test of 0.
 
-    `x` (n_x,) and `y` (n_y,) are ratings, NaN missing, each with the labels of its annotators and prompts. Annotators and
-    prompts are clusters: the variance is V_a + V_p - V_ap, each term a jackknife that leaves one cluster out, and never less
-    than V_a or V_p. One t with the degrees of freedom of Bell and McCaffrey gives p-value, interval and equivalence.
-    `scale` gives the scale's ends, for the share of its length in detail and the edges of the interval; `systems` gives the
-    names of x and y for reasons. `n` counts annotators; detail counts annotators and prompts of x, of y and of both. Under
-    six annotators or prompts of either system there is no test.
+    Parameters
+    ----------
+    x, y : array_like, shapes (n_x,) and (n_y,)
+        Ratings; NaN is missing.
+    x_annotators, y_annotators, x_prompts, y_prompts : array_like
+        Labels of each rating's annotator and prompt.
+    systems : tuple[str, str], default ('x', 'y')
+        Names of x and y for reasons.
+    scale : tuple[float, float], optional
+        Ends of the scale. The interval is clipped to the possible range.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    analysis, estimand, unit, mode : str, optional
+        Labels that are copied to the record.
 
+    Returns
+    -------
+    Estimate
+        The difference. `n` counts annotators; `detail` counts annotators and prompts of x, of y and of both. No test
+        with fewer than six annotators or prompts of either system.
+
+    Notes
+    -----
+    V = V_a + V_p - V_ap, at least V_a and V_p; each term is a jackknife that leaves out one cluster. One t
+    distribution with the degrees of freedom of Bell and McCaffrey gives p-value, interval and equivalence.
+
+    Examples
+    --------
     >>> x, y = [4, 5, 3, 4, 5, 4], [3, 3, 2, 4, 1, 3]
     >>> found = mean_difference(x, y, x_annotators=list("aabbcc"), y_annotators=list("ddeeff"),
     ...                         x_prompts=[1, 2, 3, 1, 2, 3], y_prompts=[1, 2, 3, 1, 2, 3], scale=(1, 5))

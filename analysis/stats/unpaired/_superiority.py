@@ -1,4 +1,4 @@
-"""The chance that a rating of x is above a rating of y."""
+"""Probability that a rating of x is above a rating of y."""
 
 import math
 from typing import Any
@@ -43,24 +43,50 @@ def superiority(
     unit: str = "annotator",
     mode: str = "recommended",
 ) -> Estimate:
-    """P(x > y) + P(x = y) / 2 for ratings of two systems by different annotators, and the test that it is one half.
+    """P(x > y) + P(x = y) / 2 for ratings of two systems by different annotators, and the test of one half.
 
-    `x` (n_x,) and `y` (n_y,) are ratings, NaN missing; only their order counts. With the placements F_y(x_i), the share
-    of y below x_i with ties half, the estimate is their mean; V = V_x + V_y, each the CV3 variance of a mean of
-    placements over annotators (`x_annotators`, `y_annotators`; each rating its own if None), which with one rating an
-    annotator is Brunner and Munzel's s^2 / n; t on Satterthwaite's degrees of freedom. The interval is cut at 0 and 1.
-    detail has Cliff's delta. Sensitivities: the percentile bootstrap over annotators, which stays within 0..1 by
-    itself, and the Mann-Whitney test, of equal distributions and not of one half.
+    Parameters
+    ----------
+    x, y : array_like, shapes (n_x,) and (n_y,)
+        Ratings; NaN is missing. Only their order counts.
+    x_annotators, y_annotators : array_like, optional
+        Label of each rating's annotator; None means one rating per annotator.
+    x_prompts, y_prompts : array_like, optional
+        Label of each rating's prompt. With prompts, annotators and prompts are both clusters, as in
+        `mean_difference`, an annotator may rate both systems, and there are no sensitivities.
+    systems : tuple[str, str], default ('x', 'y')
+        Names of x and y for reasons.
+    rng : numpy.random.Generator, optional
+        Source of the random draws, needed for the bootstrap.
+    level : float, default 0.95
+        Confidence level of the interval, between 0 and 1.
+    resamples : int, default bootstrap.RESAMPLES
+        Number of resamples.
+    analysis, unit, mode : str, optional
+        Labels that are copied to the record.
 
-    All of x above all of y, or below: `separation`, without a test; V is 0 there and a bootstrap too. The interval is
-    then Clopper and Pearson's for min(G_x, G_y) pairs of annotators that have nobody in common, of which all went one
-    way. All ratings equal: `zero_variance`. Under six annotators in a group there is no test where ratings share
-    annotators. Raises ValueError, naming him, for an annotator who rated both systems.
+    Returns
+    -------
+    Estimate
+        The probability; `detail` has Cliff's delta. Sensitivities: the percentile bootstrap over annotators, and the
+        Mann-Whitney test (of equal distributions). All of x above or below all of y: `separation`, no test. All
+        ratings equal: `zero_variance`.
 
-    With `x_prompts` and `y_prompts` annotators and prompts are both clusters, as in `mean_difference`, and an annotator
-    may have rated both systems: the variance and the degrees of freedom are those of the difference of mean placements,
-    and there are no sensitivities, which know annotators alone. `systems`: how a reason then calls x and y.
+    Raises
+    ------
+    ValueError
+        If an annotator rated both systems without prompts, or `rng` or annotators are missing.
 
+    Notes
+    -----
+    The estimate is the mean of the placements F_y(x_i), the share of y below x_i, ties count half. V = V_x + V_y,
+    each the CV3 variance of a mean of placements over annotators (with one rating each, Brunner and Munzel's s^2 /
+    n); t on Satterthwaite's degrees of freedom. With `separation` the interval is Clopper and Pearson's for min(G_x,
+    G_y) independent pairs of annotators that all went one way. No test with fewer than six annotators in a group if
+    ratings share annotators.
+
+    Examples
+    --------
     >>> result = superiority([4, 5, 3, 4, 5, 2], [3, 3, 2, 4, 1, 3], rng=np.random.default_rng(0), resamples=999)
     >>> round(result.estimate, 4), round(result.pvalue, 4), round(result.detail["cliff_delta"], 4)
     (0.7778, 0.0857, 0.5556)

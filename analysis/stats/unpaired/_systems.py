@@ -1,4 +1,4 @@
-"""Systems in clusters that no test tells apart, as shared tasks print them."""
+"""Clusters of systems without significant differences, as in shared tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -61,20 +61,46 @@ def significance_clusters(
     annotators: npt.ArrayLike | None = None,
     analysis: str = "rating.significance_clusters",
 ) -> SystemClusters:
-    """Systems ordered by their mean, with a line wherever all above are significantly better than all below.
+    """Order systems by their mean, with a line where all above are significantly better than all below.
 
-    `values`, `systems` and `segments` have shape (n_rows,), NaN left out; usually `values` are z-scores within
-    annotators (`ratings.z_scores`). Ratings are first averaged within system and segment, the segment is the unit, and
-    a system's mean is over its segments. Each pair of systems: Mann-Whitney on the segment means. "recommended":
-    two-sided, Holm over all pairs of the `planned` systems (those in the data where None), and a system beats another
-    only where it also stands above it more often than not. "paper": as the shared tasks
-    do, unadjusted, and one-sided for the better of the two (`alternative` overrides either); the more systems, the more
-    false lines.
+    Parameters
+    ----------
+    values : array_like, shape (n_rows,)
+        Values, usually `ratings.z_scores`; NaN is left out.
+    systems, segments : array_like, shape (n_rows,)
+        Labels of each row's system and segment.
+    mode : {"recommended", "paper"}, default 'recommended'
+        "recommended": two-sided tests, Holm over all pairs. "paper": one-sided and unadjusted, as in shared tasks;
+        more systems then give more false lines.
+    significance : float, default 0.05
+        Significance level of the test.
+    alternative : str, optional
+        Overrides the alternative of the test.
+    planned : sequence[Any], optional
+        Planned systems; those in the data if None.
+    annotators : array_like, shape (n_rows,), optional
+        Label of each row's annotator, for the warning `annotators_ignored`.
+    analysis : str, optional
+        Labels that are copied to the record.
 
-    The test takes segment means as independent although annotators (if given, warning `annotators_ignored`) and,
-    usually, segments (warning `segments_shared`: a paired test would find more) are shared. A sensitivity beside an
-    estimate with annotators as clusters, never the only result.
+    Returns
+    -------
+    SystemClusters
+        The ordered systems and their clusters.
 
+    Raises
+    ------
+    ValueError
+        If `mode` is not allowed or a system was not planned.
+
+    Notes
+    -----
+    Ratings are averaged within system and segment; the segment is the unit. Each pair has a Mann-Whitney test of the
+    segment means. The test takes them as independent, although annotators and usually segments (warning
+    `segments_shared`) are shared. Use it as a sensitivity analysis, not as the only result.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> values = np.concatenate([rng.normal(mean, 1, 80) for mean in (1.0, 0.9, 0.0)])
     >>> found = significance_clusters(values, np.repeat(["a", "b", "c"], 80), np.tile(np.arange(80), 3))
