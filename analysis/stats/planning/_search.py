@@ -74,11 +74,11 @@ def simulated_runs(
 
 def _progress_hook(chosen: PlanOptions, before: int) -> Callable[[int, int], None] | None:
     """Return a hook for the progress of the whole job, most of it the search for a detectable effect."""
-    told = chosen.progress
-    if told is None:
+    report_progress = chosen.progress
+    if report_progress is None:
         return None
     total = chosen.runs * (1 + (HALVINGS + 1 if chosen.find_detectable else 0))
-    return lambda done, _: told(min(total, before + done), total)
+    return lambda done, _: report_progress(min(total, before + done), total)
 
 
 def least_detectable(
@@ -93,14 +93,14 @@ def least_detectable(
     seed = int(rng.integers(2**63))
 
     def at(effect: float, number: int) -> float:
-        told = _progress_hook(options, options.runs * (1 + number))
-        hooks = replace(options, find_detectable=False, progress=told)
+        report_progress = _progress_hook(options, options.runs * (1 + number))
+        hooks = replace(options, find_detectable=False, progress=report_progress)
         return power_at(effect, np.random.default_rng(seed), hooks)
 
     if at(largest, 0) < options.wanted:
-        # Whoever waits for the rest of the search need not.
-        if (told := _progress_hook(options, options.runs * (HALVINGS + 1))) is not None:
-            told(options.runs, options.runs)
+        # The rest of the search is skipped, so report it as done.
+        if (report_progress := _progress_hook(options, options.runs * (HALVINGS + 1))) is not None:
+            report_progress(options.runs, options.runs)
         return None, (ResultWarning("not_detectable", "warn", {"largest": largest, "wanted": options.wanted}),)
     low, high = 0.0, largest
     for number in range(1, HALVINGS + 1):

@@ -137,8 +137,8 @@ def _fit_mixed(
     def solved(ratios: FloatArray) -> tuple[float, FloatArray, FloatArray, float]:
         scales = np.repeat(ratios, sizes)
         root = np.linalg.cholesky(np.eye(len(scales)) + scales[:, None] * crossed * scales)
-        told = linalg.solve_triangular(root, scales[:, None] * shared, lower=True)
-        left = plain - told.T @ told
+        projected = linalg.solve_triangular(root, scales[:, None] * shared, lower=True)
+        left = plain - projected.T @ projected
         fixed = np.linalg.solve(left[:2, :2], left[:2, 2])
         return 2 * float(np.log(np.diag(root)).sum()), left[:2, :2], fixed, float(left[2, 2] - left[:2, 2] @ fixed)
 
