@@ -5,7 +5,7 @@ from .middleware import errors
 from .views import front, health
 
 urlpatterns = [
-    # The most frequent addresses come first.
+    # First what is asked for most.
     path("", include("annotators.views.urls")),
     path("", front.front, name="front"),
     path("healthz", health.healthz, name="healthz"),

@@ -1,17 +1,17 @@
-// Submits the form that leads back to a panel. Without this script, the person presses its button.
+// The way back to a panel, where it is a form. Without script its button does the same.
 const place = document.querySelector("[data-way-back]");
 const form = place.closest("form");
 const key = "gone:" + location.pathname;
-// In a panel's frame the browser may forbid storage.
+// Storage may be forbidden in a panel's frame.
 const attempt = (act) => { try { return act(sessionStorage); } catch { return null; } };
 const [visit] = performance.getEntriesByType("navigation");
 
 form.addEventListener("submit", () => {
-  attempt((storage) => { storage[key] = 1; });
-  // If the request failed, the person may send it again.
+  attempt((kept) => { kept[key] = 1; });
+  // What did not get through may be sent again.
   setTimeout(() => { delete form.dataset.sent; }, 5000);
 });
-// Submit by script only once, on the first visit to the page, and not when the person comes back.
-if ("goes" in place.dataset && visit?.type === "navigate" && !attempt((storage) => storage[key])) setTimeout(() => {
+// Once, when the page was seen, and never on coming back to it.
+if ("goes" in place.dataset && visit?.type === "navigate" && !attempt((kept) => kept[key])) setTimeout(() => {
   if (!form.dataset.sent) form.requestSubmit();
 }, 2000);

@@ -1,4 +1,4 @@
-"""API views of the pay report and of payments."""
+"""What was promised and paid."""
 
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
@@ -10,15 +10,15 @@ from .query import page_parameters
 
 
 class PayReportView(StudyView):
-    """Pay per hour by arm, and the cost of each link. Amounts are strings with two decimals."""
+    """What the work came to an hour, by arm, and what each link costs. Money is text with two places."""
 
-    @document_operation("Pay per hour by arm, cost by link", shapes.PayReportSerializer, tag="pay")
+    @document_operation("Pay an hour by arm, cost by link", shapes.PayReportSerializer, tag="pay")
     def get(self, request, code):
         return Response(pay_report.build_pay_report(self.study))
 
 
 class PaymentsView(StudyView):
-    """All payments, with the pseudonym of the assignment."""
+    """Every payment, under the pseudonym of its assignment."""
 
     parameters = page_parameters()
 
@@ -30,7 +30,7 @@ class PaymentsView(StudyView):
 
 
 class PaymentsCsvView(StudyView):
-    """All payments as CSV."""
+    """Every payment as CSV."""
 
     throttle_scope = "export"
 

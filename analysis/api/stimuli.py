@@ -1,4 +1,4 @@
-"""API views of systems, prompts, outputs and batches."""
+"""Systems, prompts, outputs and batches."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from .query import Parameter, page_parameters, parse_line
 
 
 class BulkView(StudyView):
-    """A list to which editors can add rows while the study is a draft: up to 1000 per request, all or none."""
+    """A list that editors may add to while the study is a draft, up to a thousand rows a request, all or none."""
 
     kind: bulk.BulkKind
 
@@ -23,7 +23,7 @@ class BulkView(StudyView):
 
 
 class SystemsView(BulkView):
-    """The systems of the study."""
+    """What is compared."""
 
     kind = bulk.SYSTEMS
     parameters = page_parameters()
@@ -46,7 +46,7 @@ class SystemsView(BulkView):
 
 
 class PromptsView(BulkView):
-    """The prompts that the systems were given."""
+    """What the systems were given."""
 
     kind = bulk.PROMPTS
     parameters = (*page_parameters(), Parameter("domain", parse_line, "Only prompts of this domain."))
@@ -72,12 +72,12 @@ class PromptsView(BulkView):
 
 
 class OutputsView(BulkView):
-    """The systems' outputs for the prompts."""
+    """What the systems made of the prompts."""
 
     kind = bulk.OUTPUTS
     parameters = (
         *page_parameters(),
-        Parameter("system", parse_line, "Only outputs of the system with this name."),
+        Parameter("system", parse_line, "Only outputs of the system of this name."),
         Parameter("prompt", parse_line, "Only outputs for the prompt with this key."),
     )
 
@@ -93,7 +93,7 @@ class OutputsView(BulkView):
         return self.list_response(outputs, shapes.OutputSerializer)
 
     @document_operation(
-        "Add outputs, all or none",
+        "Add outputs, all of them or none",
         shapes.BulkResultSerializer,
         request=shapes.OutputSerializer(many=True),
         status=201,
@@ -104,7 +104,7 @@ class OutputsView(BulkView):
 
 
 class BatchesView(StudyView):
-    """The batches that annotators get, with their items in order."""
+    """What annotators are given, with the items in order."""
 
     parameters = (*page_parameters(), Parameter("arm", parse_line, "Only batches of this arm."))
 

@@ -1,4 +1,4 @@
-"""URLs below /api/v1/."""
+"""The addresses below /api/v1/."""
 
 from django.urls import path, re_path
 

@@ -1,4 +1,4 @@
-"""Export formats, which turn cells into bytes: CSV with or without a guard against formulas, and JSON lines."""
+"""A format says how cells become bytes: CSV, with or without a guard against formulas, and JSON lines."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from studies.stimuli.spreadsheet import escape_formula
 
 from .flat_rows.columns import ANSWER_COLUMNS, Column
 
-# COPY needs a quote and a delimiter. JSON text never has these control characters, so COPY leaves it unchanged.
+# Between the marks that CSV needs and JSON never holds, a JSON text leaves COPY as it is.
 _AS_JSON = (
     "COPY (SELECT row_to_json(t) FROM ({sql}) AS t({names})) TO STDOUT (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')"
 )
@@ -20,11 +20,8 @@ _AS_CSV = "COPY ({sql}) TO STDOUT (FORMAT csv)"
 
 @dataclass(frozen=True, slots=True)
 class RowFormat:
-    """Functions that turn cells into bytes.
-
-    ``cells`` writes the cells of the assignment or the page, without the brackets of a row. ``copy`` is PostgreSQL's statement
-    for the rest of the row. ``encode_answers`` writes the rest in Python.
-    """
+    """How cells become bytes. ``cells`` writes what the assignment or the page gives, without the marks around a row;
+    ``copy`` is PostgreSQL's statement for the rest of the row, ``rest`` writes it in Python."""
 
     is_json: bool
     is_guarded: bool
@@ -56,10 +53,7 @@ def _csv_cells(is_guarded: bool):
 
 
 class _CsvLines(list):
-    """The target of a csv writer, which gets one line per call.
-
-    The writer's line end is \\n\\r, so that it quotes both characters. Only \\n is stored.
-    """
+    """What a csv writer writes to: one line a call. Its line end is \\n\\r so that it quotes both; one is kept."""
 
     def write(self, line: str) -> None:
         self.append(line[:-1].encode())

@@ -1,7 +1,4 @@
-"""Draw the figures of a report from its JSON, as SVG for the page and PDF for the paper.
-
-SVG keeps text as text. The same figure always gives the same bytes.
-"""
+"""Figures of a report, drawn from its JSON: SVG for the page with text as text, PDF for the paper, the same bytes each time."""
 
 import io
 import re
@@ -38,7 +35,7 @@ ROW_INCHES = 0.27
 
 
 def draw(figure: Mapping[str, Any]) -> tuple[str, bytes]:
-    """Return one figure as (SVG, PDF). The bytes do not depend on the time, the machine or earlier figures."""
+    """(SVG, PDF) of one figure of a report. Nothing of it depends on the time, the machine or what was drawn before."""
     import matplotlib
 
     with matplotlib.rc_context(RC_PARAMS | {"svg.hashsalt": figure["name"]}):
@@ -64,7 +61,7 @@ def _drawn(figure: Mapping[str, Any]):
     widest = max(len(label) for label in labels)
     left = min(4.2, 0.6 + 0.075 * widest)
     height = 1.15 + ROW_INCHES * (len(labels) + (len(rows) - len(labels)) * 0.6) + (0.28 if len(series) > 1 else 0)
-    # The numbers are to the right of the axes. The margin fits the longest one.
+    # The numbers stand right of the axes: as many as they are, none is cut off.
     right = max(1.3, 0.15 + 0.07 * max(len(_numbers(row, digits)) for row in rows))
     width = left + 4.1 + right
     canvas = Figure(figsize=(width, height))
@@ -80,9 +77,8 @@ def _drawn(figure: Mapping[str, Any]):
         axes.axvline(figure["reference"], color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
     ends = [value for row in rows for value in (row["low"], row["high"], row["estimate"]) if value is not None]
     for row in rows:
-        group = [other["series"] for other in rows if other["label"] == row["label"]]
-        offset = (group.index(row["series"]) - (len(group) - 1) / 2) * 0.36 * (len(group) > 1)
-        place = labels.index(row["label"]) + offset
+        mine = [one["series"] for one in rows if one["label"] == row["label"]]
+        place = labels.index(row["label"]) + (mine.index(row["series"]) - (len(mine) - 1) / 2) * 0.36 * (len(mine) > 1)
         style = STYLES[(series.index(row["series"]) if len(series) > 1 else 0) % len(STYLES)]
         if figure.get("kind") == "bars" and row["series"] == series[0]:
             axes.barh([place], [row["estimate"]], height=0.34, color=style["color"])
@@ -115,7 +111,7 @@ def _drawn(figure: Mapping[str, Any]):
     axes.set_ylim(len(labels) - 0.4, -0.6)
     low, high = _limits(figure, ends)
     axes.set_xlim(low, high)
-    # Round tick steps. Counts of people need integer ticks.
+    # Steps that people count in, and people whole.
     is_count = figure.get("kind") == "bars"
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=is_count))
     axes.set_xlabel(figure["axis"])
@@ -150,13 +146,13 @@ def _key(x: float, y: float, style: Mapping[str, Any]):
 
 
 def _is_grouped(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether several series share the same labels. If not, the row labels are enough and need no legend."""
+    """Whether series stand beside one another under the same labels; else each row's label says all."""
     names = {row["series"] for row in rows}
     return 1 < len(names) <= len(STYLES) and len({row["label"] for row in rows}) < len(rows)
 
 
 def _numbers(row: Mapping[str, Any], digits: int = 2) -> str:
-    # In figures that count people, a whole number is a count and needs no decimals.
+    # Where people are counted, a whole number is a count.
     text = number(row["estimate"], 0 if digits == 1 and float(row["estimate"]).is_integer() else digits)
     if row["low"] is not None and row["high"] is not None:
         text += f" [{number(row['low'], digits)}, {number(row['high'], digits)}]"
@@ -164,7 +160,7 @@ def _numbers(row: Mapping[str, Any], digits: int = 2) -> str:
 
 
 def _digits(figure: Mapping[str, Any]) -> int:
-    """Return the number of decimals: 1 for counts, 3 if all estimates are below 0.1, else 2."""
+    """Enough decimals to tell the rows apart: a third one where all of them are small, one where people are counted."""
     if figure.get("kind") == "bars":
         return 1
     return 3 if max(abs(row["estimate"]) for row in figure["rows"]) < 0.1 else 2
@@ -176,7 +172,7 @@ def _limits(figure: Mapping[str, Any], ends: Sequence[float]) -> tuple[float, fl
     known = [*ends, *([figure["reference"]] if figure["reference"] is not None else [])]
     low, high = min(known), max(known)
     if figure["reference"] == 0:
-        # A minimum range keeps tiny effects from looking large.
+        # What is next to nothing should look like it.
         low, high = min(low, -0.05), max(high, 0.05)
     margin = 0.06 * (high - low) or 0.05
     if figure.get("kind") == "bars":
@@ -185,7 +181,7 @@ def _limits(figure: Mapping[str, Any], ends: Sequence[float]) -> tuple[float, fl
 
 
 def _described(svg: str, figure: Mapping[str, Any]) -> str:
-    """Return the SVG with a title and a description for screen readers, and without the XML prologue."""
+    """The SVG with a title and a description that a screen reader speaks, and without the XML prologue."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
     head, _, rest = svg.partition(">")

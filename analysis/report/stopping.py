@@ -1,6 +1,6 @@
-"""Stopping rules of a collecting study: a job checks them and closes the study when every rule has decided.
+"""Stopping rules while a study collects: a job looks, and the study closes itself when all is decided.
 
-A check stores how strong the evidence is, but not its direction. The direction is shown when the study is closed.
+A look writes down how far the evidence has come, and nothing of which side it is on: that is told when the study is closed.
 """
 
 from dataclasses import dataclass
@@ -19,16 +19,13 @@ from studies.protocols import REGISTRY
 from studies.services import jobs, lifecycle
 
 KIND = "look"
-# Maximum number of points of a path that the figure shows.
+# How many points of a path are kept for the figure.
 MAX_FIGURE_POINTS = 240
 
 
 @dataclass(frozen=True, slots=True)
 class StoppingState:
-    """The state of all stopping rules at one moment.
-
-    ``is_budget_exhausted``: the target number has submitted, and no item needs another label.
-    """
+    """All looks of one moment. ``is_exhausted``: as many submitted as the target allows, and no item wants another label."""
 
     looks: tuple[StoppingStatus, ...]
     is_budget_exhausted: bool
@@ -38,11 +35,11 @@ class StoppingState:
         return bool(self.looks) and (self.is_budget_exhausted or all(look.is_decided for look in self.looks))
 
     def blinded_summary(self) -> dict[str, Any]:
-        """Return what may be shown while the study is collecting."""
+        """What may be shown while the study collects."""
         return {"looks": [_blind(look) for look in self.looks], "is_over": self.is_over}
 
     def outcomes(self) -> list[dict[str, Any]]:
-        """Return the decisions, for the audit log."""
+        """What was decided, for the log."""
         return [
             {
                 "comparison": look.name,
@@ -60,10 +57,10 @@ class StoppingState:
 
 def _blind(look: StoppingStatus) -> dict[str, Any]:
     step = max(1, -(-len(look.evidence) // MAX_FIGURE_POINTS))
-    shown = [n for n in range(len(look.evidence)) if n % step == 0 or n == len(look.evidence) - 1]
+    kept = [n for n in range(len(look.evidence)) if n % step == 0 or n == len(look.evidence) - 1]
     return {
         "name": look.name, "rule": look.rule, "unit": look.unit, "threshold": look.threshold, "n": len(look.evidence),
-        "points": [[n + 1, round(look.evidence[n], 4)] for n in shown], "is_decided": look.is_decided, "remaining": look.remaining,
+        "points": [[n + 1, round(look.evidence[n], 4)] for n in kept], "is_decided": look.is_decided, "remaining": look.remaining,
     }  # fmt: skip
 
 
@@ -76,7 +73,7 @@ def stopping_sections(study: Study) -> list[Any]:
 
 
 def stopping_state(study: Study) -> StoppingState:
-    """Return the current state of the study's stopping rules."""
+    """Look at the study as it is now."""
     claims = read_planned_labels(study)
     looks: list[StoppingStatus] = []
     for section in stopping_sections(study):
@@ -89,22 +86,22 @@ def stopping_state(study: Study) -> StoppingState:
 
 
 def check_stopping_rule(study: Study) -> dict[str, Any]:
-    """Number the claims, check the rules, and close the study if all have decided. Return the blinded summary.
+    """Number the claims, look, and close the study where all is decided. Gives what may be shown of it.
 
-    Safe to run concurrently: claims are numbered and the study is closed under the study's lock.
+    Two at once: claims are numbered and the study is closed under its lock, by whoever comes first.
     """
     with transaction.atomic():
         study = _locked(study)
         if study.state not in Study.RUNNING:
             return {"looks": [], "is_over": True}
         assign_queue_numbers(study)
-    state = stopping_state(study)
-    if state.is_over:
+    found = stopping_state(study)
+    if found.is_over:
         with transaction.atomic():
             if _locked(study).state in Study.RUNNING:
-                audit.record("decide", study=study, by=None, outcomes=state.outcomes())
+                audit.record("decide", study=study, by=None, outcomes=found.outcomes())
                 lifecycle.close(study, by=None, reason="the stopping rule has decided")
-    return state.blinded_summary()
+    return found.blinded_summary()
 
 
 def _locked(study: Study) -> Study:
@@ -113,15 +110,15 @@ def _locked(study: Study) -> Study:
 
 @jobs.register(KIND, exclusive=True)
 def run_stopping_check_job(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
-    """Check the stopping rules once, and delete earlier finished checks, which are no longer needed."""
-    progress(0, 1, "Checking the stopping rule")
+    """One look. Earlier ones are no longer needed, and go."""
+    progress(0, 1, "Looking at the stopping rule")
     result = check_stopping_rule(job.study)
     Job.objects.filter(kind=KIND, study=job.study, state=Job.State.DONE, pk__lt=job.pk).delete()
     return result
 
 
 def submit_stopping_checks() -> int:
-    """Submit a check for each open study with a stopping rule and new settled claims. Return the number of waiting jobs."""
+    """Ask for a look at every open study with a stopping rule in which a claim was settled since the last. Gives their number."""
     n = 0
     for study in Study.objects.filter(state__in=Study.RUNNING).prefetch_related("sections"):
         if not stopping_sections(study):

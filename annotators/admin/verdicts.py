@@ -1,4 +1,4 @@
-"""Admin pages for deciding about one piece of work, and for answering appeals."""
+"""The pages on which one person decides about one piece of work, and answers to whoever objects."""
 
 from hashlib import sha256
 
@@ -27,40 +27,32 @@ from ..models import Appeal, PanelOrder, Recruitment, Verdict
 
 
 class RejectForm(CleanWords, forms.Form):
-    """A category with evidence, the message to the annotator, and the reviewer's note.
-
-    ``seen`` records the values that were shown for confirmation.
-    """
+    """A category whose evidence is there, the words to the person, and what was seen. ``seen``: which of it was shown for a last look."""
 
     category = forms.ChoiceField(widget=forms.RadioSelect)
     message = forms.CharField(
         max_length=MAX_MESSAGE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 6, "cols": 70}),
-        label="message to the annotator",
-        help_text=(
-            "Explain what was wrong, so that the annotator understands it. Do not name a system or an expected answer."
-        ),
+        label="what the person reads",
+        help_text="Say what was wrong so that they understand it. Name no system and no answer that was expected.",
     )
     note = forms.CharField(
         required=False,
         max_length=1000,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
-        label="your observations",
-        help_text="For your colleagues and for the person who answers an appeal. The annotator does not see this.",
+        label="what you saw",
+        help_text="For your colleagues and for whoever answers an appeal. The person does not read it.",
     )
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, grounds: list[RejectionGround], min_length: int, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.fields["category"].choices = [
-            (
-                one.category,
-                f"{one.category}: {one.words} ({'based on your observations' if one.needs_note else 'measured'})",
-            )
+            (one.category, f"{one.category}: {one.words} ({'rests on what you saw' if one.needs_note else 'measured'})")
             for one in grounds
             if not one.missing
         ]
-        self.fields["message"].help_text += f" Use at least {min_length} characters."
+        self.fields["message"].help_text += f" At least {min_length} characters."
 
     @property
     def shown(self) -> str:
@@ -72,7 +64,7 @@ class MessageForm(CleanWords, forms.Form):
     message = forms.CharField(
         max_length=MAX_MESSAGE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
-        label="message to the annotator",
+        label="what the person reads",
     )
 
 
@@ -85,23 +77,20 @@ class ReverseRejectionForm(MessageForm):
 class AppealAnswerForm(CleanWords, forms.Form):
     is_upheld = forms.ChoiceField(
         choices=[
-            ("yes", "The annotator is right: take back the rejection and pay"),
+            ("yes", "They are right: the rejection is taken back, and they are paid"),
             ("no", "The rejection stays"),
         ],
         widget=forms.RadioSelect,
-        label="Decision",
+        label="What you decide",
     )
     answer = forms.CharField(
         max_length=MAX_MESSAGE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 5, "cols": 70}),
-        label="your answer to the annotator",
+        label="your answer to the person",
     )
     says_another = forms.BooleanField(
         label="I am not the person who rejected this work at the panel",
-        help_text=(
-            "Annotators were promised that another person reads their appeal. heval does not know who "
-            "rejected this work."
-        ),
+        help_text="The person was promised that somebody else reads it, and nobody here knows who rejected it.",
     )
 
     def __init__(self, appeal: Appeal, *args, **kwargs):
@@ -111,7 +100,7 @@ class AppealAnswerForm(CleanWords, forms.Form):
 
 
 class VerdictAdminMixin:
-    """Admin views of verdicts and appeals, mixed into the admin of recruitments."""
+    """For the admin of recruitments, beside the panel's page."""
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
@@ -123,7 +112,7 @@ class VerdictAdminMixin:
         ]
 
     def verdict(self, request, pk, submission=None, assignment=None):
-        """Show the evidence and the possible decisions. A rejection is shown for confirmation before it is ordered."""
+        """Evidence, and what may follow from it. A rejection is shown once more before it is ordered."""
         recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
         found = (
             decisions.work_of_submission(recruitment, submission)
@@ -184,7 +173,7 @@ class VerdictAdminMixin:
 
 
 class _VerdictPage:
-    """One piece of work, shown or decided."""
+    """One piece of work, looked at or decided."""
 
     def __init__(self, pages, request, work: WorkUnderReview):
         self.pages, self.request, self.work = pages, request, work
@@ -236,19 +225,19 @@ class _VerdictPage:
         if not form.is_valid():
             return ""
         decisions.ask_for_return(self.work, form.cleaned_data["message"], self.request.user)
-        return "The panel will ask the annotator to return the task. Wait five days before you consider a rejection."
+        return "The order to ask for a return is given. Wait for five days before you think of rejecting."
 
     def _back(self) -> str:
         form = self.forms["back"] = ReverseRejectionForm(self.request.POST, prefix="back")
         standing = decisions.effective_rejection(self.assignment) if self.assignment else None
         if standing is None:
-            raise ActionRefused("This work has no rejection to take back.")
+            raise ActionRefused("No rejection stands.")
         if not form.is_valid():
             return ""
         return _reversal_message(decisions.reverse_rejection(standing, self.request.user, form.cleaned_data["message"]))
 
     def _reject(self) -> str:
-        """Show the rejection on the first press; order it only if exactly the shown values are sent again."""
+        """The first press shows what would be ordered; only what was shown is ordered."""
         form = self.forms["reject"] = self._reject_form(self.request.POST.copy())
         if self.reason_not_rejectable:
             raise ActionRefused(self.reason_not_rejectable)
@@ -261,10 +250,7 @@ class _VerdictPage:
             self.needs_confirmation = True
             return ""
         decisions.reject(self.work, typed["category"], typed["message"], self.request.user, typed["note"])
-        return (
-            "Rejected. The annotator reads your reason on their last page, and may appeal. Another editor "
-            "must answer the appeal."
-        )
+        return "Rejected. The person reads your reason on their last page, and may appeal to somebody else."
 
     def shown(self, status: int = 200):
         work, one, request = self.work, self.assignment, self.request
@@ -311,7 +297,7 @@ class _VerdictPage:
 
 
 def _current_evidence(assignment) -> dict:
-    """Measure the work now, for rejections made at the panel, which have no stored evidence."""
+    """For who answers, where nobody here measured anything when the panel rejected."""
     return measure_work(assignment).as_json() if assignment.batch_id else {}
 
 
@@ -328,11 +314,5 @@ def _reversal_message(back: Verdict) -> str:
     if back.evidence.get("way") == "unsent":
         return "The rejection is taken back before it took effect, and the work is approved."
     if amount := back.evidence.get("compensation"):
-        return (
-            f"The rejection is taken back. The panel cannot pay any more, so a compensation of {amount} "
-            f"{back.evidence['currency']} is due."
-        )
-    return (
-        "The rejection is taken back. heval cannot send this to the panel: approve the work there, or pay "
-        "the annotator another way."
-    )
+        return f"The rejection is taken back. The panel cannot do that any more: a compensation of {amount} {back.evidence['currency']} is due."
+    return "The rejection is taken back. The panel cannot be told from here: approve it there, or pay the person another way."

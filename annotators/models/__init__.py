@@ -1,4 +1,4 @@
-"""The models of this app. These modules import nothing else from the app."""
+"""All tables of this app. The modules here import nothing else of it but names."""
 
 from .assignments import (
     Annotator,

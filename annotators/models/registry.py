@@ -1,8 +1,4 @@
-"""The channels by slug.
-
-The modules in ``annotators.recruitment.channels`` register themselves, so models and places can use channels without an
-import.
-"""
+"""The channels by slug. The modules of ``annotators.recruitment.channels`` register themselves; models and places ask them without importing one."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Create, change, stop, reopen and delete recruitment links. Only this module writes Recruitment and OutcomePay.
+"""Links by which people come: made, changed, stopped, opened again, deleted. The only writer of Recruitment and of what it promises.
 
-``by`` is the user who acts; None is the site itself or a command of its operator.
+``by`` is the person who acts; None is the site itself, or a command of its operator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,15 +18,17 @@ from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
 
 Outcome, Rule = OutcomePay.Outcome, OutcomePay.Rule
-Promises = Mapping[str, tuple[str, Decimal | None]]  # by outcome: the rule, and its amount if the rule has one
+Promises = Mapping[str, tuple[str, Decimal | None]]  # by outcome: the rule, and an amount where the rule names one
 
 
 def create_link(recruitment: Recruitment, by) -> Recruitment:
-    """Store a new link with the default settings of its channel and the default pay for early ends."""
+    """Store a new link with its channel's first settings, and with what an early end usually pays."""
     study = recruitment.study
     check_permission(by, Action.RECRUIT, study)
     if study.archived_at or study.state == Study.State.CLOSED:
-        raise ActionRefused("The study is closed or archived, so it cannot have a new link. Clone it to collect more.")
+        raise ActionRefused(
+            "The study is closed or archived: nobody comes to it by a new link. Clone it to collect more."
+        )
     if form := REGISTRY[recruitment.channel].settings_form:
         blank = form()
         first = {name: blank.get_initial_for_field(field, name) for name, field in blank.fields.items()}
@@ -41,44 +43,44 @@ def create_link(recruitment: Recruitment, by) -> Recruitment:
 
 
 def find_link_errors(recruitment: Recruitment, promises: Promises) -> dict[str, str]:
-    """Return the errors of a changed link, by column or outcome. After people have come, pay can only rise."""
-    errors = {}
+    """What forbids keeping a link as it would be, in words, by column or outcome. Once people came, pay can only rise."""
+    found = {}
     if Recruitment.objects.filter(key__iexact=recruitment.key).exclude(pk=recruitment.pk).exists():
-        # A key may be read aloud, so it must be unique without regard to case.
-        errors["key"] = "A recruitment with this key already exists."
+        # It may be read out, and nobody hears a capital.
+        found["key"] = "A recruitment with this key already exists."
     opens, closes = recruitment.opens_at, recruitment.closes_at
     if opens and closes and closes <= opens:
-        errors["closes_at"] = "It must close after it opens."
+        found["closes_at"] = "It must close after it opens."
     if recruitment.pk and recruitment.assignments.exclude(origin="test").exists():
-        errors |= _find_lowered_promises(recruitment, promises)
-    return errors
+        found |= _find_lowered_promises(recruitment, promises)
+    return found
 
 
 def _find_lowered_promises(recruitment: Recruitment, promises: Promises) -> dict[str, str]:
-    errors = {}
+    found = {}
     before = Recruitment.objects.get(pk=recruitment.pk)
-    promised, pays = arm_rewards(recruitment, before.reward), arm_rewards(recruitment, recruitment.reward)
-    if any(new < old for new, old in zip(pays, promised, strict=True)):
-        errors["reward"] = f"People have come, so pay can only rise. They were promised {promised[-1]}."
+    told, pays = arm_rewards(recruitment, before.reward), arm_rewards(recruitment, recruitment.reward)
+    if any(new < old for new, old in zip(pays, told, strict=True)):
+        found["reward"] = f"People have come: pay can only rise. They were told {told[-1]}."
     if recruitment.currency != before.currency:
-        errors["currency"] = "People have come, so the currency cannot change."
+        found["currency"] = "People have come, and were told another currency."
     old = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
     for outcome in Outcome:
         rule, amount = promises.get(outcome, (None, None))
         new = OutcomePay(outcome=outcome, rule=rule, amount=amount) if rule else None
-        if is_pay_reduced(new, old.get(outcome), promised):
-            errors[outcome] = "People have come, so the promised pay can only rise."
-    return errors
+        if is_pay_reduced(new, old.get(outcome), told):
+            found[outcome] = "People have come: what they were promised can only rise."
+    return found
 
 
 def update_link(recruitment: Recruitment, by, changed_columns: Sequence[str], promises: Promises) -> None:
-    """Store a link with its ``changed_columns`` and its promises. Raises ActionRefused if there are errors."""
+    """Keep a link whose ``columns`` were set anew, and what it promises. Raises NotNow where something forbids it."""
     check_permission(by, Action.RECRUIT, recruitment.study)
     with transaction.atomic():
-        if errors := find_link_errors(recruitment, promises):
-            raise ActionRefused(" ".join(errors.values()))
+        if found := find_link_errors(recruitment, promises):
+            raise ActionRefused(" ".join(found.values()))
         if "reward" in changed_columns:
-            # The panel pays people who have finished by the old reward, so their payments are settled first.
+            # Whoever is done was paid by the old one: what the panel pays them is that.
             ledger.settle_payments(Recruitment.objects.get(pk=recruitment.pk), by=by)
         recruitment.save()
         if changed_columns:
@@ -101,12 +103,12 @@ def _store_promises(recruitment: Recruitment, by, promises: Promises) -> None:
         OutcomePay(recruitment=recruitment, outcome=outcome, rule=rule, amount=amount)
         for outcome, (rule, amount) in promises.items()
     )
-    pay_by_outcome = {outcome: f"{rule} {amount or ''}".strip() for outcome, (rule, amount) in promises.items()}
-    audit.record_study_event("promise pay", recruitment.study, by=by, recruitment=recruitment.key, **pay_by_outcome)
+    told = {outcome: f"{rule} {amount or ''}".strip() for outcome, (rule, amount) in promises.items()}
+    audit.record_study_event("promise pay", recruitment.study, by=by, recruitment=recruitment.key, **told)
 
 
 def delete_link(recruitment: Recruitment, by) -> None:
-    """Delete a link by which no person has come. Raises ActionRefused."""
+    """A link by which nobody came."""
     check_permission(by, Action.RECRUIT, recruitment.study)
     with transaction.atomic():
         if recruitment.assignments.exists():
@@ -118,15 +120,12 @@ def delete_link(recruitment: Recruitment, by) -> None:
 
 
 def stop_link(recruitment: Recruitment, by) -> bool:
-    """Stop a link: no new people can come by it, but people who have started can finish.
-
-    Return False if already stopped.
-    """
+    """Nobody new comes by this link; whoever is at work finishes. False where it was stopped before."""
     return _set_stopped(recruitment, "stop link", by, was_stopped=False)
 
 
 def reopen_link(recruitment: Recruitment, by) -> bool:
-    """Reopen a stopped link. Return False if it was not stopped."""
+    """People may come by this link again. False where it was not stopped."""
     return _set_stopped(recruitment, "open link again", by, was_stopped=True)
 
 

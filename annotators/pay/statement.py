@@ -1,4 +1,4 @@
-"""The pay statement on a person's own page: amount and way of payment. It reveals no other person and no condition."""
+"""What a person's own page says of their pay: how much, and how it comes. It tells of nobody else, and of no condition."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +16,7 @@ from .promises import ZERO, Rule, terms_of
 
 @dataclass(frozen=True, slots=True)
 class PayStatement:
-    """``amount`` 0: the page said that this is not paid."""
+    """``amount`` 0: the page said that nothing is paid for this."""
 
     amount: Decimal
     currency: str
@@ -26,13 +26,11 @@ class PayStatement:
 
 
 def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayStatement | None:
-    """Return this person's pay for how their work ended, or would end now with ``ending``; None if nothing was
-    promised.
-    """
+    """What this person is paid for how it ended, or would be for ``ending`` now; None where nothing was said of it."""
     recruitment = assignment.recruitment
     if recruitment is None or assignment.origin != Assignment.Origin.LIVE:
         return None
-    # If a person found no place and got one later, only the work is paid.
+    # Who found no place and was given one later is paid for the work alone.
     if assignment.batch_id is None and not payable_assignments(recruitment).filter(pk=assignment.pk).exists():
         return None
     outcome = (
@@ -58,16 +56,16 @@ def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayState
 def _how(channel: str, outcome: str) -> str:
     ways, name = REGISTRY[channel].pays_by, REGISTRY[channel].label
     if outcome == "complete" and Payment.Way.APPROVAL in ways:
-        return f"You receive it through {name}, once the researchers approve your work there."
+        return f"It comes through {name}, once what you sent there is approved."
     if outcome == OutcomePay.Outcome.SCREENED_OUT and Payment.Way.SCREEN_OUT in ways:
-        return f"You receive it through {name}."
+        return f"It comes through {name}."
     if Payment.Way.BONUS in ways:
-        return f"You receive it through {name}, as a bonus or by approval."
-    return "You receive it from the panel or the people who invited you."
+        return f"It comes through {name}, as a bonus or by approval."
+    return "It comes by the way that brought you here."
 
 
 def is_owed_on_withdrawal(assignment: Assignment) -> bool:
-    """Whether a person who leaves now is owed partial pay, so that their panel id is needed until it is paid."""
+    """Whether somebody who leaves now is owed something for a part of the study, so that the panel's id of them is needed until then."""
     theirs = {"annotator": assignment.annotator_id}
     if id_retention.unpaid_payments().filter(
         assignment__annotator=assignment.annotator_id
@@ -85,9 +83,7 @@ def is_owed_on_withdrawal(assignment: Assignment) -> bool:
 
 
 def reason_id_retained(assignment: Assignment) -> str:
-    """Return why the panel id of a leaving person is kept: "owed", "elsewhere" for another study, or "" if erased at
-    once.
-    """
+    """Why the panel's id of somebody who leaves now is kept: "owed", "elsewhere" for another study, or "" where it is erased at once."""
     if assignment.recruitment_id is None or get_person_id(assignment.annotator) is None:
         return ""
     others = (

@@ -1,9 +1,6 @@
-"""Test runs: a researcher takes part in a draft.
+"""Tries: a researcher takes part in a draft for real. A batch and an assignment of origin test, kept apart, never counted.
 
-The batch and the assignment have the origin ``test`` and are never counted.
-
-Only this module, ``assign`` and ``annotators.imports`` create Assignments. The data of test runs have their own range
-of numbers and are deleted at the launch.
+Beside ``assign`` the only creator of Assignment. What a try made is marked by its numbers and goes at the launch.
 """
 
 from django.db import transaction
@@ -36,40 +33,34 @@ TEST_POOL = "test"
 
 
 def first_batch(study: Study, arm: Arm | None = None) -> DrawnBatch:
-    """Return the first batch that the draft's design draws, of this arm if given.
-
-    Raises ActionRefused with the reason.
-    """
+    """The first batch that the draft's design draws, of this arm if one is named. Raises NotNow with what is missing."""
     if not study.arms.exists():
-        raise ActionRefused("The study has no arm. Add one under Arms.")
-    if unknown := [section for section in study.sections.all() if section.protocol not in REGISTRY]:
+        raise ActionRefused("There is no arm: add one under Arms.")
+    if strange := [s for s in study.sections.all() if s.protocol not in REGISTRY]:
         raise ActionRefused(
-            f"The protocol {unknown[0].protocol} of section {unknown[0].position} is not installed. Install it, or delete the section."
+            f"The protocol {strange[0].protocol} of section {strange[0].position} is not installed: install it, or delete the section."
         )
     try:
         return next(batch for batch in BatchDraw(study).batches() if arm is None or batch.arm_id == arm.pk)
-    except UnfillableBatch as unfillable:
-        fields = ("arms", "prompts", "outputs", "systems", "contrasts")
-        problems = (problem.text for problem in find_problems(study) if problem.is_blocking and problem.field in fields)
-        raise ActionRefused(next(problems, str(unfillable))) from None
+    except UnfillableBatch as spent:
+        shown = ("arms", "prompts", "outputs", "systems", "contrasts")
+        found = (problem.text for problem in find_problems(study) if problem.is_blocking and problem.field in shown)
+        raise ActionRefused(next(found, str(spent))) from None
 
 
 @transaction.atomic
 def create_test_assignment(study: Study, arm: Arm | None = None, seed: int | None = None) -> Assignment:
-    """Create a batch and an assignment of origin ``test``.
-
-    The batch and its new items have numbers from FIRST_TEST_NUMBER.
-    """
+    """A batch and an assignment of origin test. Items that it made have numbers from TEST_NUMBERS, as its batch has."""
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state != Study.State.DRAFT:
-        raise ActionRefused("Test runs are possible only in a draft. Open the study's link, or look at the preview.")
+        raise ActionRefused("A launched study is not tried out any more: open its link, or look at the preview.")
     drawn = first_batch(study, arm)
     before = set(study.items.values_list("pk", flat=True))
     last = study.batches.filter(number__gte=FIRST_TEST_NUMBER).aggregate(n=Max("number"))["n"]
     number = FIRST_TEST_NUMBER if last is None else last + 1
     batch = write_batches(study, [drawn], places_per_batch=1, origin=Batch.Origin.TEST, first_number=number)[0]
-    new_items = Item.objects.filter(study=study, number__lt=FIRST_TEST_NUMBER).exclude(pk__in=before)
-    _renumber(new_items)
+    made = Item.objects.filter(study=study, number__lt=FIRST_TEST_NUMBER).exclude(pk__in=before)
+    _renumber(made)
     options = {} if seed is None else {"seed": seed}
     assignment = Assignment.objects.create(
         study=study,
@@ -83,33 +74,32 @@ def create_test_assignment(study: Study, arm: Arm | None = None, seed: int | Non
     return assignment
 
 
-def _renumber(items) -> None:
-    # Move the numbers out of the range that the launch will use. One UPDATE, because a number must be unique at every
-    # step.
-    top = Item.objects.filter(pk__in=items.values("pk")).aggregate(n=Max("number"))["n"]
+def _renumber(made) -> None:
+    # Away from the numbers that the launch will give. Two steps of one statement each: a number may not stand twice.
+    top = Item.objects.filter(pk__in=made.values("pk")).aggregate(n=Max("number"))["n"]
     if top is None:
         return
-    used = Item.objects.filter(section__in=items.values("section"), number__gte=FIRST_TEST_NUMBER)
+    used = Item.objects.filter(section__in=made.values("section"), number__gte=FIRST_TEST_NUMBER)
     start = max(FIRST_TEST_NUMBER, (used.aggregate(n=Max("number"))["n"] or 0) + 1)
-    items.update(number=F("number") + start)
+    made.update(number=F("number") + start)
 
 
 def start_test_run(study: Study, by, arm: Arm | None = None) -> Assignment:
-    """Start a test run of this researcher, who answers on the annotators' own pages. Raises ActionRefused."""
+    """A try of this researcher, to be answered on the annotators' own pages."""
     check_permission(by, Action.EDIT, study)
     if study.archived_at:
-        raise ActionRefused("The study is archived. Bring it back first.")
+        raise ActionRefused("The study is archived: bring it back first.")
     return create_test_assignment(study, arm)
 
 
 def delete_test_runs(study: Study, by) -> int:
-    """Delete the test runs of a draft and return their number."""
+    """Delete the tries of a draft. Gives how many there were."""
     with editing(study.pk, by) as draft:
         return erase_test_data(draft)
 
 
 def erase_test_data(study: Study, **kwargs: object) -> int:
-    """Delete all data of test runs: answers, visits, assignments, batches, and the items that only they used."""
+    """Delete all that tries left behind: answers, visits, assignments, batches, and the items that they alone used."""
     tests = Assignment.objects.filter(study=study, origin=Assignment.Origin.TEST)
     batches = Batch.objects.filter(study=study, origin=Batch.Origin.TEST)
     if not tests.exists() and not batches.exists():
@@ -131,7 +121,7 @@ def erase_test_data(study: Study, **kwargs: object) -> int:
 
 
 def delete_draft_recruitments(study: Study, **kwargs: object) -> None:
-    """Delete the recruitments of a draft before the draft itself is deleted. Drafts have no real annotators."""
+    """Before a draft is deleted: its recruitments, which nobody can have used."""
     PanelSecret.objects.filter(recruitment__study=study).delete()
     RecruitmentArm.objects.filter(recruitment__study=study).delete()
     OutcomePay.objects.filter(recruitment__study=study).delete()

@@ -1,4 +1,1 @@
-"""The pages for annotators.
-
-They need no cookie, no session and no script: the code in the address is the credential.
-"""
+"""Annotators' pages: no cookie, no session, no script needed. The code in the address is the credential."""

@@ -1,4 +1,4 @@
-"""Responses of annotators' pages: headers, rendering, notices, and the way back to the panel."""
+"""How annotators' pages are answered: their headers, notes where there is no page, and the way back."""
 
 from functools import lru_cache, wraps
 
@@ -10,28 +10,27 @@ from annotators.recruitment.channels import REGISTRY, WayBack
 from studies.design.wording import Wording, wording_of
 from studies.models import Study
 
-# The title and text that a person reads if there is no page to answer. Each text must be true in every case of its
-# kind.
+# What a person reads where there is no page to answer: (title, words). Written to be true in each case.
 NOTICES = {
     "wait": (
         "No place right now",
         "All places are taken at the moment, but one may become free. Please try again in a few minutes.",
     ),
-    "full": ("The study is full", "Thank you for coming. All places are taken, and no more people are needed."),
-    "done": ("You have already taken part", "Thank you. Each person can take part once, and you have taken part."),
+    "full": ("The study is full", "Thank you for coming. All places are taken and no more are needed."),
+    "done": ("You have taken part already", "Thank you. Each person can take part once, and you have."),
     "barred": (
         "You cannot take part again",
-        "You left this study, or it could not include you. Thank you for your interest.",
+        "You left this study or could not be included. Thank you for your interest.",
     ),
     "paused": ("The study is paused", "The researchers have paused this study. Please try again later."),
-    "closed": ("The study is closed", "Thank you for coming. This study does not take answers any more."),
-    "no_consent": ("You did not agree to take part", "That is fine. We stored nothing about you."),
+    "closed": ("The study is closed", "Thank you for coming. This study takes no more answers."),
+    "no_consent": ("You did not agree to take part", "That is fine. Nothing about you was stored."),
 }
 OUTCOME_BY_NOTICE = {
     "wait": "full",
     "full": "full",
     "done": "done",
-    "barred": "done",  # never the code of another outcome, which may be worth money
+    "barred": "done",  # never the code of another end: it may be worth something
     "paused": "closed",
     "closed": "closed",
     "no_consent": "no_consent",
@@ -40,7 +39,7 @@ OUTCOME_BY_NOTICE = {
 
 @lru_cache(maxsize=64)
 def content_security_policy(form_hosts=(), frame_ancestors=()) -> str:
-    """Return the content security policy of annotators' pages: only content of this site, and nothing inline."""
+    """The content security policy of annotators' pages: everything from here, nothing inline."""
     return (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
         f"form-action {' '.join([chr(39) + 'self' + chr(39), *form_hosts])}; "
@@ -49,11 +48,7 @@ def content_security_policy(form_hosts=(), frame_ancestors=()) -> str:
 
 
 def add_annotator_headers(view):
-    """Add the headers of every annotator page.
-
-    A view sets ``request.frame_ancestors`` (who may frame its page) and ``request.form_hosts`` (where its form may be
-    sent).
-    """
+    """Headers that every annotator's page carries. A view says by whom its page may be framed, and whereto its form may be sent."""
 
     @wraps(view)
     def wrapped(request, *args, **kwargs):
@@ -64,7 +59,7 @@ def add_annotator_headers(view):
         )
         response.headers.setdefault("Cache-Control", "no-store")
         response.headers["X-Robots-Tag"] = "noindex"
-        # Without a length the web server sends the page in chunks: three writes instead of one.
+        # Else the web server sends it in chunks: three writes for one.
         response.headers.setdefault("Content-Length", str(len(response.content)))
         return response
 
@@ -72,12 +67,12 @@ def add_annotator_headers(view):
 
 
 def allow_framing(request, channel_slug: str | None) -> None:
-    """Allow the channel's panel to frame this page. This includes pages with a refusal."""
+    """Every page of a channel may stand in its panel's frame, one that refuses too."""
     request.frame_ancestors = REGISTRY[channel_slug].frame_ancestors if channel_slug in REGISTRY else ()
 
 
 def render(request, template: str, context: dict, status: int = 200) -> HttpResponse:
-    """Render a page for annotators, without context processors."""
+    """A page for annotators. It needs nothing that context processors know."""
     return HttpResponse(get_template(template).template.render(context | {"request": request}), status=status)
 
 
@@ -89,16 +84,13 @@ def render_notice(request, study_words, kind: str, way_back: WayBack | None = No
 
 
 def allow_form_target(request, way_back: WayBack | None) -> None:
-    """Allow the page's form to be sent to the way back and within the panel.
-
-    Browsers check the policy at each redirect.
-    """
+    """The page's policy lets its form go where the way back leads, and on within the panel: a browser asks at each redirect."""
     if way_back and way_back.host:
         request.form_hosts = (way_back.host, *request.frame_ancestors) if way_back.fields else (way_back.host,)
 
 
 def public_wording(study: Study) -> Wording:
-    """Return the texts of the study's newest version, for visitors who have no assignment yet."""
+    """The words of the study's newest version, for someone who has no assignment yet."""
     latest = study.designs.order_by("version").values_list("pk", flat=True).last()
     return wording_of(study, latest)
 
@@ -110,10 +102,7 @@ def way_back_of(recruitment: Recruitment | None, outcome: str, external_ids, rec
 
 
 class PageRedirect(HttpResponseRedirect):
-    """A redirect to an address that heval built from letters, digits and dots.
-
-    It skips Django's parsing of the address.
-    """
+    """To an address that was made here, of letters, digits and points: Django would take it apart first."""
 
     def __init__(self, path: str):
         HttpResponse.__init__(self, headers={"Location": path})

@@ -1,23 +1,20 @@
-"""The people of a rehearsal, and the expected result for each of them."""
+"""Who comes to a rehearsal, and what each of them is expected to come to."""
 
 from dataclasses import dataclass
 
 from annotators.models.constants import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, WORKING
 
-# How an assignment may have ended in heval. NOTHING: there is no row.
+# How an assignment may have ended here. NOTHING: there is no row.
 NOTHING_STORED = "nothing stored"
 FINISHED = "submitted"
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role.
+    """``label`` says what these people do. ``told``: headings of their last page, one of which they must see ('' where none matters).
 
-    ``label`` says what these people do. ``told``: headings of their last page, one of which they must see ('' if it
-    does not matter).
-    ``here``: allowed states in heval; ``there``: allowed states at the panel; ``classes``: allowed statuses in
-    reconciliation, if the panel has a service. ``is_sent_back``: whether their last page must show a way back to the
-    panel.
+    ``here``: how they may stand in our books; ``there``: what the panel may say of them; ``classes``: how reconciliation may class
+    them, where the panel has a service. ``is_sent_back``: whether their last page must show a way back to the panel.
     """
 
     key: str
@@ -39,7 +36,7 @@ THANKS_HEADINGS = ("Thank you",)
 FINISHING_ROLE = Role(
     "finishes",
     "accept and finish",
-    "thanked and sent back; confirmed and approved if the panel has a service",
+    "thanked and led back; confirmed and approved where the panel has a service",
     (FINISHED,),
     (APPROVED,),
     ("decided",),
@@ -50,7 +47,7 @@ ROLES = (
     Role(
         "lost_reply",
         "finish, and the reply to their last page is lost",
-        "sending again is the same work: stored once, approved once",
+        "sent again it is the same work: stored once, approved once",
         (FINISHED,),
         (APPROVED,),
         ("decided",),
@@ -59,7 +56,7 @@ ROLES = (
     Role(
         "retakes",
         "return the task half-way, accept it again and finish",
-        "they continue where they stopped, and are paid once",
+        "they go on where they were, and are paid once",
         (FINISHED,),
         (APPROVED,),
         ("decided",),
@@ -68,7 +65,7 @@ ROLES = (
     Role(
         "never_starts",
         "accept and never start",
-        "nothing is stored for them",
+        "nothing is kept for them",
         (NOTHING_STORED,),
         (EXPIRED,),
         ("left",),
@@ -77,7 +74,7 @@ ROLES = (
     Role(
         "leaves",
         "leave half-way",
-        "their place is free again, and their answers stay",
+        "their place is free again, their answers stay",
         ("expired", "returned"),
         (EXPIRED,),
         ("left",),
@@ -86,7 +83,7 @@ ROLES = (
     Role(
         "returns",
         "return the task",
-        "their place is free again, and their answers stay",
+        "their place is free again, their answers stay",
         ("expired", "returned"),
         (RETURNED,),
         ("left",),
@@ -95,7 +92,7 @@ ROLES = (
     Role(
         "unsent",
         "finish here and never reach the panel",
-        "their work is kept; if the panel has a service, they are listed for a person to check",
+        "their work is kept; where the panel has a service they are found and shown to a person",
         (FINISHED,),
         (WORKING, EXPIRED),
         ("unsent",),
@@ -104,7 +101,7 @@ ROLES = (
     Role(
         "screened_out",
         "answer so that they are screened out",
-        "ended early, and sent back with their own code",
+        "ended early, led back with their own code",
         ("screened_out",),
         (SUBMITTED, SCREENED_OUT, RETURNED),
         ("turned_away", "left"),
@@ -113,7 +110,7 @@ ROLES = (
     Role(
         "full",
         "come when no place is left",
-        "informed before any work",
+        "told so before any work",
         ("full", NOTHING_STORED),
         (SUBMITTED, SCREENED_OUT, RETURNED),
         ("turned_away", "left", "unknown"),
@@ -122,7 +119,7 @@ ROLES = (
     Role(
         "rejected",
         "finish carelessly, and a person rejects them",
-        "rejected only by a person's decision, with a reason",
+        "rejected by a person's word alone, with a reason",
         (FINISHED,),
         (REJECTED,),
         ("decided",),
@@ -138,11 +135,11 @@ ROLES = (
         ("You did not agree to take part",),
     ),
 )
-# These people finish without a check of the panel, so no one is approved there.
+# Finishes without a look of the panel: nobody is approved there.
 STATES_WITHOUT_SERVICE = {APPROVED: (SUBMITTED,), REJECTED: (SUBMITTED,)}
 
 
 def choose_roles(count: int, skipped: set[str]) -> list[Role]:
-    """Return this number of people: one per playable role, in the order of ROLES; all others simply finish."""
+    """So many people: one of each role that can be played, in the order of ROLES, and the others simply finish."""
     one_each = [role for role in ROLES if role.key not in skipped][:count]
     return [*one_each, *[FINISHING_ROLE] * (count - len(one_each))]

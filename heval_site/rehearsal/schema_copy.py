@@ -1,13 +1,13 @@
-"""Create empty tables for the copy. Migrations take many seconds; a site on SQLite can copy its schema instead."""
+"""Empty tables for the copy. Migrations take many seconds of pure computing; a site on SQLite has what they come to."""
 
 from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 
 def read_schema() -> dict[str, list]:
-    """Return the definitions of this database's tables, indexes and triggers, and the rows of applied migrations.
+    """How this database's tables, indexes and triggers are made, and by which migrations; no row of any other table.
 
-    Return nothing if the site does not use SQLite; migrations then create the tables.
+    Nothing where the site is on another database than a copy: migrations make the tables there.
     """
     if connection.vendor != "sqlite":
         return {}
@@ -18,7 +18,7 @@ def read_schema() -> dict[str, list]:
 
 
 def create_tables(schema: dict[str, list]) -> None:
-    """Create the schema in this process's own, new database."""
+    """In this process's own database, which is new."""
     with transaction.atomic(), connection.cursor() as cursor:
         for sql in schema["made"]:
             cursor.execute(sql)

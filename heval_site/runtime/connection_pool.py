@@ -1,4 +1,4 @@
-"""Adapt connections of PostgreSQL's pool, to avoid two costs in each request."""
+"""What a connection of PostgreSQL's pool does in its own way: two things that each request paid for without need."""
 
 import select
 from datetime import UTC, datetime
@@ -13,9 +13,9 @@ LIVENESS_QUERY = ""
 
 
 class TimestampLoader(Loader):
-    """Load timestamps with Python's own parser, because Django's uses a slow regular expression.
+    """Moments as Django wants them, by Python's own reader: Django's takes them apart by a regular expression.
 
-    Django gives a loader its time zone, and makes sessions use this zone.
+    Django asks a reader for its time zone, and sees to it that sessions are in this one.
     """
 
     timezone = UTC
@@ -24,16 +24,15 @@ class TimestampLoader(Loader):
         try:
             return datetime.fromisoformat(str(data, "ascii"))
         except ValueError:
-            raise psycopg.DataError(f"Python cannot read this timestamp: {str(data, 'utf-8', 'replace')}") from None
+            raise psycopg.DataError(f"Python knows no such moment: {str(data, 'utf-8', 'replace')}") from None
 
 
 class PooledConnection(psycopg.Connection[Any]):
-    """Check a pooled connection without a query.
+    """The pool asks each connection that it hands out for an answer, by an empty statement: a round trip with each request.
 
-    The pool's own check is a round trip in each request.
-    If a server ends a connection, the socket shows it. If a server vanishes (its machine or the network is down), the
-    socket shows nothing. So connections unused for ``QUIET_SECONDS``, or with unread data, are still checked by a
-    query.
+    A server that ended a connection has closed its end, which the socket tells without one. A server that vanished without
+    a word (its machine is gone, the network is cut) does not: so a connection that nobody had for ``QUIET_SECONDS``, or that
+    has something to tell, is asked all the same.
     """
 
     asked = -CHECK_INTERVAL_SECONDS

@@ -1,6 +1,6 @@
-"""Logs with one line per event and no credentials: annotators' addresses and query strings can be passwords.
+"""One line an event, and no credential in it: an annotator's address is a password, and so may be a query.
 
-Does not import Django, because the web server's own log uses it too.
+Stands alone (no Django), for the web server's own log uses it too.
 """
 
 import json
@@ -11,23 +11,23 @@ import time
 CODE = re.compile(r"(?<![\w/])(?:https?://[^\s/]+)?/(p|e)/[^\s/?\"'<>]+")
 QUERY = re.compile(r"(?<![^\s?\"'<>])([^\s?\"'<>/]*+/[^\s?\"'<>]*+)\?[^\s\"'<>]+")
 PASSWORD = re.compile(r"(\b\w{1,30}://[^\s:/@]*):[^\s@]{1,500}@")
-# Addresses must not contain characters that break a log line or control the reader's terminal.
+# A line of our own making, or the screen of who reads it, is nothing that an address may hold.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def redact(text: str) -> str:
-    """Return the text without codes of assignments and recruitments, query strings, and passwords in addresses."""
+    """Without the codes of assignments and recruitments, without query strings, without passwords in addresses."""
     text = PASSWORD.sub(r"\1:***@", text)
     return QUERY.sub(r"\1", CODE.sub(r"/\1/***", text))
 
 
 def escape_controls(text: str) -> str:
-    """Escape every character that controls a terminal or ends a line."""
+    """With every character that moves a terminal, or ends a line, written out."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class PlainFormatter(logging.Formatter):
-    """Formatter for people: a traceback keeps its lines."""
+    """For people: a traceback keeps its lines."""
 
     converter = time.gmtime
 
@@ -47,7 +47,7 @@ class PlainFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Formatter for programs: each event is one line."""
+    """For programs: everything of an event in one line."""
 
     converter = time.gmtime
 
@@ -67,7 +67,7 @@ FORMATS = {"plain": PlainFormatter, "json": JsonFormatter}
 
 
 def logging_config(style: str) -> dict:
-    """Return the configuration for ``logging.config.dictConfig``: Django, jobs and Celery, to standard error."""
+    """For ``logging.config.dictConfig``: Django, jobs and Celery, to standard error."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -78,12 +78,12 @@ def logging_config(style: str) -> dict:
             "heval": {"level": "INFO"},
             "celery": {"level": "WARNING"},
             "axes": {"level": "ERROR"},
-            # It logs every attempt while the database is down; heval logs the failed request itself.
+            # Tells of every try while the database is away; the request that fails is told of by us.
             "psycopg.pool": {"level": "ERROR"},
-            # Its own handlers would print complete addresses.
+            # Its own handlers would print addresses whole.
             "django": {"handlers": [], "level": "WARNING", "propagate": True},
             "django.server": {"handlers": [], "level": "INFO", "propagate": True},
-            # Wrong addresses are common on a public site.
+            # Wrong addresses are daily bread of a public site.
             "django.request": {"level": "ERROR"},
             "django.security.DisallowedHost": {"level": "CRITICAL"},
             "gunicorn.error": {"handlers": [], "level": "WARNING", "propagate": True},

@@ -1,4 +1,4 @@
-"""Read the texts of annotators' pages from one version of a design."""
+"""Pages take their words from one version of a design."""
 
 import json
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class SectionWording:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The texts that pages take from one version of a design. Later amendments do not change them."""
+    """What pages take from a design: one version's words, whatever was amended later."""
 
     study: dict[str, Any]
     arms: dict[str, dict[str, Any]]
@@ -82,10 +82,10 @@ def parse_wording(design: dict[str, Any]) -> Wording:
 
 @lru_cache(maxsize=64)
 def frozen_wording(design_id: int) -> Wording:
-    """Return the texts of a Design row. The row never changes, so each process reads it once."""
+    """A Design row never changes, so its words are read once a process."""
     return parse_wording(json.loads(Design.objects.values_list("canonical", flat=True).get(pk=design_id)))
 
 
 def wording_of(study: Study, design_id: int | None) -> Wording:
-    """Return the texts of a Design version. Without a version (preview or test run of a draft), read the current rows."""
+    """The words of a Design version; of the rows as they are while there is none (previews and tries of a draft)."""
     return frozen_wording(design_id) if design_id else parse_wording(serialize_design(study))

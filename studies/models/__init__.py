@@ -1,4 +1,4 @@
-"""Models of studies, their design and the batches drawn from it. Database constraints refuse impossible states."""
+"""What is asked: studies, their design and the batches drawn from it. DESIGN: the database refuses what must never be."""
 
 from .audit import AuditEvent
 from .batches import Batch, Expected, Exposure, Item, Placement

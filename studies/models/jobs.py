@@ -1,4 +1,4 @@
-"""Jobs: long tasks stored as database rows."""
+"""Jobs are long work as rows of the database."""
 
 import uuid
 
@@ -15,7 +15,7 @@ from .study import Study
 
 
 class Job(models.Model):
-    """A long task with a lease. The holder of the lease runs the task; the lease of a dead holder expires."""
+    """Long work as a row with a lease: whoever holds the lease runs it, and a dead holder's lease runs out."""
 
     class State(models.TextChoices):
         WAITING = "waiting"

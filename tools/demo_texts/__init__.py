@@ -1,1 +1,1 @@
-"""Generate the texts of the demo study with word n-gram models that learn from fables, and measure how they differ."""
+"""The texts of the demo study: word n-gram models that learn from fables, and how their texts differ."""

@@ -1,4 +1,4 @@
-"""Update the generated pages of the reference: ``python -m tools.reference``."""
+"""Writes the generated pages of the reference anew: ``python -m tools.reference``."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Markdown helpers for the reference pages, and the descriptions in the .toml files."""
+"""Markdown for the reference pages, and the words beside this module that the code has no place for."""
 
 import tomllib
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ GENERATED_NOTICE = (
 
 
 def load_descriptions(name: str) -> dict[str, Any]:
-    """Return the descriptions of one page from its .toml file."""
+    """The words of one page, from the file beside this module."""
     return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Return a Markdown table. Bars inside a cell are escaped, and line ends become spaces."""
+    """A Markdown table. Bars inside a cell are escaped, line ends become blanks."""
     heads = list(heads)
     lines = [f"| {' | '.join(heads)} |", f"|{'|'.join('---' for _ in heads)}|"]
     lines += [f"| {' | '.join(_cell(value) for value in row)} |" for row in rows]
@@ -32,12 +32,12 @@ def _cell(value: Any) -> str:
 
 
 def facts_list(facts: Iterable[tuple[str, str]]) -> str:
-    """Return a list of the facts that are not empty, one per line."""
+    """Facts one a line, those that are empty left out."""
     return "\n".join(f"- {name}: {value}" for name, value in facts if value)
 
 
 def as_sentence(words: str) -> str:
-    """Return the words with a capital letter and a full stop."""
+    """The words with a capital and a full stop."""
     words = " ".join(str(words).split())
     if not words:
         return ""

@@ -1,13 +1,13 @@
-"""Rule about exclusions that a researcher decided."""
+"""A researcher's own decision."""
 
 from studies.models.rules import register
 
 from .. import FAIL, PASS, Flags, RuleInput
 
 
-@register("manual", "excluded by a researcher's decision")
+@register("manual", "left out by a researcher's decision")
 def manual(rule_input: RuleInput) -> Flags:
-    """Flag assignments with an active exclusion by a researcher. Applied to every study."""
+    """Finds assignments for which an exclusion was entered and not taken back. Applied to every study."""
     flags = Flags()
     for assignment in rule_input.submitted:
         reason = rule_input.decisions.get(assignment)

@@ -1,4 +1,4 @@
-"""Decisions about pay, their evidence, and the annotators' appeals.
+"""What people decide about somebody's pay, on what evidence, and what the person who was refused says to it.
 
-heval never rejects by default, by a list or by a job. Each rejection is one person's decision about one piece of work.
+Nobody is refused by default, by a list or by a job: each rejection is one person's decision about one piece of work.
 """

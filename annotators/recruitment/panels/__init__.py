@@ -1,9 +1,8 @@
-"""The common interface of all panel services.
+"""What a panel's own service offers, in words that are the same for every panel. No model and no network here.
 
-No model and no network here.
-A channel (``annotators.recruitment.channels``) that can contact its panel creates a ``Service``. Only jobs call it,
-because each method waits for the network. Orders are stored before they are sent. An order whose reply was lost is
-checked at the panel and not sent twice.
+A channel (``annotators.recruitment.channels``) that can speak to its panel makes a ``Service``. Jobs call it, requests never do: each method
+waits for the network. What is ordered is written down before it is sent, so that an order whose reply was lost is looked up and
+not given twice.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,19 +13,19 @@ from typing import Any
 
 
 class RequestRefused(Exception):
-    """The panel understood and refused. The message is the panel's, for researchers."""
+    """The panel understood and said no. The words are the panel's, for a researcher."""
 
 
 class ResultUnclear(Exception):
-    """There was no clear answer: the order may have been carried out."""
+    """No answer came, or none that tells: the order may have been carried out."""
 
 
 class ForgedMessage(Exception):
-    """The notification was not signed with the panel's secret."""
+    """What came was not signed with the panel's secret."""
 
 
 class PanelBusy(Exception):
-    """The panel asks to try again later; nothing was done."""
+    """The panel asks to come back later; nothing was done."""
 
     def __init__(self, words: str, seconds: float = 60):
         super().__init__(words)
@@ -34,17 +33,16 @@ class PanelBusy(Exception):
 
 
 class OrderNotReady(PanelBusy):
-    """The panel is still processing this submission, and nothing was done. Other orders can continue."""
+    """Nothing was done about this one, which is on its way at the panel; other orders are taken meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionSnapshot:
-    """A submission as the panel shows it, from its service or an exported file.
+    """A submission as the panel shows it, read from its service or from a file that it exports.
 
-    ``submission`` is the panel's id. After a return it may belong to another person, so only ``submission`` and
-    ``person`` together identify work. If a file lists only people, it is the person's id again. ``word``: the panel's
-    own word for ``state``. ``code``: the code that the person entered at the panel, if any. ``decides_itself_at``: when
-    the panel approves automatically.
+    ``submission`` is the panel's id, which may be given to another person after a return: only with ``person`` does it name one
+    work. Where a file knows people alone it is the person's id again. ``word``: the panel's own word for ``state``. ``code``: what the person entered at the panel, where it asks for a code.
+    ``decides_itself_at``: when the panel approves without us.
     """
 
     task: str
@@ -61,10 +59,9 @@ class SubmissionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WebhookMessage:
-    """A notification from the panel.
+    """What a panel sent by itself. It says that something changed, not what holds: messages come twice, late and in any order.
 
-    It says that something changed, not the new state. It may come twice, late and in any order.
-    ``event``: the same for each repetition. ``submission``: '' if it is about something else.
+    ``event``: the same for each repetition. ``submission``: '' where it is about something else.
     """
 
     event_id: str
@@ -76,7 +73,7 @@ class WebhookMessage:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order that the panel must carry out once. ``token`` identifies it permanently; ``values`` as in OPERATIONS."""
+    """Something that a panel shall do once. ``token`` names it for ever; ``values`` as in OPERATIONS."""
 
     operation: str
     token: str
@@ -86,53 +83,53 @@ class Order:
 class PanelService:
     """A panel's service as one recruitment may use it.
 
-    ``can``: the supported operations; each has a method of its name, ``(values, token) -> result``. Every call may
-    raise RequestRefused, ResultUnclear or PanelBusy, and no other exception for network or panel failures.
+    ``can``: the operations that it carries out; each has a method of its name, ``(values, token) -> result``. Every call may raise
+    Refused, Unclear or Busy, and nothing else for what a network or a panel does.
     """
 
     operations: frozenset[str] = frozenset()
 
     def check(self) -> str:
-        """Describe the account and its balance briefly, as proof that the secrets are right."""
+        """In a few words whose account this is and what it holds: proof that the secrets are right."""
         raise NotImplementedError
 
     def funds(self) -> "Funds | None":
-        """Return the account's available funds; None if the panel does not say."""
+        """What the account can still spend; None where the panel does not tell."""
         return None
 
     def cost(self, task: str) -> "ChargedFees | None":
-        """Return the fees charged for a task so far; None if unknown or not understood."""
+        """What the panel has taken for a task until now; None where it does not tell, or in words that we do not know."""
         return None
 
     def submissions(self, task: str) -> Iterator[SubmissionSnapshot]:
-        """Return all submissions of a task, from all pages, in the panel's order."""
+        """All of a task, to the last page, in whatever order the panel has them."""
         raise NotImplementedError
 
     def submission(self, submission: str) -> SubmissionSnapshot | None:
-        """Read one submission anew; None if the panel shows none with this id."""
+        """One, read anew; None where the panel shows none under this id."""
         raise NotImplementedError
 
     def subscribe(self, webhook_url: str) -> str:
-        """Subscribe to notifications at this address. Return the secret that signs them. Idempotent."""
-        raise RequestRefused("This panel sends no notifications.")
+        """Let the panel send its messages to this address; gives the secret with which it signs them. Twice is once."""
+        raise RequestRefused("This panel sends no messages.")
 
     def do(self, order: Order) -> dict[str, Any]:
-        """Carry out the order. Return the parts of the answer to store (``{"task": id}`` for a published task)."""
+        """Carry it out; gives what the panel answered and is worth keeping (``{"task": id}`` of what was published)."""
         if order.operation not in self.operations:
-            raise RequestRefused(f"This panel does not support “{order.operation.replace('_', ' ')}”.")
+            raise RequestRefused(f"This panel has no way to {order.operation.replace('_', ' ')}.")
         return getattr(self, order.operation)(order.values, order.token)
 
     def look(self, order: Order) -> dict[str, Any] | None:
-        """Return the result of an order whose reply was lost; None if it was not carried out and may be sent again.
+        """What came of an order whose reply was lost: its result, or None where it was not carried out and may be sent again.
 
-        Raises ResultUnclear if the panel cannot say. A person then decides.
+        Raises Unclear where the panel cannot tell: a person decides then.
         """
-        raise ResultUnclear("This panel cannot say whether the order was carried out. Check at the panel.")
+        raise ResultUnclear("This panel cannot tell whether it was carried out.")
 
 
 @dataclass(frozen=True, slots=True)
 class Funds:
-    """The available funds of an account. ``currency`` is '' if the panel does not say."""
+    """What an account can still spend. ``currency`` '' where the panel does not say."""
 
     amount: Decimal
     currency: str = ""
@@ -140,7 +137,7 @@ class Funds:
 
 @dataclass(frozen=True, slots=True)
 class ChargedFees:
-    """Fees charged by the panel so far: for rewards, for bonuses, and the tax on both."""
+    """What a panel says that it has taken until now beside what people got: of rewards, of bonuses, and the tax on both."""
 
     rewards: Decimal
     bonuses: Decimal
@@ -150,28 +147,28 @@ class ChargedFees:
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """A fee rate of a panel. ``source``: origin and date of the rate."""
+    """What a panel takes beside what people get. ``source``: where the rate is from and of when."""
 
     label: str
     amount: Decimal
     source: str
 
 
-# The possible grounds of a rejection.
-FAILED_CHECKS = "checks"  # attention checks (questions with a known answer)
-TOO_FAST = "too_fast"  # time for the whole study, compared with all others
+# What a rejection may rest on.
+FAILED_CHECKS = "checks"  # questions with a known answer
+TOO_FAST = "too_fast"  # the whole study, against everybody's time
 TOO_SLOW = "too_slow"
 NO_ANSWERS = "no_answers"
-OBSERVED = "seen"  # not measurable: a person describes what they saw
+OBSERVED = "seen"  # what no count shows: a person says what they saw
 EVIDENCE_KINDS = (FAILED_CHECKS, TOO_FAST, TOO_SLOW, NO_ANSWERS, OBSERVED)
 
 
 @dataclass(frozen=True, slots=True)
 class RejectionPolicy:
-    """A panel's rejection policy: ``categories`` by slug with their meaning, and the minimum length of the message.
+    """What a panel lets one refuse: ``categories`` by slug with what each means; the least length of the message.
 
-    ``grounds``: the evidence for each category, of which at least one must exist. Categories that are not listed need a
-    person's note. ``source``: (text, address) of the panel's own rules.
+    ``grounds``: on what a category may rest, one of which must be there; a person's note where a category is not named.
+    ``source``: (words, address) of the panel's own rules.
     """
 
     categories: Mapping[str, str]
@@ -186,7 +183,7 @@ class RejectionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class BulkText:
-    """Lines for a panel's own bulk form, for use without a token. ``where`` names the form."""
+    """Lines for a panel's own bulk form: for those who give heval no token. ``where`` says into which form they go."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""Alerts: problems that a researcher should check before they cost money or time. heval only reports them."""
+"""What a researcher should look at while a panel works, before it costs money or people's time. Said, never acted on."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ from .reconcile import LEFT_STATES, match_status_counts
 from .rounds import count_places
 
 MOST_UNMATCHED, MOST_RETURNED = 0.05, 0.25
-# One of ten is not a meaningful rate.
+# One of ten is no rate yet.
 LEAST_CASES, LEAST_CAME = 2, 8
 QUIET = timedelta(hours=2)
 AUTO_APPROVAL_WARNING = timedelta(hours=12)
 FUNDS_CACHE_SECONDS = 2 * 3600
-FEES_CACHE_SECONDS = 90 * 86400  # shown with its time, because panels are not asked forever
+FEES_CACHE_SECONDS = 90 * 86400  # it is shown with its moment, and panels are not asked for ever
 Released = Assignment.Released
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """``words``: the problem; ``advice``: what to do."""
+    """``words``: what was found; ``advice``: what to do."""
 
     kind: str
     words: str
@@ -40,7 +40,7 @@ class Alert:
 
 
 def find_alerts(recruitment: Recruitment) -> list[Alert]:
-    """Return the current alerts of this link's panel. Empty if all is well or nothing is known."""
+    """What stands out at this link's panel now. Empty where all is well, or nothing is known."""
     checks = (_unmatched, _returned, _quiet, _undecided, _short_of_money)
     found = [alert for check in checks for alert in check(recruitment)]
     for _, further in collect_alerts.send(Recruitment, recruitment=recruitment):
@@ -52,14 +52,14 @@ def _unmatched(recruitment: Recruitment) -> Iterator[Alert]:
     found = match_status_counts(recruitment)
     of = sum(found.values()) - found.get("working", 0) - found.get("left", 0)
     advice = {
-        "orphan": "Check how far they got, and whether the link or a page fails. Try the link yourself.",
-        "unsent": ("Their way back fails. Open your own last page, and check the code or return address at the panel."),
+        "orphan": "Look at how far they came, and whether the link or a page fails: try it yourself.",
+        "unsent": "Their way back fails: open your own last page, and check the code or the return address at the panel.",
     }
     if REGISTRY[recruitment.channel].credits_on_completion:
-        advice["unsent"] = "Their credit was not granted. See below how the panel answered the orders."
+        advice["unsent"] = "Their credit did not come through: read below what the panel answered to the orders."
     for kind, what in (
-        ("orphan", "submitted at the panel but not finished in heval"),
-        ("unsent", "finished in heval but not submitted at the panel"),
+        ("orphan", "sent to the panel and not finished here"),
+        ("unsent", "finished here and not sent to the panel"),
     ):
         n = found.get(kind, 0)
         if n >= LEAST_CASES and n > MOST_UNMATCHED * of:
@@ -81,9 +81,8 @@ def _returned(recruitment: Recruitment) -> Iterator[Alert]:
     if len(people) >= LEAST_CAME and n > MOST_RETURNED * len(people):
         yield Alert(
             "returned",
-            f"{n} of {len(people)} people returned the task or ran out of time.",
-            "Check where they left. Common causes: too long, low pay, an unsupported device, or a question "
-            "that is impossible to answer.",
+            f"{n} of {len(people)} people gave it back or ran out of time.",
+            "Look where they left: too long, too little pay, a device on which it does not work, or a question that nobody can answer.",
         )
 
 
@@ -103,15 +102,14 @@ def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
     came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
         at=Max("claimed_at")
     )["at"]
-    # A link that opens late in the day has not been without visitors before.
+    # Whoever opens the link late in the day has not been left alone before.
     since = max(at for at in (came, tasks["at"], recruitment.opens_at) if at)
     if now - since > QUIET:
         hours = int((now - since).total_seconds() // 3600)
         yield Alert(
             "quiet",
-            f"No one has come for {hours} hours, although places are free.",
-            "Check that the panel still lists the task and that its link opens. Old tasks sink in lists; a "
-            "further round raises it again.",
+            f"Nobody has come for {hours} hours, and places are free.",
+            "Is the task still listed at the panel, and does its link open? Old tasks sink in lists: a further round brings it up again.",
         )
 
 
@@ -119,13 +117,13 @@ def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
     soon = timezone.now() + AUTO_APPROVAL_WARNING
     rows = PanelSubmission.objects.filter(recruitment=recruitment, state=SUBMITTED, decides_itself_at__lt=soon)
     told = PanelOrder.objects.filter(submission=OuterRef("pk"), operation__in=["approve", "reject"])
-    # Refused and cancelled orders do not count, because the panel did not act on them.
+    # What the panel refused, and what was taken back, has told it nothing.
     told = told.exclude(state__in=[PanelOrder.State.REFUSED, PanelOrder.State.CANCELLED])
     if n := rows.filter(~Exists(told)).count():
         yield Alert(
             "undecided",
-            f"The panel approves {n} automatically within 12 hours, and has received no decision about them.",
-            "Approve them, or decide about the doubtful ones.",
+            f"The panel approves {n} by itself within 12 hours, and no decision about them has reached it.",
+            "Approve them, or decide on those that are in doubt.",
         )
 
 
@@ -133,7 +131,7 @@ def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
 
 
 def cache_funds(recruitment: Recruitment, service: PanelService) -> None:
-    """Store the panel's balance for some hours. A panel without a balance does not stop anything."""
+    """Remember what the panel says is there, for the next hours. A panel that does not say is no reason to stop."""
     try:
         funds = service.funds()
     except (RequestRefused, ResultUnclear, PanelBusy):
@@ -147,13 +145,13 @@ def _funds_key(recruitment: Recruitment) -> str:
 
 
 def cached_funds(recruitment: Recruitment) -> Funds | None:
-    """Return the last known balance; None if the panel did not say."""
+    """What the panel said lately; None where it said nothing."""
     kept = cache.get(_funds_key(recruitment))
     return Funds(Decimal(kept[0]), kept[1]) if kept else None
 
 
 def cache_fees(recruitment: Recruitment, service: PanelService, tasks: Iterable[str]) -> None:
-    """Store the fees that the panel charged for these tasks, with the time. If some tasks are missing, store no sum."""
+    """Remember what the panel says it has taken for these tasks, and when it said so. Of a part of them alone there is no sum."""
     try:
         told = [service.cost(task) for task in tasks]
     except (RequestRefused, ResultUnclear, PanelBusy):
@@ -173,16 +171,14 @@ def _cost_key(recruitment: Recruitment) -> str:
 
 
 def cached_fees(recruitment: Recruitment) -> tuple[ChargedFees, datetime] | None:
-    """Return the panel's last figure and its time; None if there is none."""
+    """What the panel said last, and when; None where it said nothing."""
     kept = cache.get(_cost_key(recruitment))
     return (ChargedFees(*map(Decimal, kept[:3]), kept[3]), datetime.fromisoformat(kept[4])) if kept else None
 
 
 def unsent_payments_total(recruitment: Recruitment) -> Decimal:
-    """Return the amount still to be paid from the account: unsent bonuses and screen-outs.
-
-    Rewards were reserved when the task was published.
-    """
+    """What is still to be taken from the account: bonuses and screen-outs that wait to be sent. The rewards were put aside when the
+    task was published."""
     waiting = PanelOrder.objects.filter(
         recruitment=recruitment, state=PanelOrder.State.WAITING, operation__in=["bonus", "screen_out"]
     )
@@ -195,6 +191,6 @@ def _short_of_money(recruitment: Recruitment) -> Iterator[Alert]:
     if funds is not None and funds.currency in ("", currency) and funds.amount < due:
         yield Alert(
             "money",
-            f"{due:.2f} {currency} must still be paid, but the account holds {funds.amount:.2f}.",
-            "Add money at the panel before you approve or pay. It refuses payments above its balance.",
+            f"{due:.2f} {currency} are still to be paid, and the account holds {funds.amount:.2f}.",
+            "Add money at the panel before you approve or pay: it refuses what it cannot pay.",
         )

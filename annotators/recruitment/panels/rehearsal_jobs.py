@@ -1,7 +1,4 @@
-"""Request a rehearsal and read its last report.
-
-The code that runs it is in another app; this app knows the job only by name.
-"""
+"""Asking for a rehearsal, and its last report. Who plays it stands above this app, which knows the job by its name alone."""
 
 from annotators.models import Recruitment
 from studies.access import Action, check_permission
@@ -13,12 +10,12 @@ MIN_PEOPLE, DEFAULT_PEOPLE, MAX_PEOPLE = 3, 12, 200  # people
 
 
 def schedule_rehearsal(recruitment: Recruitment, people: int = DEFAULT_PEOPLE, *, by) -> Job:
-    """Return the rehearsal job that is waiting or running, otherwise a new one."""
+    """The job that plays it: the one that waits or runs, else a new one."""
     check_permission(by, Action.PANEL, recruitment.study)
     asked = rehearsals_of(recruitment).filter(ended_at=None).first()
     return asked or jobs.submit(KIND, study=recruitment.study, by=by, recruitment=recruitment.pk, people=people)
 
 
 def rehearsals_of(recruitment: Recruitment):
-    """Return all rehearsals of a recruitment, the newest first. Their results are reports."""
+    """All of a recruitment's, the newest first. Their results are reports."""
     return Job.objects.filter(kind=KIND, arguments__recruitment=recruitment.pk).order_by("-pk")

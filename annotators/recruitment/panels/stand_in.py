@@ -1,7 +1,6 @@
-"""Stand-ins: simulated panels on this machine, for tests and rehearsals.
+"""Stand-ins: a panel on this machine, as its people and as our orders meet it. Tests and rehearsals speak to one; nobody is paid.
 
-No one is paid.
-The simulation of a channel's service is in the channel's package. Nothing leaves this machine.
+What a channel's real service does stands beside that service, and nothing leaves this machine.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from .loopback import LoopbackServer
 
 @dataclass(frozen=True, slots=True)
 class AcceptedTask:
-    """A person who accepted the task: their ids at the panel, and the address that the panel opens for them."""
+    """Somebody has accepted the task: their ids, as the panel knows them, and the address that it opens for them."""
 
     person: str
     session: str
@@ -25,7 +24,7 @@ class AcceptedTask:
 
 @dataclass(frozen=True, slots=True)
 class ShownWayBack:
-    """The way back as a page showed it: a code, an address, and the fields if it is a form."""
+    """The way back as a page showed it: a code, an address, and the fields where it is a form."""
 
     code: str = ""
     url: str = ""
@@ -33,66 +32,65 @@ class ShownWayBack:
 
 
 class StandIn(LoopbackServer):
-    """A panel as a rehearsal uses it.
+    """What a rehearsal asks of a panel. ``secrets``: invented ones, by name, that its service takes.
 
-    ``secrets``: invented secrets by name, which its service accepts.
-    ``shows_who_left``: whether its service shows that a person returned the task or ran out of time.
+    ``shows_who_left``: whether its service tells that somebody gave the task back or ran out of time.
     """
 
     secrets: ClassVar[Mapping[str, str]] = {}
     shows_leavers = False
 
     def open_account(self, currency: str) -> None:
-        """Prepare an account with enough money, in this currency if the panel has several."""
+        """An account with enough in it, in this currency where the panel has several."""
 
     def person(self, number: int) -> str:
-        """Return the id of the panel's n-th person."""
+        """The id of the panel's n-th person."""
         raise NotImplementedError
 
     def preview_url(self) -> str:
-        """Return the address that opens for people who have not accepted; '' if there is no preview."""
+        """The address that is opened for somebody who has not accepted; '' where there is no such look."""
         return ""
 
     def accept_task(self, person: str) -> AcceptedTask:
-        """Let the person accept the newest task."""
+        """The person accepts the newest task."""
         raise NotImplementedError
 
     def sent(self, visit: AcceptedTask, way_back: ShownWayBack) -> str:
-        """Let the person use the way back. Return the panel's objection as a sentence; '' if accepted."""
+        """The person goes the way back. Gives what the panel says against it, in a sentence; '' where it is taken."""
         raise NotImplementedError
 
     def return_task(self, visit: AcceptedTask) -> None:
         raise NotImplementedError
 
     def expire_task(self, visit: AcceptedTask) -> None:
-        """Let the panel's time for the task run out."""
+        """The panel's time for the task is over."""
         raise NotImplementedError
 
     def standing(self, visit: AcceptedTask) -> str:
-        """Return one of the panel STATES, even if the panel's service does not show it."""
+        """One of the panels' STATES: what the panel itself would say, whether its service shows it or not."""
         raise NotImplementedError
 
     def bonus(self, visit: AcceptedTask) -> Decimal:
-        """Return the payments beside the reward."""
+        """What was paid beside the reward."""
         return Decimal(0)
 
     def count_open_tasks(self) -> int:
-        """Return the number of published tasks that are not stopped."""
+        """How many tasks were published and not stopped."""
         return 0
 
     def lose_next_reply(self, operation: str) -> None:
-        """Carry out the next such order, but lose its reply."""
+        """The next such order is carried out, and its answer is lost."""
         raise NotImplementedError
 
     def throttle_next(self, operation: str) -> None:
-        """Postpone the next such request. ``look``: the list of submissions."""
+        """The next such request is put off. ``look``: the list of submissions."""
         raise NotImplementedError
 
 
 class LinkOnlyStandIn(StandIn):
-    """A panel known only by its link: it opens the pasted link and accepts any way back that the page shows.
+    """A panel of which only the link is known: it opens what its researcher pasted, and takes whatever way back the page shows.
 
-    ``link(number)`` returns the address for the n-th person and the id of their visit.
+    ``link(number)`` gives the address for the n-th person, and what names their visit in it.
     """
 
     def __init__(self, link):
@@ -108,9 +106,9 @@ class LinkOnlyStandIn(StandIn):
 
     def sent(self, visit, way_back):
         if not (way_back.code or way_back.url):
-            return "The last page shows neither a code nor an address, so people cannot prove their work."
+            return "The last page shows neither a code nor an address: the person cannot prove what they did."
         if left := [mark for mark in "{}" if mark in way_back.url + way_back.code]:
-            return f"The way back still contains “{left[0]}”: a placeholder was not filled in."
+            return f"The way back still has a “{left[0]}” in it: something in it was not filled in."
         self._states[visit.session] = SUBMITTED
         return ""
 

@@ -1,1 +1,1 @@
-"""Date and time formats by language. Django looks here before its own formats."""
+"""How moments and days are written, by language: Django looks here before it looks among its own."""

@@ -1,4 +1,4 @@
-"""Tables of rows on a study's page, one for each part of the study. A section's page has the table of its questions."""
+"""The parts of a study that stand on its own page are tables of rows there; a section's questions stand on the section's page."""
 
 from .contrasts import ContrastInline
 from .design import ArmInline, ExclusionRuleInline, SectionInline, SystemInline

@@ -1,6 +1,6 @@
-"""Import an upload: at once if it is small, otherwise as a job.
+"""The import of an upload: at once where it is small, as a job where it is not.
 
-Each importer handles one kind of file. Other apps register their importers in ready().
+What a file may hold is said by importers; other apps register theirs in their ready().
 """
 
 import uuid
@@ -25,16 +25,15 @@ USER_FACING_ERRORS = (lifecycle.ActionRefused,)
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """The importer of one kind of file. ``read`` takes (study, path), and filename, options as JSON, by, is_dry_run,
-    expected_outcome, progress and job as keywords.
+    """One kind of file. ``read`` takes (study, path) and filename, options as JSON, by, is_dry_run, agreed, progress, job.
 
-    ``reason_not_importable``: why the study does not accept such a file now, or ''. ``page``: the name of the upload page's URL.
+    ``refusal``: why a study takes no such file now, '' where it does. ``page``: the name of the page on which a file is chosen.
     """
 
     read: Callable[..., ImportReport]
     reason_not_importable: Callable[[Study], str]
     page: str
-    confirm_label: str = "Import into the study"
+    confirm_label: str = "Write it into the study"
 
 
 def read_stimuli(study: Study, path, *, options: dict[str, Any], job: Job | None = None, **how: Any) -> ImportReport:
@@ -45,9 +44,9 @@ _importers: dict[str, Importer] = {}
 
 
 def register(kind: str, importer: Importer) -> None:
-    """Register the importer of a kind of file. You may register the same importer again."""
+    """Make a kind of file known by its name. The same importer may be registered again."""
     if _importers.setdefault(kind, importer) != importer:
-        raise ValueError(f"Two importers are registered for the kind of file {kind!r}.")
+        raise ValueError(f"Two importers want to read the kind of file {kind!r}.")
 
 
 def importer(kind: str) -> Importer:
@@ -68,7 +67,7 @@ def _read(study: Study, upload: Upload, by, progress: ProgressCallback, **how: A
 
 
 def dry_run_upload(study: Study, upload: Upload, by, progress: ProgressCallback = no_progress) -> None:
-    """Run a dry run, and store its report beside the file."""
+    """The dry run; its report is kept beside the file."""
     _check(upload)
     report = _read(study, upload, by, progress, is_dry_run=True)
     upload.report, upload.fault = report.as_json(), ""
@@ -78,7 +77,7 @@ def dry_run_upload(study: Study, upload: Upload, by, progress: ProgressCallback 
 def commit_upload(
     study: Study, upload: Upload, by, progress: ProgressCallback = no_progress, job: Job | None = None
 ) -> None:
-    """Write what the dry run reported. If the study has changed since, store a new report and raise StudyChanged."""
+    """Write what the dry run reported. Where the study has moved on since, keep a new report to look at, and raise Moved."""
     _check(upload)
     agreed = ImportReport.from_json(upload.report).outcome() if upload.report else None
     try:
@@ -95,13 +94,13 @@ def commit_upload(
 
 
 def run_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: bool) -> Job | None:
-    """Dry-run or import the upload: at once if it is small, otherwise by a job. Return the job, or None if it is done."""
+    """Look at the upload, or write it: at once, or by a job where it is large. Gives the job, None where it is done."""
     if upload.size <= SMALL_BYTES:
         (commit_upload if is_confirmed else dry_run_upload)(study, upload, by)
         return None
     if is_confirmed and (writing := _unfinished_writing(upload)):
         return writing
-    # Two simultaneous confirmations share one job. A confirmation after a fault starts a new one.
+    # Two confirmations at once give one job; one after a fault gives another.
     attempt = f"write-{upload.job[:8]}" if is_confirmed else "look"
     job = jobs.submit(
         KIND,
@@ -119,30 +118,30 @@ def run_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: bool)
 
 
 def job_of(upload: Upload) -> Job | None:
-    """Return the job that reads the upload or did so last."""
+    """The job that reads the upload, or last did."""
     return Job.objects.filter(code=uuid.UUID(upload.job)).first() if upload.job else None
 
 
 def _unfinished_writing(upload: Upload) -> Job | None:
     job = job_of(upload)
-    is_unfinished_writing = job is not None and job.arguments.get("is_confirmed") and job.state not in jobs.ENDED
-    return job if is_unfinished_writing else None
+    is_one = job is not None and job.arguments.get("is_confirmed") and job.state not in jobs.ENDED
+    return job if is_one else None
 
 
 def _check(upload: Upload) -> None:
     if not upload.is_intact():
         raise lifecycle.ActionRefused(
-            "The uploaded file no longer exists: heval keeps uploads for one day. Upload it again."
+            "The uploaded file is no longer here (files are kept for a day). Upload it once more."
         )
 
 
 @jobs.register(KIND, exclusive=True, user_facing=USER_FACING_ERRORS)
 def run(job: Job, progress: jobs.ProgressReporter) -> dict:
-    """Import a large file. A second run after a crash finds everything written and changes nothing."""
+    """A large import. Run again after a crash it finds what it wrote, and changes nothing."""
     upload = uploads.get_upload(job.arguments["upload"], job.study_id)
     if upload is None:
         raise lifecycle.ActionRefused(
-            "The uploaded file no longer exists: heval keeps uploads for one day. Upload it again."
+            "The uploaded file is no longer here (files are kept for a day). Upload it once more."
         )
     is_confirmed = bool(job.arguments["is_confirmed"])
     if not (is_confirmed and upload.is_confirmed):
@@ -158,5 +157,5 @@ def run(job: Job, progress: jobs.ProgressReporter) -> dict:
 
 @jobs.every(60 * 60)
 def purge_uploads() -> int:
-    """Delete uploads that are older than one day."""
+    """Uploads are kept for a day."""
     return uploads.purge()
