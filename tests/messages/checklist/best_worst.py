@@ -53,7 +53,11 @@ LINES = {
         ("Annotators must see at least one prompt", "#id_m", on(best_worst, section_with(m=0))),
         ("1 ready-made items hold fewer than 3 outputs", "/", on(best_worst, ready_made(2))),
         ("1 ready-made items hold fewer than 3 outputs", "/", on(lambda: shown_again("rating"), ready_made(1))),
-        ("Section 1 shows one output at a time", "/admin/studies/section/", on(lambda: shown_again("humanlike"))),
+        (
+            "Section 1 shows one output at a time",
+            "Show the items of another section again",
+            on(lambda: shown_again("humanlike")),
+        ),
     ],
     f"{P}:_question_problems": [
         (
