@@ -1,4 +1,4 @@
-"""Tokens of the REST interface, and the analyses that were run (to be looked at)."""
+"""Admin pages of REST tokens, and read-only admin pages of stored analyses."""
 
 from django import forms
 from django.contrib import admin, messages
@@ -24,13 +24,13 @@ class TokenForm(CleanWords, forms.ModelForm):
     def clean_expires_at(self):
         expires_at = self.cleaned_data["expires_at"]
         if expires_at is not None and expires_at <= timezone.now():
-            raise forms.ValidationError("This time is over already.")
+            raise forms.ValidationError("This time is in the past. Enter a later time.")
         return expires_at
 
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(RestrictedLookupAdmin):
-    """A researcher's own tokens. One is made and revoked, never changed; administrators see everybody's."""
+    """List, create and revoke a researcher's own tokens. Tokens are never edited. Administrators see all tokens."""
 
     list_display = ("name", "scope", "study", "user", "created_at", "expires_at", "used_at", "revoked", "revoke_link")
     list_select_related = ("study", "user")
@@ -42,12 +42,12 @@ class ApiTokenAdmin(RestrictedLookupAdmin):
     add_form_template = "admin/analysis/token_add.html"
 
     def changelist_view(self, request, extra_context=None):
-        words = "There is no token yet. With one, a program reads or writes what you may."
+        words = "There is no token yet. A token lets a program read or write with your permissions."
         extra = {"title": "API tokens", "empty_words": words}
         return super().changelist_view(request, extra | (extra_context or {}))
 
     def render_change_form(self, request, context, *args, **kwargs):
-        # What follows is the page that shows the token, whatever the button.
+        # Every save button leads to the page that shows the token.
         context |= {"title": "Add API token", "show_save_and_add_another": False, "show_save_and_continue": False}
         return super().render_change_form(request, context, *args, **kwargs)
 
@@ -75,10 +75,14 @@ class ApiTokenAdmin(RestrictedLookupAdmin):
             for row in filter_allowed(request.user, Study.objects.filter(archived_at=None)).order_by("-pk")[:200]
         }
         choice = RowChoiceField(
-            rows, empty="all of mine", required=False, help_text="Only this study; empty: all that you may see."
+            rows,
+            empty="all my studies",
+            required=False,
+            help_text="Limit the token to this study. Empty: all studies that you can see.",
         )
         form = type("TokenForm", (TokenForm,), {"study": choice})
-        return super().get_form(request, obj, change, **kwargs | {"form": form})
+        help_texts = {"name": "The program that uses the token."}
+        return super().get_form(request, obj, change, **kwargs | {"form": form, "help_texts": help_texts})
 
     def get_urls(self):
         return [
@@ -109,12 +113,12 @@ class ApiTokenAdmin(RestrictedLookupAdmin):
     def revoke(self, request, pk):
         token = self.get_queryset(request).filter(pk=pk).first()
         if token is None:
-            raise Http404("There is no such token.")
+            raise Http404("This token does not exist.")
         if request.method not in ("GET", "HEAD", "POST"):
             return HttpResponseNotAllowed(["GET", "POST"])
         if request.method == "POST":
             if revoke_token(token, request.user):
-                messages.success(request, f"“{token.name}” is revoked: whatever uses it is refused from now on.")
+                messages.success(request, f"“{token.name}” is revoked. Programs that use it no longer have access.")
             return HttpResponseRedirect(reverse("admin:analysis_apitoken_changelist"))
         context = {
             **self.admin_site.each_context(request),

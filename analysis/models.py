@@ -1,4 +1,4 @@
-"""Analyses that were run, and the tokens by which programs may read them."""
+"""Models of stored analyses, their figures, and tokens of the REST API."""
 
 from django.conf import settings
 from django.db import models
@@ -11,7 +11,7 @@ from studies.models.guards import AppendOnlyModel
 
 
 class AnalysisRun(AppendOnlyModel):
-    """A numbered analysis of a study: what went in, what came out, by which code."""
+    """A numbered analysis of a study, with its parameters, result, and hashes of its data and code."""
 
     study = protected_foreign_key(Study, "analyses")
     number = models.PositiveIntegerField()
@@ -36,7 +36,7 @@ class AnalysisRun(AppendOnlyModel):
 
 
 class Figure(AppendOnlyModel):
-    """A figure of an analysis, drawn once by its job: SVG for the page, PDF for the paper."""
+    """A figure of an analysis as SVG and PDF, drawn once by the job."""
 
     run = protected_foreign_key(AnalysisRun, "figures")
     name = models.CharField(max_length=60)
@@ -49,7 +49,7 @@ class Figure(AppendOnlyModel):
 
 
 class ApiToken(models.Model):
-    """A token for the REST interface: only its hash is kept."""
+    """A token for the REST API. Only its hash is stored."""
 
     class Scope(models.TextChoices):
         READ = "read", "read"
@@ -82,4 +82,4 @@ class ApiToken(models.Model):
         return self.name
 
 
-from .coding.models import Coding, CodingItem, CodingSample, CodingSeat  # noqa: E402, F401 - Django looks for them here
+from .coding.models import Coding, CodingItem, CodingSample, CodingSeat  # noqa: E402, F401 - Django finds models only in this module

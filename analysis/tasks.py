@@ -1,4 +1,4 @@
-"""The jobs that make reports and files, and look at stopping rules."""
+"""Jobs that build reports and export files, and periodic tasks of replacements and stopping rules."""
 
 from studies.models import Job
 from studies.services import jobs
@@ -13,24 +13,24 @@ from .report.runs import run_analysis
 
 @jobs.every(300)
 def open_replacement_places() -> int:
-    """Studies that count people kept, or replace those excluded, open the places of those who left."""
+    """Open new places in studies that replace excluded annotators or count only kept ones."""
     return open_all_replacements()
 
 
 @jobs.every(60)
 def check_stopping_rules() -> int:
-    """Studies with a stopping rule are looked at when somebody has submitted or left since the last look."""
+    """Submit a stopping-rule check for each study in which assignments were submitted or released since the last check."""
     return stopping.submit_stopping_checks()
 
 
 @jobs.register("analyse", exclusive=True, user_facing=(BadParameters, TooManySnapshots))
 def analyse(job: Job, progress: jobs.ProgressReporter) -> dict:
-    """Build and store a report. Run again after a crash it gives the analysis that the first run stored."""
+    """Build and store a report. After a crash, return the analysis that the first run stored."""
     run = run_analysis(job.study, job.arguments.get("parameters"), by=job.by, job=str(job.code), progress=progress)
     return {"number": run.number, "result_sha256": run.result_sha256}
 
 
 @jobs.register("export", user_facing=(parquet.ParquetNotInstalled,))
 def export(job: Job, progress: jobs.ProgressReporter) -> dict:
-    """Make a file of a table."""
+    """Write an export table to a file."""
     return parquet.make_file(job, progress)

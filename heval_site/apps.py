@@ -8,7 +8,7 @@ class HevalAdminConfig(AdminConfig):
 
 
 class HevalSiteConfig(AppConfig):
-    """An app for its commands (up, worker, doctor, demo) alone: it has no models."""
+    """An app only for its commands (up, worker, doctor, demo). It has no models."""
 
     name = "heval_site"
     verbose_name = "heval"

@@ -1,7 +1,8 @@
-"""Celery, where a broker is set: `celery -A heval_site.celery worker` and `... beat`.
+"""Celery, if a broker is set: `celery -A heval_site.celery worker` and `...
 
-Its two tasks carry no content. ``look`` runs one waiting job, ``tick`` the periodic work: a message lost or doubled changes
-nothing, and pickled or foreign messages are refused.
+beat`.
+Its two tasks carry no content. ``look`` runs one waiting job, ``tick`` the periodic work. A lost or doubled message
+changes nothing, and pickled or unknown messages are refused.
 """
 
 import os
@@ -19,14 +20,14 @@ app.conf.update(
     task_serializer="json",
     accept_content=["json"],
     task_ignore_result=True,
-    # A message whose worker was killed goes to another; the lease of the job decides when it runs again.
+    # If a worker is killed, its message goes to another; the job's lease decides when it runs again.
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,
-    # Analyses leave memory behind; a fresh process gives it back.
+    # Analyses leak memory; a new process frees it.
     worker_max_tasks_per_child=200,
     task_default_queue="jobs",
-    # Sweeping must not wait behind an analysis of an hour.
+    # Releasing places must not wait for an analysis of an hour.
     task_routes={"heval.tick": {"queue": "periodic"}},
     broker_connection_retry_on_startup=True,
     broker_transport_options={"socket_connect_timeout": 3, "socket_timeout": 10, "max_retries": 1},
@@ -47,7 +48,7 @@ def _configure_logging(**kwargs):
 
 @app.task(name="heval.look")
 def run_one_job() -> None:
-    """Run one waiting job, then pass the word on while others wait."""
+    """Run one waiting job, then send another message if more jobs wait."""
     from studies.services import jobs
 
     if jobs.run_waiting(limit=1) and jobs.is_any_waiting():
@@ -56,7 +57,7 @@ def run_one_job() -> None:
 
 @app.task(name="heval.tick")
 def run_periodic_work() -> None:
-    """The periodic work that is due."""
+    """Run the periodic work that is due."""
     from studies.services import jobs
 
     jobs.run_periodic()

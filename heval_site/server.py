@@ -1,6 +1,6 @@
 """gunicorn's configuration: `gunicorn -c python:heval_site.server heval_site.wsgi:application`.
 
-Threads, because a request waits for the database; preloaded, because two workers then share what they import.
+Threads, because requests wait for the database. Preloaded, because two workers then share their imports.
 """
 
 import gc
@@ -25,21 +25,23 @@ workers = env.integer("WEB_WORKERS", 2, 1, 64)
 threads = env.integer("WEB_THREADS", 4, 1, 64)
 worker_class = "gthread"
 preload_app = True
-# An upload is checked and stored within a request; everything longer is a job.
+# Uploads are checked and stored within a request; all longer work is a job.
 timeout = 60
 graceful_timeout = 20
 keepalive = 5
-# Heartbeat files of the workers: on a disk that is busy they would be taken for dead.
+# The workers' heartbeat files. On a busy disk, healthy workers would be considered dead.
 worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - gunicorn makes its file safely
 control_socket_disable = True
 proc_name = "heval"
-# Who spoke to us is settled by TRUSTED_PROXIES; gunicorn itself believes no header.
+# TRUSTED_PROXIES decides whom to trust; gunicorn itself trusts no header.
 forwarded_allow_ips = ""
 
 
 class GunicornLogger(Logger):
-    """No line is written for each request: lines would name the addresses that lead to people's answers. Where a logging
-    configuration is given, gunicorn takes such a line to be wanted, and puts it together for nobody."""
+    """Write no access log, because it would contain the addresses that lead to people's answers.
+
+    If a logging configuration is given, gunicorn assumes an access log and formats each line for nothing.
+    """
 
     access_log_enabled = False
 
@@ -50,25 +52,25 @@ chdir = str(Path(__file__).resolve().parent.parent)
 
 
 def post_fork(server, worker):
-    """A connection opened while loading must not be shared by two processes."""
+    """Close connections that were opened while loading; two processes must not share them."""
     from django.db import connections
 
     connections.close_all()
 
 
 def post_worker_init(worker):
-    """gunicorn looks each setting up in a table, dozens of times in a request; a worker's settings no longer change."""
+    """Cache the settings, which gunicorn looks up dozens of times per request. A worker's settings no longer change."""
     vars(worker.cfg).update({name: setting.get() for name, setting in worker.cfg.settings.items()})
 
 
 def when_ready(server):
-    """The application is loaded and the address is ours: whoever asks from now on is answered."""
-    # What was loaded stays for good: the collector need not look at it, and workers go on sharing its memory. A page makes
-    # some thousands of objects that end with it: looked through at each 700, they would be looked through for nothing.
+    """Print the address once the application is loaded and the address is ours."""
+    # Loaded objects stay forever: freeze them, so that the collector skips them and workers share their memory. A page
+    # creates some thousands of short-lived objects. Collecting after every 700 would be wasted work.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)
     if text := os.environ.get("HEVAL_ANNOUNCE"):
-        # Words for who started it, on the terminal; the log goes elsewhere.
+        # A message for the operator's terminal; the log is separate.
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()

@@ -1,7 +1,9 @@
-"""Settings, from the environment alone. docs: reference/environment.
+"""Settings, only from the environment.
 
-Without a DATABASE_URL the application is *embedded*: SQLite and generated secrets lie in HEVAL_HOME, one machine, no other
-server. With one it is *deployed* and nothing is made up: a missing secret, host or address stops the start.
+docs: reference/environment.
+Without DATABASE_URL the application is *embedded*: SQLite and generated secrets in HEVAL_HOME, on one machine without
+another server. With DATABASE_URL it is *deployed*, and nothing is generated: a missing secret, host or address stops
+the start.
 """
 
 from pathlib import Path
@@ -15,7 +17,7 @@ from .runtime import logs
 from .runtime.home import home_folder, site_secret
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-# In a wheel the templates and static files lie inside this package.
+# In a wheel, the templates and static files are inside this package.
 DATA = CHECKOUT if (CHECKOUT / "manage.py").exists() else Path(__file__).resolve().parent / "_data"
 
 DATABASE_URL = env.url("DATABASE_URL", "postgres", "postgresql")
@@ -24,19 +26,20 @@ HEVAL_HOME = home_folder(create=EMBEDDED)
 DEBUG = env.boolean("DEBUG", False)
 if DEBUG and not EMBEDDED:
     raise ImproperlyConfigured(
-        "DEBUG must not be true where DATABASE_URL is set: its error pages show settings and answers."
+        "DEBUG must not be true if DATABASE_URL is set: its error pages show settings and answers."
     )
 REDIS_URL = env.url("REDIS_URL", "redis", "rediss", "unix")
 
 
 def get_secret(name: str) -> str:
-    """From the environment; the embedded state makes its own and keeps it."""
+    """Return a secret from the environment; the embedded mode generates and stores its own."""
     return env.secret(name, site_secret(name.lower()) if EMBEDDED and not env.text(name) else "")
 
 
 SECRET_KEY = get_secret("SECRET_KEY")
 SECRET_KEY_FALLBACKS = env.text_list("SECRET_KEY_FALLBACKS")
-# Pseudonyms of annotators and the ciphers of their panel ids hang on this key: losing it loses the link, changing it doubles people.
+# Pseudonyms of annotators and the encryption of their panel ids depend on this key. Losing it loses the link to people;
+# changing it counts them twice.
 PSEUDONYM_KEY = get_secret("PSEUDONYM_KEY")
 if SECRET_KEY == PSEUDONYM_KEY:
     raise ImproperlyConfigured("PSEUDONYM_KEY must not be the SECRET_KEY.")
@@ -47,18 +50,16 @@ SITE_URL = env.site_origin("SITE_URL", f"http://127.0.0.1:{PORT}" if EMBEDDED el
 SECURE = SITE_URL.startswith("https://")
 ALLOWED_HOSTS = env.text_list("ALLOWED_HOSTS") or [urlsplit(SITE_URL).hostname, *(env.LOOPBACK if EMBEDDED else ())]
 if any(host.startswith(("*", ".")) or "/" in host for host in ALLOWED_HOSTS):
-    raise ImproperlyConfigured(
-        "ALLOWED_HOSTS must name the hosts that this site answers for, without *, schemes or paths."
-    )
+    raise ImproperlyConfigured("ALLOWED_HOSTS must list the host names of this site, without *, schemes or paths.")
 ALLOWED_HOSTS = [f"[{host}]" if ":" in host and not host.startswith("[") else host for host in ALLOWED_HOSTS]
 CSRF_TRUSTED_ORIGINS = [SITE_URL]
-# Where orders to panels go: the panel, or a stand-in on this machine for a rehearsal.
+# The address for orders to panels: the panel, or a stand-in on this machine for a rehearsal.
 PROLIFIC_API = env.service_origin("PROLIFIC_API", "https://api.prolific.com")
 TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, 0, 5)
 
-# Sites that may frame a study and be sent its last form.
+# Sites that may frame a study and receive its last form.
 EXTERNAL_QUESTION_SITES = tuple(env.origins("EXTERNAL_QUESTION_SITES"))
-# Where return addresses that researchers write may lead; to any https site where none is named.
+# Allowed sites of researchers' return addresses; any https site if empty.
 RETURN_SITES = tuple(site.lower() for site in env.origins("RETURN_SITES"))
 
 INSTALLED_APPS = [
@@ -78,7 +79,7 @@ INSTALLED_APPS = [
     "heval_site.apps.HevalSiteConfig",
 ]
 
-# Each of them but the first three lets annotators' paths pass untouched: no cookie, no session, no user there.
+# All but the first three skip annotators' paths: no cookie, session or user there.
 MIDDLEWARE = [
     "heval_site.middleware.Security",
     "heval_site.middleware.StaticFiles",
@@ -92,13 +93,13 @@ MIDDLEWARE = [
     "heval_site.middleware.ContentSecurityPolicy",
     "heval_site.middleware.Lockout",
 ]
-# These checks look for middlewares by their names; ours are subclasses of them. What they do is tested instead.
+# These checks look for middlewares by name, but ours are subclasses. Their behaviour is tested instead.
 SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002", "security.W003", "axes.W002"]
 ROOT_URLCONF = "heval_site.urls"
 WSGI_APPLICATION = "heval_site.wsgi.application"
 TEMPLATES = [
     {
-        # Asked first, and knows the annotators' folders alone.
+        # This comes first and knows only the annotators' folders.
         "BACKEND": "django.template.backends.jinja2.Jinja2",
         "DIRS": [DATA / "templates"],
         "OPTIONS": {"environment": "annotators.pages.jinja.environment"},
@@ -122,12 +123,13 @@ if EMBEDDED:
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": HEVAL_HOME / "heval.sqlite3",
-            # Opened anew for each request, its settings and its last page written back cost as much as the rest of a page.
+            # Opening a connection for each request would cost as much as the rest of a page, with its settings and
+            # final write.
             "CONN_MAX_AGE": None,
             # In a file, as in production: the shared memory database of tests locks whole tables.
             "TEST": {"NAME": HEVAL_HOME / "test.sqlite3"},
-            # IMMEDIATE: a reading transaction that turns to writing would fail at once, not wait.
-            # FULL: an answer acknowledged survives a power cut.
+            # IMMEDIATE: a read transaction that starts to write would fail at once instead of waiting.
+            # FULL: an acknowledged answer survives a power cut.
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 20,
@@ -137,19 +139,19 @@ if EMBEDDED:
         }
     }
 else:
-    from .runtime import connection_pool  # imports the driver, which SQLite does without
+    from .runtime import connection_pool  # imports the driver, which SQLite does not need
 
     DATABASES = {"default": environ.Env.db_url_config(DATABASE_URL)}
     if not DATABASES["default"]["NAME"]:
         raise ImproperlyConfigured("DATABASE_URL must name a database: postgres://user:password@host:5432/name")
     DATABASES["default"] |= {
         "CONN_MAX_AGE": 0,
-        # A connection that died with a restarted server is replaced, not handed to a request.
+        # Replace a connection that died with a restarted server, instead of using it for a request.
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 5,
-            "tcp_user_timeout": 10_000,  # milliseconds: a server that vanished is noticed
-            # The server plans a statement that comes again once, instead of each time.
+            "tcp_user_timeout": 10_000,  # milliseconds: detects a server that vanished
+            # The server plans a repeated statement once, instead of each time.
             "server_side_binding": True,
             "prepare_threshold": 5,
             **DATABASES["default"].get("OPTIONS", {}),
@@ -166,7 +168,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 if REDIS_URL:
     CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
 else:
-    # Shared by all processes: a limit counted in each process by itself is none.
+    # Shared by all processes, because a limit counted per process is not a limit.
     CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "heval_cache"}}
 
 LANGUAGE_CODE = "en"
@@ -177,8 +179,8 @@ FORMAT_MODULE_PATH = ["heval_site.runtime.formats"]
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [DATA / "static"]
-# The image collects its files when it is built and says so by STATIC_ROOT: names with a hash, cached for ever. Elsewhere
-# they are served from where they lie.
+# The image collects its files at build time and sets STATIC_ROOT: names with a hash, cached forever. Otherwise files
+# are served from their source folders.
 STATIC_ROOT = Path(env.text("STATIC_ROOT")) if env.text("STATIC_ROOT") else None
 HAS_COLLECTED_STATIC = STATIC_ROOT is not None
 WHITENOISE_USE_FINDERS = not HAS_COLLECTED_STATIC
@@ -238,7 +240,7 @@ CONTENT_SECURITY_POLICY = {
         "base-uri": ["'none'"],
         "frame-ancestors": ["'none'"],
         "form-action": ["'self'"],
-        # The admin's own pages carry style attributes; annotators' pages have a stricter policy of their own.
+        # The admin's pages use style attributes; annotators' pages have a stricter policy of their own.
         "style-src": ["'self'", "'unsafe-inline'"],
     }
 }
@@ -269,7 +271,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {"StudyStateEnum": "studies.models.Study.State"},
 }
 
-# Jobs are rows; the broker only wakes workers. Without one `heval up` and `heval worker` look for waiting jobs themselves.
+# Jobs are rows; the broker only wakes workers. Without a broker, `heval up` and `heval worker` check for waiting jobs
+# themselves.
 CELERY_BROKER_URL = env.url("CELERY_BROKER_URL", "redis", "rediss", "amqp", "amqps") or REDIS_URL
 
 LOG_FORMAT = env.choice("LOG_FORMAT", "plain" if EMBEDDED else "json", "plain", "json")

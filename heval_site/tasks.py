@@ -1,4 +1,4 @@
-"""Work that belongs to no app: housekeeping, and the rehearsal, which needs all of them."""
+"""Jobs that belong to no app: housekeeping, and the rehearsal, which needs all apps."""
 
 from annotators.recruitment.panels.rehearsal_jobs import KIND
 from studies.services import jobs
@@ -6,7 +6,7 @@ from studies.services import jobs
 
 @jobs.every(24 * 60 * 60)
 def clear_sessions() -> None:
-    """Sessions that have expired; a few for each login of a researcher, none for annotators."""
+    """Delete expired sessions: a few per login of a researcher, none for annotators."""
     from django.core.management import call_command
 
     call_command("clearsessions")
@@ -14,7 +14,7 @@ def clear_sessions() -> None:
 
 @jobs.register(KIND, exclusive=True)
 def run_rehearsal_job(job, progress) -> dict:
-    """The report; whatever was made for it has gone when it ends."""
+    """Run a rehearsal and return the report. Everything else that it created is deleted."""
     from annotators.models import Recruitment
 
     from .rehearsal.runner import rehearse

@@ -5,7 +5,7 @@ from .middleware import errors
 from .views import front, health
 
 urlpatterns = [
-    # First what is asked for most.
+    # The most frequent addresses come first.
     path("", include("annotators.views.urls")),
     path("", front.front, name="front"),
     path("healthz", health.healthz, name="healthz"),

@@ -13,8 +13,11 @@ django.setup(set_prefix=False)
 
 
 class Request(WSGIRequest):
-    """A request is in UTF-8. One that names another character set is refused by the first middleware; Django would believe it
-    while the request is being made, where an error is answered by nobody."""
+    """Requests must use UTF-8.
+
+    The first middleware refuses other character sets. Without this, Django would apply them before errors can be
+    handled.
+    """
 
     def __init__(self, environ):
         super().__init__(environ)
@@ -34,5 +37,5 @@ class Application(WSGIHandler):
 
 
 application = RequestLockMiddleware(Application()) if connection.vendor == "sqlite" else Application()
-# Before the workers part: what all of them import is shared, and a view that does not import stops the start.
+# Before the workers fork: their imports are shared, and a view that cannot be imported stops the start.
 get_resolver().url_patterns  # noqa: B018 - reading it loads it

@@ -1,6 +1,6 @@
-// Comfort for researchers; every page works without it.
+// Conveniences for researchers. Every page works without this script.
 
-// Only the parts of a scale that its kind uses are in sight.
+// Show only the fields that the chosen kind of scale uses.
 const parts = (select) =>
   Object.fromEntries(select.dataset.parts.split(" ").map((pair) => [pair.split(":")[0], pair.split(":")[1].split(",")]));
 
@@ -29,7 +29,7 @@ document.addEventListener("change", (event) => event.target.matches("select[data
 document.addEventListener("formset:added", fitAll);
 fitAll();
 
-// A running job: the same page, renewed in place, and loaded anew at its end.
+// A running job: update the page in place, and reload it when the job ends.
 const job = document.getElementById("job");
 if (job) {
   const renew = async () => {
@@ -42,14 +42,14 @@ if (job) {
         job.querySelector(".count").textContent = `${now.done} of ${now.total}`;
       }
     } catch {
-      // The server is away for a moment; the next try tells.
+      // The server did not answer. Try again.
     }
     setTimeout(renew, 2000);
   };
   setTimeout(renew, 1000);
 }
 
-// A link is copied by its button.
+// Buttons that copy a link.
 for (const button of document.querySelectorAll("button[data-copies]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {

@@ -1,4 +1,4 @@
-// Comforts: every page works without them, and nothing here changes what is asked.
+// Conveniences for annotators. Every page works without this script, and the script does not change the questions.
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const $ = (...where) => all(...where)[0];
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
@@ -8,12 +8,12 @@ const { page, state } = document.body.dataset;
 const form = $("#answers");
 const RETRY = 5000;
 
-// Storage may be forbidden in a panel's frame: then the browser keeps no copy.
+// In a panel's frame the browser may forbid storage. Then it keeps no copy.
 const attempt = (act) => { try { return act(localStorage); } catch { return null; } };
-const recall = (key) => attempt((kept) => JSON.parse(kept["heval:" + key]));
-const remember = (key, value) => attempt((kept) => { kept["heval:" + key] = JSON.stringify(value); });
-const forget = (start, but) => attempt((kept) => Object.keys(kept).forEach((key) => {
-  if (key.startsWith("heval:" + start) && key !== "heval:" + but) kept.removeItem(key);
+const recall = (key) => attempt((storage) => JSON.parse(storage["heval:" + key]));
+const remember = (key, value) => attempt((storage) => { storage["heval:" + key] = JSON.stringify(value); });
+const forget = (start, but) => attempt((storage) => Object.keys(storage).forEach((key) => {
+  if (key.startsWith("heval:" + start) && key !== "heval:" + but) storage.removeItem(key);
 }));
 
 const clock = (time) => new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
@@ -22,7 +22,7 @@ function say(words, isBad = false) {
   $(".saved span").textContent = words;
 }
 
-// Drafts: sent after a pause; the browser keeps what the server has not.
+// Drafts are sent after a pause in typing. The browser keeps what the server does not have yet.
 let typed = 0, safe = 0, seconds = 0, timer, sending, isSent, renew = () => {};
 const answers = () => new URLSearchParams([...new FormData(form), ["save", "auto"]]);
 const keep = () => remember(pathname, { seconds, answers: typed > safe ? [...new FormData(form)] : null });
@@ -34,7 +34,7 @@ function changed() {
   timer = setTimeout(save, 1500);
 }
 
-// False while the server cannot be reached; it is tried again.
+// Returns false if the server cannot be reached, and tries again later.
 async function save() {
   await sending;
   clearTimeout(timer);
@@ -42,7 +42,7 @@ async function save() {
   sending = fetch(pathname, { method: "POST", body: answers() }).catch(() => null);
   const reply = await sending;
   if (!(reply?.status < 429)) {
-    say("Not saved yet. Keep this page open; we try again.", true);
+    say("Not saved yet. Keep this page open; we will try again.", true);
     timer = setTimeout(save, RETRY);
     return false;
   }
@@ -60,21 +60,21 @@ function restore() {
   const copy = recall(pathname) || {};
   seconds = copy.seconds || 0;
   if (!copy.answers || $("#problems")) return;
-  const kept = new Map(copy.answers);
+  const values = new Map(copy.answers);
   for (const field of form.elements) {
-    if (/radio|checkbox/.test(field.type)) field.checked = kept.get(field.name) === field.value;
-    else if (field.type !== "hidden" && kept.has(field.name)) field.value = kept.get(field.name);
+    if (/radio|checkbox/.test(field.type)) field.checked = values.get(field.name) === field.value;
+    else if (field.type !== "hidden" && values.has(field.name)) field.value = values.get(field.name);
   }
   changed();
 }
 
-// Sent once the server is known to be there: a lost connection does not lose the page.
+// Save first, then send: the page is only sent when the server answers, so a lost connection loses no answers.
 async function send(event) {
   if (isSent) return;
   event.preventDefault();
   if (isSent === false) return;
   isSent = false;
-  // The button that Enter presses has no name: it acts for the one that is seen.
+  // Enter presses a hidden button without a name. It acts for the visible one.
   const submitter = event.submitter.name ? event.submitter : $("[name=go]");
   submitter.ariaDisabled = "true";
   while (!(await save())) await new Promise((done) => { setTimeout(done, RETRY); });
@@ -90,15 +90,15 @@ function addCount(field) {
   count();
 }
 
-// An answer takes back "cannot answer", and the other way round.
+// An answer clears "Cannot answer?", and a reason in "Cannot answer?" clears the answer.
 function settle({ target }) {
   const field = target.closest(".field");
   const reason = field && $("select", field);
   if (reason && target !== reason) reason.value = "";
-  else if (reason?.value) all("input:not([type=range])", field).forEach((one) => {
-    one.checked = false;
-    if (one.type === "text") one.value = "";
-    one.dispatchEvent(new Event("input"));
+  else if (reason?.value) all("input:not([type=range])", field).forEach((input) => {
+    input.checked = false;
+    if (input.type === "text") input.value = "";
+    input.dispatchEvent(new Event("input"));
   });
 }
 
@@ -106,7 +106,7 @@ if (state === "open") {
   forget(page, pathname);
   restore();
   all("textarea").forEach(addCount);
-  // The clock of the place comes when the page is there: until then the server's words say how long it is kept.
+  // Load the clock of the place after the page. Until then, the server's text shows how long the place is kept.
   const place = $("#kept");
   if (place) on(window, "load", () => setTimeout(async () => {
     renew = (await import(place.dataset.script)).watch(place, say, clock, answers);
@@ -122,7 +122,7 @@ if (state === "open") {
     if (typed > safe && !isSent) navigator.sendBeacon(pathname, answers());
     keep();
   });
-  // Seconds in which somebody was here.
+  // Count the seconds in which the person was active.
   let stirred = Date.now();
   on(window, "pointermove pointerdown keydown scroll", () => { stirred = Date.now(); });
   setInterval(() => {

@@ -1,15 +1,15 @@
-// Sliders beside number fields, and answers by number keys. Pages that ask something load this; all of them work without it.
+// Sliders beside number fields, and answers by number keys. Pages with questions load this script and work without it.
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const $ = (...where) => all(...where)[0];
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
 const on = (target, names, act) => names.split(" ").forEach((name) => target.addEventListener(name, act));
 const form = $("#answers");
 
-// Numbers are read here exactly as studies/protocols/base/fields.py reads them.
+// Parse numbers exactly as studies/protocols/base/fields.py does.
 const SIGNS = { "−": "-", "﹣": "-", "－": "-", "＋": "+", "％": "%", "٪": "%", "．": ".", "，": ",", "٫": "," };
 const isDigit = (code) => /\p{Nd}/u.test(String.fromCodePoint(code));
 
-// A character as it is typed on an English keyboard. Unicode keeps the ten digits of every script side by side, from zero on.
+// Returns a character as an English keyboard types it. In Unicode, the ten digits of each script are consecutive, from zero.
 function plain(character) {
   if (/[\u061c\u200e\u200f]/.test(character)) return "";
   if (/[\p{Zs}\t]/u.test(character)) return " ";
@@ -32,7 +32,7 @@ function numberIn(typed, { min, max, unit = "" }) {
 function addSlider(field) {
   const { min, max } = field.dataset;
   const slider = make("input", { type: "range", min, max, ariaLabel: "Slider: " + field.labels[0].innerText });
-  // While a finger is on the slider: what the field held before. The finger may turn out to scroll the page.
+  // The field's value from before a finger touched the slider; null otherwise. The finger may only scroll the page.
   let before = null;
   let isScrolling = false;
   const follow = () => {
@@ -59,19 +59,19 @@ function addSlider(field) {
     release();
     follow();
   });
-  // The browser moves the slider once more when the finger that scrolled is lifted.
+  // After a scroll, the browser moves the slider once more when the finger is lifted.
   on(slider, "touchend touchcancel", () => setTimeout(() => { isScrolling = false; }, 100));
   on(slider, "pointerup", () => {
     const isNew = before !== null && before !== slider.value;
     release();
     if (isNew) lead();
   });
-  // Pressed in the very middle, where an unset slider is already, it does not move: the click says that it was meant.
+  // An unset slider is drawn in the middle. A press exactly there does not move it, so the click event counts as the answer.
   on(slider, "input change click", (event) => {
     event.stopPropagation();
     lead();
   });
-  // Whatever is sent or kept meanwhile holds the answer from before.
+  // Anything that is sent or saved during a touch contains the earlier answer.
   on(form, "formdata", ({ formData }) => { if (before !== null) formData.set(field.name, before); });
   const box = make("div", { className: "slide" });
   box.append(slider, ...[min, (+min + +max) / 2, max].map((n) => make("i", { textContent: n, ariaHidden: "true" })));
@@ -79,20 +79,20 @@ function addSlider(field) {
   follow();
 }
 
-// The key of an answer is the number written at it; where answers are not numbered, its place. "" where one key cannot say it.
+// The key of an answer is the number that is shown with it, or its position if answers have no numbers. "" if one key is not enough.
 function keysOf(points) {
   const written = points.map((point) => $(".value", point.parentElement)?.textContent);
   const keys = written.some(Boolean) ? written : points.map((_, n) => `${n + 1}`);
   return keys.map((key) => (/^\d$/.test(key) ? key : ""));
 }
 
-function addKeys(groups, kept) {
-  const box = make("input", { type: "checkbox", checked: kept.get() });
+function addKeys(groups, setting) {
+  const box = make("input", { type: "checkbox", checked: setting.get() });
   const line = make("label", { className: "keys" });
   line.append(box, "Answer with number keys; Enter sends the page");
   $(".go").before(line);
-  const said = make("p", { className: "heard", role: "status" });
-  line.after(said);
+  const announcement = make("p", { className: "heard", role: "status" });
+  line.after(announcement);
   const answers = groups.flatMap((group) => {
     const points = all("[type=radio]", group), keys = keysOf(points);
     return points.map((point, n) => ({ group, point, key: keys[n] })).filter(({ key }) => key);
@@ -104,17 +104,17 @@ function addKeys(groups, kept) {
     if (value) value.textContent = key;
     if (!box.checked) return;
     point.setAttribute("aria-keyshortcuts", key);
-    const written = make("kbd", { textContent: key });
-    if (value) return value.replaceChildren(written);
-    // A name such as "Story B" stays what it is.
-    written.ariaHidden = "true";
-    point.after(written);
+    const label = make("kbd", { textContent: key });
+    if (value) return value.replaceChildren(label);
+    // Screen readers must still read the name of the answer, such as "Story B", without the key.
+    label.ariaHidden = "true";
+    point.after(label);
   });
-  on(box, "change", () => { kept.set(box.checked); show(); });
+  on(box, "change", () => { setting.set(box.checked); show(); });
   show();
-  const isOpen = (question) => !all("input, select, textarea", question).some((one) =>
-    /radio|checkbox/.test(one.type) ? one.checked : one.type !== "range" && one.value.trim());
-  const questions = all(".field").filter((one) => groups.includes(one) || $("[aria-required]", one));
+  const isOpen = (question) => !all("input, select, textarea", question).some((input) =>
+    /radio|checkbox/.test(input.type) ? input.checked : input.type !== "range" && input.value.trim());
+  const questions = all(".field").filter((field) => groups.includes(field) || $("[aria-required]", field));
   const next = (group) => {
     const place = questions.indexOf(group);
     return [...questions.slice(place + 1), ...questions.slice(0, place)].find(isOpen);
@@ -122,13 +122,13 @@ function addKeys(groups, kept) {
   on(document, "keydown", (event) => {
     const { target, key, repeat, ctrlKey, altKey, metaKey } = event;
     if (!box.checked || repeat || ctrlKey || altKey || metaKey || target.matches("select") || [...key].length > 1) return;
-    // In another question the key belongs to what is typed there.
+    // If the focus is in another kind of question, the key is input for that question.
     const group = target.closest("[role=radiogroup]") || (!target.closest(".field, .marks") && groups.find(isOpen));
-    const chosen = answers.find((one) => one.group === group && one.key === plain(key));
+    const chosen = answers.find((answer) => answer.group === group && answer.key === plain(key));
     if (!chosen) return;
     event.preventDefault();
     chosen.point.click();
-    said.textContent = `Chosen: ${all("span", chosen.point.parentElement).map((one) => one.textContent).join(" ")}`;
+    announcement.textContent = `Chosen: ${all("span", chosen.point.parentElement).map((span) => span.textContent).join(" ")}`;
     const open = next(group);
     (open ? $("input, textarea", open) : chosen.point).focus();
   });
@@ -136,8 +136,8 @@ function addKeys(groups, kept) {
 
 all("[data-has-range]").forEach(addSlider);
 const groups = all("[role=radiogroup]");
-// Storage may be forbidden in a panel's frame: then the choice lasts as long as the page.
+// In a panel's frame the browser may forbid storage. Then the setting lasts only for this page.
 if (groups.length) addKeys(groups, {
   get() { try { return localStorage["heval:keys"] === "true"; } catch { return false; } },
-  set(isOn) { try { localStorage["heval:keys"] = isOn; } catch { /* it is not kept */ } },
+  set(isOn) { try { localStorage["heval:keys"] = isOn; } catch { /* the setting is not kept */ } },
 });

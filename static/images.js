@@ -1,14 +1,14 @@
-// Images: a page is sent when each of its images has loaded, or when the person has said which of them cannot be seen.
+// A page with images is sent only when every image has loaded, or when the annotator has ticked that it cannot be seen.
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const $ = (...where) => all(...where)[0];
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
 const LOADING = "loading", LOADED = "loaded", FAILED = "failed";
 const form = $("#answers"), isOpen = document.body.dataset.state === "open";
 const held = make("p", { id: "held", className: "held", role: "status" });
-// The button that waits for images, and whether a press was ever held back.
+// The button that waits for images, and whether sending was ever held back.
 let waiting = null, wasHeld = false;
 
-// An image with what is said beside it while it is not there. Without an answer to give there is no box to tick.
+// Each image, with a note beside it while it is missing. On a page without questions there is no box to tick.
 const images = all(".image").map((box) => {
   const picture = $("img", box), address = picture.src;
   const words = make("p"), again = make("button", { type: "button", textContent: "Try again" });
@@ -26,7 +26,7 @@ const images = all(".image").map((box) => {
   };
   picture.addEventListener("load", () => become(LOADED));
   picture.addEventListener("error", () => become(FAILED));
-  // Another address, so that the browser cannot answer with what it kept of the failed one.
+  // Use a new address, so that the browser does not reuse its cached failure.
   again.addEventListener("click", () => {
     become(LOADING);
     picture.src = `${address}?again=${++tries}`;
@@ -36,16 +36,16 @@ const images = all(".image").map((box) => {
     tell();
   });
   if (picture.complete && picture.naturalWidth) image.state = LOADED;
-  // An image that is loaded when it comes into sight may be complete before it was asked for.
+  // A lazy image may be "complete" before the browser has requested it.
   else if (picture.complete && picture.loading !== "lazy") Object.assign(image, { state: FAILED, hasFailed: true });
   return image;
 });
 
-// What lies in a closed "To look at again" was asked for on the page before.
+// Images in a closed "Open the prompts again" were already checked on the previous page.
 const missing = () => images.filter(({ box, state, tick }) => state !== LOADED && !tick?.checked && !box.closest("details:not([open])"));
 const counted = (number, one, many) => (number === 1 ? `One image ${one}` : `${number} images ${many}`);
 
-// Says beside each image whether it is there, and beside the button why the page is not sent.
+// Shows the state of each image beside it, and beside the button why the page is not sent.
 function tell() {
   for (const { box, note, words, tick, state, hasFailed } of images) {
     if (state === LOADED && tick) tick.checked = false;
@@ -54,18 +54,18 @@ function tell() {
     box.classList.toggle("asks", !note.hidden || Boolean(tick?.checked));
   }
   const open = missing(), failed = open.filter(({ state }) => state === FAILED).length, loading = open.length - failed;
-  const said = [];
-  if (failed) said.push(`${counted(failed, "did", "did")} not load. Try again beside the image, or tick “I cannot see this image” there.`);
-  if (loading && wasHeld) said.push(`${counted(loading, "is", "are")} still loading.`);
-  if (loading && waiting) said.push("The page is sent when everything is there.");
-  if (!open.length && wasHeld && !waiting) said.push("You can send the page now.");
-  if (held.textContent !== said.join(" ")) held.textContent = said.join(" ");
+  const sentences = [];
+  if (failed) sentences.push(`${counted(failed, "did", "did")} not load. Press “Try again” beside the image, or tick “I cannot see this image” there.`);
+  if (loading && wasHeld) sentences.push(`${counted(loading, "is", "are")} still loading.`);
+  if (loading && waiting) sentences.push("The page will be sent when all images have loaded.");
+  if (!open.length && wasHeld && !waiting) sentences.push("You can send the page now.");
+  if (held.textContent !== sentences.join(" ")) held.textContent = sentences.join(" ");
   if (waiting && !open.length) form.requestSubmit(waiting);
 }
 
-// Before the page's own script hears of it.
+// Runs before the submit handler of annotate.js.
 function hold(event) {
-  // The button without a name that Enter presses sends the page too.
+  // The hidden button without a name, which Enter presses, sends the page too.
   const { submitter } = event, open = missing();
   if (!/^(go)?$/.test(submitter?.name) || !open.length) return;
   event.preventDefault();
@@ -75,7 +75,7 @@ function hold(event) {
   waiting = failed ? null : submitter;
   tell();
   if (!failed) return;
-  // It may lie in a prompt that is not the one in sight.
+  // The image may be in a prompt that is hidden now.
   if (!failed.box.checkVisibility()) location.hash = failed.tick.id;
   failed.again.focus();
 }
@@ -84,7 +84,7 @@ if (isOpen) {
   $(".go").prepend(held);
   $("[name=go]", form).setAttribute("aria-describedby", held.id);
   document.addEventListener("submit", hold, true);
-  // A closed box holds nothing back, and an open one may.
-  all("details").forEach((one) => one.addEventListener("toggle", tell));
+  // Images in a closed box do not hold the page back; images in an open box may.
+  all("details").forEach((details) => details.addEventListener("toggle", tell));
 }
 tell();

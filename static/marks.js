@@ -1,4 +1,4 @@
-// Error marks by pointing: a sentence's number or words that are selected open the next free mark. All of it can be done by the fields.
+// Error marks by pointing: pressing a sentence's number, or selecting words, opens the next free mark. The fields alone are enough too.
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const input = (row, part) => row.querySelector(`[name$=".${part}"]`);
 const rows = all(".mark");
@@ -8,16 +8,16 @@ const length = (words) => [...words].length; // code points, as the server count
 const sentence = (number) => all(".part").find(({ dataset }) => dataset.part === number)?.querySelector(".said-here");
 
 function show(row) {
-  const where = input(row, "where").value, said = sentence(where)?.textContent || "";
+  const where = input(row, "where").value, text = sentence(where)?.textContent || "";
   const [from, to] = input(row, "words").value.split("-").map(Number);
-  const words = to ? [...said].slice(from, to).join("") : said;
+  const words = to ? [...text].slice(from, to).join("") : text;
   row.quote.textContent = words && `“${words}”`;
   row.quote.hidden = !words;
   row.whole.hidden = !to;
   const names = ["category", "severity"].map((part) => input(row, part)).filter(({ value }) => value);
   const place = where === "0" ? ["no sentence"] : where ? ["sentence " + where] : [];
-  row.caption.textContent = [row.called, [...place, ...names.map((one) => one.selectedOptions[0].text)].join(", ")].filter(Boolean).join(": ");
-  const marked = new Set(rows.map((one) => input(one, "where").value));
+  row.caption.textContent = [row.called, [...place, ...names.map((select) => select.selectedOptions[0].text)].join(", ")].filter(Boolean).join(": ");
+  const marked = new Set(rows.map((other) => input(other, "where").value));
   all(".part").forEach((part) => part.classList.toggle("marked", marked.has(part.dataset.part)));
 }
 
@@ -27,7 +27,7 @@ const changed = (row) => {
 };
 
 function mark(number, words = "") {
-  const row = rows.find((one) => !input(one, "where").value && !input(one, "category").value);
+  const row = rows.find((other) => !input(other, "where").value && !input(other, "category").value);
   if (!row) return;
   row.open = true;
   input(row, "where").value = number;
@@ -38,16 +38,16 @@ function mark(number, words = "") {
   row.scrollIntoView({ block: "nearest" });
 }
 
-// Words within one sentence, as "from-to"; null where nothing of the kind is selected.
+// Returns the selected words as "from-to" within one sentence, or null if the selection is empty or crosses sentences.
 function selected() {
   const selection = getSelection();
   if (!selection.rangeCount || selection.isCollapsed) return null;
   const range = selection.getRangeAt(0);
   const part = range.startContainer.parentElement?.closest(".part");
-  const said = part?.querySelector(".said-here");
-  if (!said?.contains(range.startContainer) || !said.contains(range.endContainer)) return null;
+  const words = part?.querySelector(".said-here");
+  if (!words?.contains(range.startContainer) || !words.contains(range.endContainer)) return null;
   const before = document.createRange();
-  before.setStart(said, 0);
+  before.setStart(words, 0);
   before.setEnd(range.startContainer, range.startOffset);
   const from = length(before.toString());
   return { number: part.dataset.part, words: `${from}-${from + length(range.toString())}`, text: range.toString() };
@@ -61,7 +61,7 @@ rows.forEach((row) => {
   input(row, "where").parentElement.after(row.quote, row.whole);
   row.whole.addEventListener("click", () => { input(row, "words").value = ""; changed(row); });
   if (isOpen) {
-    const back = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Take this error back" });
+    const back = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Remove this error" });
     back.addEventListener("click", () => {
       ["where", "category", "severity", "words"].forEach((part) => { input(row, part).value = ""; });
       changed(row);
@@ -95,7 +95,7 @@ if (isOpen && rows.length) {
     offer.hidden = !chosen;
     if (chosen) offer.textContent = `Mark “${chosen.text.slice(0, 40)}${chosen.text.length > 40 ? "…" : ""}”`;
   });
-  // Pressing the button must not take the selection away first.
+  // Pressing the button must not clear the selection first.
   offer.addEventListener("pointerdown", (event) => event.preventDefault());
   offer.addEventListener("click", () => {
     const { number, words } = chosen;

@@ -1,16 +1,16 @@
-// How long the place is kept. The server sends words and a length of time; a time of day is made here, for clocks differ.
+// Shows how long the place is kept. The server sends a text and a duration; the time of day is computed here, because clocks differ.
 const WARN = 300, LOOK_EACH = 300, LOOK_WHEN_OVER = 60; // seconds
-const ENDED = "Your part of the study has ended. Reload this page to see how.";
+const ENDED = "Your part of the study has ended. Reload this page to see why.";
 const find = (html, selector) => new DOMParser().parseFromString(html, "text/html").querySelector(selector);
 
-// Gives a function that takes what a saved draft is answered.
+// Returns a function that takes the server's response to a saved draft.
 export function watch(line, say, clock, answers) {
   const place = line.parentElement;
   const button = line.nextElementSibling;
   let end, looked, isCalm;
   const left = () => (end - Date.now()) / 1000;
   const isOver = () => place.classList.contains("over");
-  // The time is over, and the server could not be asked.
+  // The time is over and the server did not answer.
   const isUnsure = () => !end && line.dataset.seconds;
 
   function show() {
@@ -21,7 +21,7 @@ export function watch(line, say, clock, answers) {
     if (end && until) line.textContent = until.replace("{}", clock(end));
   }
 
-  // False where the answer says nothing of a place. A change is said aloud, once.
+  // Returns false if the response contains no place. A change is announced once.
   function renew(html) {
     const fresh = find(html, "#kept");
     if (!fresh) return false;
@@ -44,7 +44,7 @@ export function watch(line, say, clock, answers) {
 
   async function tick() {
     if (end && left() <= 0) {
-      // True whatever the server says, and where it cannot be reached.
+      // This is true whatever the server says, and also if it cannot be reached.
       line.textContent = `Your place was kept until ${clock(end)}.`;
       end = 0;
       await look();
@@ -58,7 +58,7 @@ export function watch(line, say, clock, answers) {
     } else if (!document.hidden && Date.now() - looked > (isOver() || isUnsure() ? LOOK_WHEN_OVER : LOOK_EACH) * 1000) await look();
   }
 
-  // What the server said when it made the page is as old as the page.
+  // The server's duration was right when it made the page, so subtract the age of the page.
   const age = Math.round(performance.now() / 1000);
   if (line.dataset.seconds) line.dataset.seconds = Math.max(0, line.dataset.seconds - age);
   show();
@@ -68,9 +68,9 @@ export function watch(line, say, clock, answers) {
     event.preventDefault();
     const reply = await fetch(button.formAction, { method: "POST", body: answers() }).catch(() => null);
     const html = await reply?.text().catch(() => "") || "";
-    if (!reply?.ok) say(find(html, "#refused")?.textContent || "Not possible now. Try again.", true);
+    if (!reply?.ok) say(find(html, "#refused")?.textContent || "This did not work. Please try again.", true);
     else if (!renew(html)) say(ENDED, true);
-    else if (isOver()) say("More time is not possible. " + line.textContent, true);
+    else if (isOver()) say("You cannot get more time. " + line.textContent, true);
     else say("You have more time now.");
   });
   return renew;

@@ -1,17 +1,17 @@
-// The way back to a panel, where it is a form. Without script its button does the same.
+// Submits the form that leads back to a panel. Without this script, the person presses its button.
 const place = document.querySelector("[data-way-back]");
 const form = place.closest("form");
 const key = "gone:" + location.pathname;
-// Storage may be forbidden in a panel's frame.
+// In a panel's frame the browser may forbid storage.
 const attempt = (act) => { try { return act(sessionStorage); } catch { return null; } };
 const [visit] = performance.getEntriesByType("navigation");
 
 form.addEventListener("submit", () => {
-  attempt((kept) => { kept[key] = 1; });
-  // What did not get through may be sent again.
+  attempt((storage) => { storage[key] = 1; });
+  // If the request failed, the person may send it again.
   setTimeout(() => { delete form.dataset.sent; }, 5000);
 });
-// Once, when the page was seen, and never on coming back to it.
-if ("goes" in place.dataset && visit?.type === "navigate" && !attempt((kept) => kept[key])) setTimeout(() => {
+// Submit by script only once, on the first visit to the page, and not when the person comes back.
+if ("goes" in place.dataset && visit?.type === "navigate" && !attempt((storage) => storage[key])) setTimeout(() => {
   if (!form.dataset.sent) form.requestSubmit();
 }, 2000);

@@ -1,7 +1,7 @@
-"""Who may do what: one table of actions and roles, and the few functions that read it. No other module asks for a role.
+"""Permissions: one table of actions and roles, and the functions that read it. No other module checks roles.
 
-Administrators (superusers) may do everything in every study. Whoever may not log in any more has no role left, whatever session or
-token remains of them. A token never allows more than its user may.
+Administrators (superusers) may do everything in every study. A user who may no longer log in has no roles, even if a session or
+token of theirs still exists. A token never allows more than its user may do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """``about``: what it is done to. ``roles``: who may, None for everybody who may log in. ``changes``: no token for reading does it."""
+    """``about``: the object of the action. ``roles``: who may do it; None means every researcher. ``changes``: read-only tokens may not."""
 
     about: str
     words: str
@@ -100,46 +100,46 @@ PERMISSIONS: Mapping[Action, Permission] = {
 
 
 def is_researcher(user) -> bool:
-    """Whether they may log in to the researchers' pages at all."""
+    """Return whether the user may log in to the researchers' pages."""
     return user.is_active and user.is_staff
 
 
 def roles_of(user) -> dict[int, str]:
-    """The user's role by study id."""
+    """Return the user's role by study id."""
     if not is_researcher(user):
         return {}
     return dict(StudyMember.objects.filter(user=user).values_list("study_id", "role"))
 
 
 def is_allowed(user, action: Action, study: Study | int | None = None, roles: Mapping[int, str] | None = None) -> bool:
-    """Whether the user may do this in the study; without a study, whether in any. ``roles``: theirs, where they were read before."""
+    """Return whether the user may do this in the study or, without a study, in any. ``roles``: the user's roles, if already read."""
     if not is_researcher(user):
         return False
     permitted = PERMISSIONS[action].roles
     if user.is_superuser or permitted is None:
         return True
-    mine = roles_of(user) if roles is None else roles
+    own_roles = roles_of(user) if roles is None else roles
     if study is None:
-        return any(role in permitted for role in mine.values())
-    return mine.get(_pk(study)) in permitted
+        return any(role in permitted for role in own_roles.values())
+    return own_roles.get(_pk(study)) in permitted
 
 
 def filter_allowed(user, queryset: QuerySet, action: Action = Action.VIEW, *, token=None) -> QuerySet:
-    """The rows of studies in which the user may do this."""
+    """Return the rows of the studies in which the user may do this."""
     if not is_researcher(user):
         return queryset.none()
     if token is not None and token.study_id is not None:
         queryset = queryset.filter(**{study_lookup_path(queryset.model): token.study_id})
     if user.is_superuser:
         return queryset
-    mine = StudyMember.objects.filter(user=user, role__in=PERMISSIONS[action].roles)
-    return queryset.filter(**{f"{study_lookup_path(queryset.model)}__in": mine.values("study")})
+    memberships = StudyMember.objects.filter(user=user, role__in=PERMISSIONS[action].roles)
+    return queryset.filter(**{f"{study_lookup_path(queryset.model)}__in": memberships.values("study")})
 
 
 def check_permission(user, action: Action, study: Study | int | None = None, token=None) -> None:
-    """Http404 where the user may not know of the study, PermissionDenied where they may know of it and not do this.
+    """Raise Http404 if the user may not know of the study, and PermissionDenied if they know it but may not do this.
 
-    ``user`` None: the site itself acts, or its operator by a command. ``token``: by which a program speaks for the user.
+    ``user`` is None if the site itself or its operator's command acts. ``token`` is the API token of the request.
     """
     if user is None:
         return
@@ -149,11 +149,11 @@ def check_permission(user, action: Action, study: Study | int | None = None, tok
     if is_allowed(user, action, study, mine):
         return
     if study is None:
-        raise PermissionDenied("Your account may not do this.")
+        raise PermissionDenied("Your account does not have this permission.")
     role = mine.get(_pk(study))
     if role is None:
-        raise Http404("There is no such study.")
-    raise PermissionDenied(f"As {role} of this study you may not do this.")
+        raise Http404("This study does not exist.")
+    raise PermissionDenied(f"Your role in this study ({role}) does not allow this.")
 
 
 def _check_token(token, action: Action, study: Study | int | None) -> None:
@@ -163,11 +163,11 @@ def _check_token(token, action: Action, study: Study | int | None) -> None:
     if study is None:
         raise PermissionDenied("This token is bound to one study.")
     if token.study_id != _pk(study):
-        raise Http404("There is no such study.")
+        raise Http404("This study does not exist.")
 
 
 def check_scope(token, changes: bool) -> None:
-    """A token for reading changes nothing."""
+    """Refuse a change with a read-only token."""
     if changes and token.scope != token.Scope.WRITE:
         raise PermissionDenied("This token may only read.")
 
@@ -177,21 +177,21 @@ def _pk(study: Study | int) -> int:
 
 
 def get_study(user, action: Action, *, token=None, **lookup: Any) -> Study:
-    """The study that ``lookup`` names. Raises Http404 and PermissionDenied as ``check`` does."""
+    """Return the study that ``lookup`` finds. Raise Http404 or PermissionDenied like ``check_permission``."""
     return get_row(user, action, Study.objects.all(), token=token, **lookup)
 
 
 def get_row(user, action: Action, queryset: QuerySet, *, token=None, **lookup: Any) -> Any:
-    """One row of a study. A row that is not there and one of a study that the user may not know of are answered alike."""
+    """Return one row of a study. A missing row and a row of a hidden study raise the same Http404."""
     row = queryset.filter(**lookup).first()
     if row is None:
-        raise Http404("There is no such thing.")
+        raise Http404("This object does not exist.")
     check_permission(user, action, study_of(row), token)
     return row
 
 
 def study_lookup_path(model) -> str:
-    """The lookup that leads from a row to its study."""
+    """Return the lookup from a row to its study."""
     return getattr(model, "study_path", "study")
 
 
@@ -203,18 +203,18 @@ def study_of(row) -> Study | None:
 
 
 def is_owner_or_admin(user, owner_id: int | None) -> bool:
-    """Whether a row of no study, such as a token or a job for the whole site, is the user's to see and to end."""
+    """Return whether the user may see and end a row without a study, such as a token or a job for the whole site."""
     return is_researcher(user) and (user.is_superuser or owner_id == user.pk)
 
 
 def check_owner_or_admin(user, owner_id: int | None) -> None:
-    """Http404 for a row that is not theirs. ``user`` None: the site itself acts."""
+    """Raise Http404 if the row is not the user's. ``user`` is None if the site itself acts."""
     if user is not None and not is_owner_or_admin(user, owner_id):
-        raise Http404("There is no such thing.")
+        raise Http404("This object does not exist.")
 
 
 def filter_own(user, queryset: QuerySet, column: str) -> QuerySet:
-    """The rows of which that is true."""
+    """Return the rows whose ``column`` is the user. Administrators get all rows."""
     if not is_researcher(user):
         return queryset.none()
     return queryset if user.is_superuser else queryset.filter(**{column: user})
@@ -224,23 +224,23 @@ def filter_own(user, queryset: QuerySet, column: str) -> QuerySet:
 
 
 def make_owner(study: Study, user) -> None:
-    """Whoever makes a study owns it; one that a command made for nobody has no owner."""
+    """Make the user the owner of a new study. A study that a command makes without a user has no owner."""
     if user is not None:
         StudyMember.objects.create(study=study, user=user, role=Role.OWNER)
 
 
 def check_roles(roles: Sequence[tuple[int, str]]) -> None:
-    """Whether a study's people may have these roles: pairs of a user's id and a role. Raises ValidationError."""
+    """Check the roles of a study's people: pairs of (user id, role). Raise ValidationError."""
     people = [user for user, _ in roles]
     if len(people) > len(set(people)):
-        raise ValidationError("A colleague stands here twice.")
+        raise ValidationError("A colleague is listed twice. Delete one of the rows.")
     if not any(role in OWNERS for _, role in roles):
         raise ValidationError("A study needs at least one owner.")
 
 
 @transaction.atomic
 def set_roles(study: Study, by, roles: Sequence[tuple[int, str]]) -> None:
-    """Give these people these roles, and nobody else any. Raises ValidationError as ``check_roles`` does."""
+    """Give exactly these people these roles; remove all others. Raise ValidationError like ``check_roles``."""
     check_permission(by, Action.SHARE, study)
     check_roles(roles)
     Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
@@ -253,7 +253,7 @@ def set_roles(study: Study, by, roles: Sequence[tuple[int, str]]) -> None:
             member.role = role
             member.save()
     audit.record_study_event(
-        "change roles", study, by=by, roles={one.user.get_username(): one.role for one in members_of(study)}
+        "change roles", study, by=by, roles={member.user.get_username(): member.role for member in members_of(study)}
     )
 
 
@@ -262,25 +262,25 @@ def members_of(study: Study) -> QuerySet[StudyMember]:
 
 
 def allowed_member_ids(action: Action, study: Study) -> set[int]:
-    """The ids of the members whose role allows this, whether or not they may still log in. Administrators are not counted."""
+    """Return the ids of members whose role allows this, even if they may no longer log in. Administrators are not included."""
     return set(study.members.filter(role__in=PERMISSIONS[action].roles).values_list("user", flat=True))
 
 
 def allowed_users(action: Action, study: Study) -> QuerySet:
-    """Those of them who may still log in, by name."""
+    """Return the members whose role allows this and who may still log in, ordered by name."""
     people = get_user_model().objects.filter(pk__in=allowed_member_ids(action, study), is_active=True)
     return people.order_by("username")
 
 
 def filter_by_role(queryset: QuerySet[Study], user, role: str) -> QuerySet[Study]:
-    """The studies in which the user has this very role."""
+    """Return the studies in which the user has exactly this role."""
     return queryset.filter(pk__in=StudyMember.objects.filter(user=user, role=role).values("study"))
 
 
 def owners_of(study_ids) -> dict[int, list[str]]:
-    """User names of the owners, by study id."""
-    found: dict[int, list[str]] = {}
+    """Return the user names of the owners by study id."""
+    owners: dict[int, list[str]] = {}
     rows = StudyMember.objects.filter(study__in=study_ids, role=Role.OWNER).select_related("user").order_by("pk")
     for member in rows:
-        found.setdefault(member.study_id, []).append(member.user.get_username())
-    return found
+        owners.setdefault(member.study_id, []).append(member.user.get_username())
+    return owners

@@ -1,4 +1,4 @@
-"""The jobs of a study's life."""
+"""The background jobs of the app studies."""
 
 from .imports import image_storage
 from .imports.tables import import_job  # noqa: F401 - it registers the import
@@ -19,5 +19,5 @@ def launch(job: Job, progress: jobs.ProgressReporter) -> dict:
 
 @jobs.every(86_400)
 def remove_orphaned_images() -> int:
-    """Images that no study names: their import was killed, or their study was deleted."""
+    """Remove images that no study names. They come from killed imports and deleted studies."""
     return image_storage.remove_orphaned_images()

@@ -31,7 +31,7 @@ _COVERED = """() => {
   const said = document.querySelector(".saved span");
   const before = said?.textContent;
   if (said) {
-    said.textContent = "Not saved yet. Keep this page open; we try again.";
+    said.textContent = "Not saved yet. Keep this page open; we will try again.";
     said.style.pointerEvents = "auto";
   }
   // What is higher than the room between what sticks above and below cannot all be in sight.

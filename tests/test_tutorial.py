@@ -88,11 +88,11 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.follow("Import", address("import", study.code))
     page.get_by_label("File", exact=True).set_input_files(str(ROOT / "static" / "docs" / "first-study.jsonl"))
     reader.done.add("File")
-    assert page.get_by_label("Make systems that the study does not have yet").is_checked()
-    reader.press("Look at the file")
-    reader.wait_for("Look, then confirm")
+    assert page.get_by_label("Add systems that the study does not have yet").is_checked()
+    reader.press("Check the file")
+    reader.wait_for("Check, then confirm")
     assert study.prompts.count() == 0
-    reader.press("Write it into the study")
+    reader.press("Import into the study")
     reader.wait_for("Imported")
     assert (study.systems.count(), study.prompts.count()) == (3, 12)
     reader.follow("Back to the study")
@@ -106,9 +106,9 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.follow("Add a section")
     reader.tick("SPA: system-level probabilistic assessment")
     reader.press("Save")
-    reader.fill("Prompts for an annotator (m)", "4")
+    reader.fill("Prompts for each annotator (m)", "4")
     reader.press("Save and continue editing")
-    reader.press("Write them")
+    reader.press("Generate questions")
     reader.press("Save")
     assert "Nothing is missing." in page.locator("#checklist").inner_text()
     assert study.contrasts.count() == 2
@@ -121,7 +121,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.press("Launch")
     page.locator("#job").wait_for()
     jobs.run_waiting()
-    reader.follow("Go on")
+    reader.follow("Continue")
     page.get_by_role("heading", name="Collecting").wait_for()
     reader.follow("Make a link")
     reader.tick("Open link")
@@ -135,7 +135,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     guest.page.get_by_role("heading", name="Please read").wait_for()
     while (onward := guest.page.get_by_role("link", name="Next prompt").locator("visible=true")).count():
         onward.first.click()
-    guest.press("I have read them: to the questions")
+    guest.press("I have read them: go to the questions")
     guest.page.get_by_role("heading", name="Your judgement").wait_for()
     for box in guest.page.locator("[data-has-range]").all():
         box.fill("70")
@@ -163,11 +163,11 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.tick("Robot")
     page.get_by_label("Resamples").fill("199")  # a reader waits longer
     reader.press("Run the analysis")
-    reader.wait_for("The analysis is being made")
+    reader.wait_for("The analysis is running")
     jobs.run_waiting()
-    page.get_by_text("What was found").first.wait_for()
+    page.get_by_role("heading", name="Results", exact=True).wait_for()
     found = page.locator("main").inner_text()
-    assert "What was found" in found and "n = 11 annotators" in found and "came by an open link" in found
+    assert "Results" in found and "n = 11 annotators" in found and "came by an open link" in found
     context.close()
     guest.page.context.close()
     assert not reader.lost, "the tutorial speaks of links that are not there"

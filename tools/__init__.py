@@ -1,1 +1,1 @@
-"""Tools for those who develop heval. They are in no wheel and in no image."""
+"""Tools for developers of heval. They are not in the wheel or the image."""

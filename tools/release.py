@@ -28,18 +28,18 @@ def package_version(root: Path) -> str:
 
 
 def other_versions(root: Path) -> dict[str, str]:
-    """The versions that other files name, by file."""
+    """Return the version that each other file names."""
     patterns = {
         "CITATION.cff": r"^version: (\S+)$",
         "compose.yaml": r"^\s+image: heval:(\S+)$",
         "README.md": r"heval, version (\d+\.\d+\.\d+)",
     }
-    found = {file: re.search(pattern, (root / file).read_text(), re.MULTILINE) for file, pattern in patterns.items()}
-    return {file: match[1].rstrip(".") if match else "no version" for file, match in found.items()}
+    matches = {file: re.search(pattern, (root / file).read_text(), re.MULTILINE) for file, pattern in patterns.items()}
+    return {file: match[1].rstrip(".") if match else "no version" for file, match in matches.items()}
 
 
 def release_notes(changelog: str, version: str) -> str:
-    """The part of the changelog about one version, without its heading. Raises NotReady."""
+    """Return the changelog entries of one version, without the heading. Raises ReleaseNotReady."""
     match = re.search(rf"^## \[{re.escape(version)}\].*?\n(.*?)(?=^## \[|\Z)", changelog, re.MULTILINE | re.DOTALL)
     if match is None or not match[1].strip():
         raise ReleaseNotReady(f"CHANGELOG.md has no heading ## [{version}] with entries below it. Add one.")
@@ -47,7 +47,7 @@ def release_notes(changelog: str, version: str) -> str:
 
 
 def check_versions(root: Path, tag: str = "") -> str:
-    """Return the version on which all files and the tag agree. Raises NotReady."""
+    """Return the version on which all files and the tag agree. Raises ReleaseNotReady."""
     version = package_version(root)
     for file, other in other_versions(root).items():
         if other != version:
@@ -69,7 +69,7 @@ def build_wheel(root: Path, folder: Path) -> Path:
 
 
 def check_wheel(root: Path, wheel: Path, version: str) -> None:
-    """Install the wheel with its locked dependencies in a new environment, and prepare a site with it. Raises NotReady."""
+    """Install the wheel with its locked dependencies in a new environment, and prepare a site with it. Raises ReleaseNotReady."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         venv.create(folder / "venv", with_pip=True)
@@ -95,8 +95,8 @@ def check_wheel(root: Path, wheel: Path, version: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tag", default="", help="the tag of the release, which must be v and the version")
-    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="where the wheel and the notes go")
+    parser.add_argument("--tag", default="", help="tag of the release: v and the version, such as v1.2.3")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="output folder of the wheel and the notes")
     options = parser.parse_args()
     try:
         version = check_versions(ROOT, options.tag)
@@ -105,7 +105,7 @@ def main() -> None:
     except ReleaseNotReady as problem:
         sys.exit(str(problem))
     (options.out / "notes.md").write_text(release_notes((ROOT / "CHANGELOG.md").read_text(), version))
-    print(f"{wheel.name} prepares a site in a new environment.")
+    print(f"{wheel.name} was built, installed in a new environment, and can prepare a site.")
 
 
 if __name__ == "__main__":

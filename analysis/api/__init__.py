@@ -1,1 +1,1 @@
-"""The REST interface: each resource of a study, for programs. docs: reference/rest."""
+"""The REST API: the resources of a study, for programs. See the docs page reference/rest."""

@@ -1,4 +1,4 @@
-"""Analyses, and the jobs that make them."""
+"""API views of analyses and jobs."""
 
 from hashlib import sha256
 from typing import Any
@@ -23,7 +23,7 @@ from .renderers import RowErrors, row_error
 
 
 class AnalysesView(StudyView):
-    """Numbered analyses; a POST starts another."""
+    """List the analyses of a study. POST starts one."""
 
     write_action = Action.ANALYSE
     parameters = page_parameters()
@@ -41,7 +41,7 @@ class AnalysesView(StudyView):
         return self.list_response(rows, _analysis_serializer(shapes.AnalysisSerializer))
 
     @document_operation(
-        "Start an analysis; gives the job to be watched",
+        "Start an analysis; returns the job to poll",
         shapes.JobSerializer,
         request=shapes.AnalysisRequestSerializer,
         status=202,
@@ -63,15 +63,15 @@ def _figures_prefetch():
 
 
 def _analysis_serializer(shape):
-    def shaped(run: AnalysisRun) -> dict[str, Any]:
+    def serialize(run: AnalysisRun) -> dict[str, Any]:
         run.figure_names = [figure.name for figure in run.figures.all()]
         return shape(run).data
 
-    return shaped
+    return serialize
 
 
 def idempotency_token(request, study: Study, kind: str) -> str | None:
-    """The name of a request that is sent again: a job for each Idempotency-Key."""
+    """Return a token from the Idempotency-Key header, or None. Requests with the same key get the same job."""
     key = request.headers.get("Idempotency-Key", "")
     return sha256(f"{study.pk} {request.user.pk} {kind} {key}".encode("utf-8", "replace")).hexdigest() if key else None
 
@@ -93,14 +93,14 @@ class AnalysisDetailView(StudyView):
         run = rows.first()
         if run is None:
             raise Http404
-        # A report made while the study collects leaves the outcomes out by itself, and says so.
+        # A report that was made while the study was collecting has no outcomes, so it can always be shown.
         if not run.result.get("outcomes", {}).get("is_hidden"):
             check_outcomes_visible(self.study, run.parameters.get("origins") or COUNTED_ORIGINS)
         return Response(_analysis_serializer(shapes.AnalysisResultSerializer)(run))
 
 
 class JobsView(StudyView):
-    """Long work of this study."""
+    """The background jobs of a study."""
 
     parameters = page_parameters()
 
@@ -110,24 +110,24 @@ class JobsView(StudyView):
 
 
 class JobDetailView(StudyView):
-    """How far a job is, and what came of it."""
+    """The progress and the result of a job."""
 
-    @document_operation("A job: how far it is, and what came of it", shapes.JobSerializer, tag="analyses")
+    @document_operation("A job with its progress and result", shapes.JobSerializer, tag="analyses")
     def get(self, request, code, job):
-        found = Job.objects.filter(study=self.study, code=job).first()
-        if found is None:
+        stored_job = Job.objects.filter(study=self.study, code=job).first()
+        if stored_job is None:
             raise Http404
-        return Response(shapes.JobSerializer(found).data)
+        return Response(shapes.JobSerializer(stored_job).data)
 
 
 class JobFileView(StudyView):
-    """The file that an export job made. It is kept for a week."""
+    """The file of an export job. It is deleted after a week."""
 
     read_action = Action.EXPORT
     throttle_scope = "export"
 
     @document_operation(
-        "The file that an export job made",
+        "The file of an export job",
         OpenApiTypes.BINARY,
         media_type="application/vnd.apache.parquet",
         tag="exports",
@@ -135,12 +135,12 @@ class JobFileView(StudyView):
     def get(self, request, code, job):
         from analysis.data.parquet import file_of
 
-        found = Job.objects.filter(study=self.study, code=job, kind="export", state=Job.State.DONE).first()
-        path = found and file_of(found)
+        export_job = Job.objects.filter(study=self.study, code=job, kind="export", state=Job.State.DONE).first()
+        path = export_job and file_of(export_job)
         if path is None:
             raise Http404
-        check_outcomes_visible(self.study, found.arguments["origins"])
-        name = f"{found.arguments['table']}.parquet"
+        check_outcomes_visible(self.study, export_job.arguments["origins"])
+        name = f"{export_job.arguments['table']}.parquet"
         return FileResponse(
             path.open("rb"), as_attachment=True, filename=name, content_type="application/vnd.apache.parquet"
         )

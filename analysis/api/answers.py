@@ -1,4 +1,4 @@
-"""Assignments, answers, codings and exclusions."""
+"""API views of assignments, answers, codings and exclusions."""
 
 from typing import Any
 
@@ -25,15 +25,18 @@ from .renderers import RowErrors, row_error
 
 
 class AssignmentsView(StudyView):
-    """Annotators with batches: where they stand and when. Names are pseudonyms of this study."""
+    """The assignments, with their state and times. Names are pseudonyms within this study."""
 
     parameters = (
         *page_parameters(),
         Parameter(
-            "origin", ORIGIN.read, "Origins, by commas; all when absent.", tuple(answers.Assignment.Origin.values)
+            "origin",
+            ORIGIN.read,
+            "Origins, separated by commas. Default: all.",
+            tuple(answers.Assignment.Origin.values),
         ),
         Parameter("arm", parse_line, "Only assignments in this arm."),
-        Parameter("batch", integer_parser(), "Only assignments with the batch of this number.", None, int),
+        Parameter("batch", integer_parser(), "Only assignments with the batch with this number.", None, int),
     )
 
     @document_operation(
@@ -45,12 +48,12 @@ class AssignmentsView(StudyView):
             rows = rows.filter(batch__arm__name=self.values["arm"])
         if self.values["batch"] is not None:
             rows = rows.filter(batch__number=self.values["batch"])
-        found = exports.page_of_assignments(rows, self.study, self.after()[0], self.values["page_size"] + 1)
-        return page_response(request, self.values, found)
+        page_rows = exports.page_of_assignments(rows, self.study, self.after()[0], self.values["page_size"] + 1)
+        return page_response(request, self.values, page_rows)
 
 
 class ResponsesView(StudyView):
-    """The flat rows of the exports, by pages. For all of a study's answers take an export: it sees one moment."""
+    """The flat rows of the exports, in pages. Use an export to get all answers from one snapshot."""
 
     read_action = Action.EXPORT
     parameters = (
@@ -62,7 +65,7 @@ class ResponsesView(StudyView):
         Parameter("system", parse_line, "Only answers about an output of this system."),
         Parameter("prompt", parse_line, "Only answers about items with this prompt."),
         Parameter("arm", parse_line, "Only answers in this arm."),
-        Parameter("batch", integer_parser(), "Only answers in the batch of this number.", None, int),
+        Parameter("batch", integer_parser(), "Only answers in the batch with this number.", None, int),
     )
     filter_paths = {
         "section": "question__section__position",
@@ -74,7 +77,7 @@ class ResponsesView(StudyView):
     }
 
     @document_operation(
-        "Answers, one flat row a judgement",
+        "Answers, one flat row per judgement",
         page_serializer(
             "Response",
             shapes.ResponseSerializer,
@@ -89,20 +92,20 @@ class ResponsesView(StudyView):
         selection = selection_for("responses", self.study, *chosen, by=request.user)
         wanted = {path: self.values[name] for name, path in self.filter_paths.items() if self.values[name] is not None}
         rows = selection.responses.filter(**wanted)
-        found = exports.page_of_responses(rows, self.study, self.after(), self.values["page_size"] + 1)
+        page_rows = exports.page_of_responses(rows, self.study, self.after(), self.values["page_size"] + 1)
         n, problems = find_damaged_cells(selection) if self.after() == (0, 0) else (0, [])
-        return page_response(request, self.values, found, n_problems=n, problems=problems)
+        return page_response(request, self.values, page_rows, n_problems=n, problems=problems)
 
 
 class CodingsView(StudyView):
-    """What coders said of explanations and of work, by pages, in the order in which it was stored. Coders are seats, not names."""
+    """Codings of explanations and of work, in pages, in stored order. Coders are identified by seat, not by name."""
 
     read_action = Action.EXPORT
     parameters = (
         *page_parameters(),
         ORIGIN,
         WITHDRAWN,
-        Parameter("sample", integer_parser(1), "Only codings of the sample of this number.", None, int),
+        Parameter("sample", integer_parser(1), "Only codings of the sample with this number.", None, int),
     )
 
     @document_operation(
@@ -118,12 +121,12 @@ class CodingsView(StudyView):
             rows = rows.filter(item__sample__number=self.values["sample"])
         rows = rows.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]
         names = [column.name for column in CODING_COLUMNS]
-        found = [(key, dict(zip(names, cells, strict=True))) for key, cells in keyed_coding_rows(self.study, rows)]
-        return page_response(request, self.values, found)
+        keyed_rows = [(key, dict(zip(names, cells, strict=True))) for key, cells in keyed_coding_rows(self.study, rows)]
+        return page_response(request, self.values, keyed_rows)
 
 
 class ExclusionsView(StudyView):
-    """What people decided to leave out. Rules are part of the design; what they find is in the analyses."""
+    """Exclusions that researchers decided. Exclusion rules are part of the design; their results are in the analyses."""
 
     write_action = Action.MANAGE_ASSIGNMENTS
     parameters = page_parameters()
@@ -135,7 +138,7 @@ class ExclusionsView(StudyView):
         return self.list_response(_exclusions_of(self.study), _exclusion_row)
 
     @document_operation(
-        "Leave assignments out, all of them or none",
+        "Exclude assignments, all or none",
         shapes.ExclusionsCreatedSerializer,
         request=shapes.ExclusionRequestSerializer,
         status=201,
@@ -144,23 +147,23 @@ class ExclusionsView(StudyView):
     def post(self, request, code):
         serializer = shapes.ExclusionRequestSerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)
-        asked = serializer.validated_data
-        chosen = _assignments_by_name(self.study, asked["assignments"])
-        made = exclude(chosen, asked["reason"], request.user, asked["note"], asked["reopen"])
+        fields = serializer.validated_data
+        chosen = _assignments_by_name(self.study, fields["assignments"])
+        created = exclude(chosen, fields["reason"], request.user, fields["note"], fields["reopen"])
         rows = [
             _exclusion_row(row)
-            for row in _exclusions_of(self.study).filter(pk__in=[one.pk for one in made]).order_by("pk")
+            for row in _exclusions_of(self.study).filter(pk__in=[exclusion.pk for exclusion in created]).order_by("pk")
         ]
         return Response({"created": rows}, status=201 if rows else 200)
 
 
 class ReverseExclusionView(StudyView):
-    """An exclusion is taken back by another row; both stay on record."""
+    """Reverse an exclusion by adding another row. Both rows stay on record."""
 
     write_action = Action.MANAGE_ASSIGNMENTS
 
     @document_operation(
-        "Take an exclusion back",
+        "Reverse an exclusion",
         shapes.ExclusionsCreatedSerializer,
         request=shapes.ReverseExclusionSerializer,
         status=201,
@@ -170,11 +173,11 @@ class ReverseExclusionView(StudyView):
         serializer = shapes.ReverseExclusionSerializer(data=json_object(request))
         serializer.is_valid(raise_exception=True)
         rows = answers.Exclusion.objects.filter(assignment__study=self.study, pk=number)
-        found = rows.select_related("assignment__study").first()
-        if found is None:
+        exclusion = rows.select_related("assignment__study").first()
+        if exclusion is None:
             raise Http404
-        made = reverse_exclusion(found, request.user, serializer.validated_data["note"])
-        return Response({"created": [_exclusion_row(_exclusions_of(self.study).get(pk=made.pk))]}, status=201)
+        reversal = reverse_exclusion(exclusion, request.user, serializer.validated_data["note"])
+        return Response({"created": [_exclusion_row(_exclusions_of(self.study).get(pk=reversal.pk))]}, status=201)
 
 
 def _exclusions_of(study: Study) -> models.QuerySet:
@@ -183,7 +186,7 @@ def _exclusions_of(study: Study) -> models.QuerySet:
 
 
 def _assignments_by_name(study: Study, names: list[str]) -> list[answers.Assignment]:
-    """The assignments of these names. A name is made from the code and leads back to it only through all of them."""
+    """Return the assignments with these names. A name is a hash of the code, so all codes of the study are hashed to find it."""
     codes = answers.Assignment.objects.filter(study=study).values_list("code", flat=True)
     by_name = {assignment_pseudonym(code): code for code in codes}
     errors = [

@@ -1,4 +1,4 @@
-"""What resources of a study have in common: how it is found, how rows are paged, files sent, and methods described."""
+"""Shared parts of the API views: finding the study, paging, file downloads and OpenAPI descriptions."""
 
 from typing import Any
 
@@ -19,16 +19,16 @@ from .query import Parameter, page_response, read_query
 from .renderers import PROBLEM_MEDIA_TYPE
 
 ERRORS = {
-    400: "A parameter, a field or the body is not as it should be.",
-    401: "No valid token.",
-    403: "The role or the token does not allow this, or outcomes are hidden while the study collects.",
-    404: "There is no such thing, or it may not be seen.",
-    405: "The resource knows no such method.",
-    409: "It does not fit to what is stored, or to the state of the study.",
+    400: "A parameter, a field or the body is invalid.",
+    401: "The token is missing or invalid.",
+    403: "The role or the token does not allow this, or outcomes are hidden while the study is collecting.",
+    404: "The resource does not exist, or you do not have access to it.",
+    405: "The resource does not support this method.",
+    409: "The request conflicts with stored data or with the state of the study.",
     413: "The body is too large.",
     415: "The body is not application/json.",
-    429: "Too many requests, or other exports are running: Retry-After says when to try again.",
-    503: "The database is not there at the moment.",
+    429: "Too many requests, or other exports are running. Retry-After gives the seconds to wait.",
+    503: "The database is not available now.",
 }
 READ_ERROR_CODES = (400, 401, 403, 404, 405, 429, 503)
 WRITE_ERROR_CODES = tuple(ERRORS)
@@ -37,7 +37,7 @@ WRITE_ERROR_CODES = tuple(ERRORS)
 def document_operation(
     summary: str, response, *, request=None, parameters=(), status=200, media_type="application/json", tag="studies"
 ):
-    """How a method is published: every way in which it may answer is declared."""
+    """Return a decorator that describes a method in OpenAPI, with all its responses."""
     codes = READ_ERROR_CODES if request is None and status == 200 else WRITE_ERROR_CODES
     responses: dict[Any, Any] = {
         (code, PROBLEM_MEDIA_TYPE): OpenApiResponse(shapes.ProblemSerializer, description=ERRORS[code])
@@ -45,7 +45,7 @@ def document_operation(
     }
     responses[status, media_type] = response
     if status == 201:
-        responses[200, media_type] = response  # sent again: nothing new was stored
+        responses[200, media_type] = response  # a repeated request stores nothing new
     page_of = type(response).__name__.partition("Page")
     return extend_schema(
         operation_id=f"list_{page_of[0].lower()}" if page_of[1] else None,
@@ -58,13 +58,13 @@ def document_operation(
 
 
 def page_serializer(name: str, row, **more) -> serializers.Serializer:
-    """A page of a list."""
+    """Return the serializer of a page of a list."""
     fields = {"next": serializers.URLField(allow_null=True), "results": row(many=True)}
     return inline_serializer(f"{name}Page", {**fields, **more})
 
 
 class StudyView(APIView):
-    """A resource of one study: the study is found, and whether this may be done in it, before any method runs."""
+    """A resource of one study. The study is loaded and permissions are checked before any method runs."""
 
     read_action = Action.VIEW
     write_action = Action.EDIT
@@ -80,9 +80,9 @@ class StudyView(APIView):
         return self.values["cursor"]
 
     def list_response(self, queryset: models.QuerySet, serializer) -> Response:
-        """A page of rows in the order of their keys."""
-        found = queryset.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]
-        return page_response(self.request, self.values, [(row.pk, _serialize(serializer, row)) for row in found])
+        """Return a page of rows, ordered by primary key."""
+        rows = queryset.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]
+        return page_response(self.request, self.values, [(row.pk, _serialize(serializer, row)) for row in rows])
 
 
 def _serialize(shape, row) -> Any:

@@ -1,4 +1,4 @@
-"""Many systems, prompts or outputs at once: all of them or none, and the same rows sent again change nothing."""
+"""Store many systems, prompts or outputs in one request: all or none. Sending the same rows again changes nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from .serializers import MAX_ROWS, OutputSerializer, PromptSerializer, SystemSer
 
 @dataclass(frozen=True, slots=True)
 class BulkKind:
-    """What is stored: its serializer, the fields that name a row, and how rows meet what is there."""
+    """A kind of row: its serializer, the fields that identify a row, and how rows are compared with stored ones."""
 
     noun: str
     serializer: type
@@ -28,7 +28,7 @@ class BulkKind:
 
 
 def store(study: Study, kind: BulkKind, body: Any, by) -> tuple[int, int]:
-    """Store the rows of a request: (created, unchanged). Raises RowErrors, which names every bad row, or StudyFrozen."""
+    """Store the rows of a request and return (created, unchanged). Raises RowErrors, which names every bad row, or StudyFrozen."""
     check_permission(by, Action.EDIT, study)
     rows = _checked(kind, body)
     with transaction.atomic():
@@ -38,10 +38,10 @@ def store(study: Study, kind: BulkKind, body: Any, by) -> tuple[int, int]:
         keys = [tuple(_at(row, name) for name in kind.key) for row in rows]
         _refuse_repeats(kind, keys)
         prepared = kind.prepare(study, rows)
-        there = kind.find_stored(study, prepared)
-        _refuse_changes(kind, keys, prepared, there)
-        _refuse_new_images(kind, keys, prepared, there)
-        new = [kind.model(**columns) for key, columns in zip(keys, prepared, strict=True) if key not in there]
+        stored = kind.find_stored(study, prepared)
+        _refuse_changes(kind, keys, prepared, stored)
+        _refuse_new_images(kind, keys, prepared, stored)
+        new = [kind.model(**columns) for key, columns in zip(keys, prepared, strict=True) if key not in stored]
         kind.model.objects.bulk_create(new)
         if new:
             audit.record(f"add {kind.noun}", study=study, by=by, n=len(new))
@@ -53,7 +53,7 @@ def _checked(kind: BulkKind, body: Any) -> list[dict]:
     if not isinstance(body, list) or not body:
         raise RowErrors([row_error(None, None, f"Send one object, or a list of 1 to {MAX_ROWS:,} objects.")])
     if len(body) > MAX_ROWS:
-        raise RowErrors([row_error(None, None, f"{len(body):,} rows; at most {MAX_ROWS:,} are taken at once.")])
+        raise RowErrors([row_error(None, None, f"{len(body):,} rows. Send at most {MAX_ROWS:,} per request.")])
     serializer = kind.serializer(data=body, many=True)
     serializer.is_valid(raise_exception=True)
     return serializer.validated_data
@@ -70,33 +70,33 @@ def _refuse_repeats(kind: BulkKind, keys: Sequence[tuple]) -> None:
     errors = []
     for number, key in enumerate(keys, 1):
         if key in seen:
-            errors.append(row_error(number, _key_field(kind), f"The same as in row {seen[key]}."))
+            errors.append(row_error(number, _key_field(kind), f"Duplicate of row {seen[key]}."))
         seen.setdefault(key, number)
     if errors:
         raise RowErrors(errors)
 
 
-def _refuse_changes(kind: BulkKind, keys, prepared, there: Mapping[tuple, Any]) -> None:
+def _refuse_changes(kind: BulkKind, keys, prepared, stored: Mapping[tuple, Any]) -> None:
     errors = []
     for number, (key, columns) in enumerate(zip(keys, prepared, strict=True), 1):
-        row = there.get(key)
+        row = stored.get(key)
         if row is None:
             continue
         changed = [name for name, value in columns.items() if getattr(row, name) != value]
         if changed:
-            message = (
-                f"It is there already with another {', '.join(changed)}; rows are added, never changed, over REST."
-            )
+            message = f"This row is already stored with a different {', '.join(changed)}. REST adds rows and never changes them."
             errors.append(row_error(number, _key_field(kind), message))
     if errors:
         raise RowErrors(errors, 409)
 
 
-def _refuse_new_images(kind: BulkKind, keys, prepared, there: Mapping[tuple, Any]) -> None:
+def _refuse_new_images(kind: BulkKind, keys, prepared, stored: Mapping[tuple, Any]) -> None:
     errors = [
-        row_error(number, "media", "An image is imported in a zip; over REST only one that is there is sent back.")
+        row_error(
+            number, "media", "REST cannot add images. Import new images in a zip; send media only for stored outputs."
+        )
         for number, (key, columns) in enumerate(zip(keys, prepared, strict=True), 1)
-        if key not in there and columns.get("media")
+        if key not in stored and columns.get("media")
     ]
     if errors:
         raise RowErrors(errors)
@@ -106,7 +106,7 @@ def _key_field(kind: BulkKind) -> str:
     return kind.key[0].partition(".")[0]
 
 
-# Each kind with what is its own
+# The three kinds of rows
 
 
 def _all_columns(model, row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _prepared_systems(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]
     for number, row in enumerate(rows, 1):
         alike = names.setdefault(name_key(row["name"]), row["name"])
         if alike != row["name"]:
-            errors.append(row_error(number, "name", f"“{alike}” differs from it only in case, width or blanks."))
+            errors.append(row_error(number, "name", f"The name differs from “{alike}” only in case, width or spaces."))
     if errors:
         raise RowErrors(errors)
     return [{"study": study, **_all_columns(System, row, ("name", "is_human", "reference"))} for row in rows]
@@ -151,10 +151,10 @@ def _prepared_outputs(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]
 
 
 def _stored_outputs(study: Study, prepared: Sequence[dict]) -> dict[tuple, Output]:
-    found = Output.objects.filter(
+    outputs = Output.objects.filter(
         system__in={row["system"].pk for row in prepared}, prompt__in={row["prompt"].pk for row in prepared}
     ).select_related("system", "prompt")
-    return {(output.system.name, output.prompt.key, output.sample): output for output in found}
+    return {(output.system.name, output.prompt.key, output.sample): output for output in outputs}
 
 
 SYSTEMS = BulkKind(

@@ -1,4 +1,4 @@
-"""Tables as files, the codebook and the archive."""
+"""API views of exported tables, the codebook and the archive."""
 
 from django.http import HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -36,7 +36,7 @@ class ExportView(StudyView):
 
 
 def export_views() -> dict[str, type[ExportView]]:
-    """A view for each table and form, and one for its hash: each has its own parameters and description."""
+    """Return a view for each table and format, and one for its hash, each with its own parameters and description."""
     views = {}
     for table in exports.TABLES:
         for form in MEDIA_TYPES:
@@ -49,12 +49,12 @@ def export_views() -> dict[str, type[ExportView]]:
 
 def _export_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[ExportView]:
     class Export(ExportView):
-        """One table of one moment of the database, streamed. X-Heval-Rows says how many rows follow."""
+        """Stream one table from one snapshot of the database. The header X-Heval-Rows gives the number of rows."""
 
         table, form, parameters = name, kind, allowed
 
         @document_operation(
-            f"All {name} as {kind.upper()}, one moment of the database",
+            f"All {name} as {kind.upper()}, from one snapshot",
             OpenApiTypes.STR,
             parameters=allowed,
             media_type=MEDIA_TYPES[kind].partition(";")[0],
@@ -68,32 +68,32 @@ def _export_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[E
 
 def _hash_view(name: str, kind: str, allowed: tuple[Parameter, ...]) -> type[ExportView]:
     class ExportHash(ExportView):
-        """The sha256 of that export and its rows, to check a download against."""
+        """The sha256 and number of rows of an export, to check a download."""
 
         table, form, parameters = name, kind, allowed
 
         @document_operation(
-            f"The hash of that {kind.upper()} as of now, and its rows",
+            f"The current sha256 of {name} as {kind.upper()}, and its number of rows",
             shapes.ExportHashSerializer,
             parameters=allowed,
             tag="exports",
         )
         def get(self, request, code):
-            found, rows = exports.hash_export(
+            digest, rows = exports.hash_export(
                 self.table, self.form, self.selection(), raw=self.values.get("raw", False)
             )
-            return Response({"sha256": found, "rows": rows})
+            return Response({"sha256": digest, "rows": rows})
 
     return ExportHash
 
 
 class ExportsView(StudyView):
-    """Exports that are made by a job."""
+    """Start an export job."""
 
     write_action = Action.ANALYSE
 
     @document_operation(
-        "Make a Parquet file; gives the job to be watched",
+        "Start a Parquet export; returns the job to poll",
         shapes.JobSerializer,
         request=shapes.ExportRequestSerializer,
         status=202,
@@ -111,7 +111,7 @@ class ExportsView(StudyView):
 
 
 class CodebookView(StudyView):
-    """What every column means, with the questions, scales, systems and arms, as JSON."""
+    """The meaning of every column, with questions, scales, systems and arms, as JSON."""
 
     @document_operation("The codebook", OpenApiTypes.OBJECT, tag="exports")
     def get(self, request, code):
@@ -127,7 +127,7 @@ class CodebookMarkdownView(StudyView):
 
 
 class ArchiveView(StudyView):
-    """Design, stimuli, answers, analyses, figures and codebook in one zip, with a hash of each file."""
+    """One zip with design, stimuli, answers, analyses, figures and codebook, and a hash of each file."""
 
     read_action = Action.EXPORT
     throttle_scope = "export"

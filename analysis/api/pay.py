@@ -1,4 +1,4 @@
-"""What was promised and paid."""
+"""API views of the pay report and of payments."""
 
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
@@ -10,15 +10,15 @@ from .query import page_parameters
 
 
 class PayReportView(StudyView):
-    """What the work came to an hour, by arm, and what each link costs. Money is text with two places."""
+    """Pay per hour by arm, and the cost of each link. Amounts are strings with two decimals."""
 
-    @document_operation("Pay an hour by arm, cost by link", shapes.PayReportSerializer, tag="pay")
+    @document_operation("Pay per hour by arm, cost by link", shapes.PayReportSerializer, tag="pay")
     def get(self, request, code):
         return Response(pay_report.build_pay_report(self.study))
 
 
 class PaymentsView(StudyView):
-    """Every payment, under the pseudonym of its assignment."""
+    """All payments, with the pseudonym of the assignment."""
 
     parameters = page_parameters()
 
@@ -30,7 +30,7 @@ class PaymentsView(StudyView):
 
 
 class PaymentsCsvView(StudyView):
-    """Every payment as CSV."""
+    """All payments as CSV."""
 
     throttle_scope = "export"
 

@@ -1,4 +1,7 @@
-"""The pay report: what the work came to an hour, by arm, and every payment under a pseudonym. No panel's id, no code, no receipt."""
+"""Build the pay report (pay per hour by arm, cost by link) and the list of payments.
+
+Payments have pseudonyms. They never have ids of a panel, codes or receipts.
+"""
 
 from dataclasses import asdict
 from decimal import Decimal
@@ -24,7 +27,7 @@ def payments_of(study: Study) -> QuerySet[Payment]:
 
 
 def row_of(payment: Payment) -> dict[str, Any]:
-    """Money is text with two places."""
+    """Return a payment as a row. The amount is a string with two decimals."""
     about = payment.assignment
     cells = (
         payment.pk,
@@ -45,7 +48,9 @@ def row_of(payment: Payment) -> dict[str, Any]:
 
 
 def payments_csv(study: Study) -> str:
-    return csv_text([COLUMNS, *([_cell(value) for value in row_of(one).values()] for one in payments_of(study))])
+    return csv_text(
+        [COLUMNS, *([_cell(value) for value in row_of(payment).values()] for payment in payments_of(study))]
+    )
 
 
 def _cell(value: Any) -> Any:
@@ -53,30 +58,34 @@ def _cell(value: Any) -> Any:
 
 
 def build_pay_report(study: Study) -> dict[str, Any]:
-    """By arm the quarters of minutes and of pay an hour; by link what is paid, ordered, due, owed and not written down yet, and to come, with fees."""
+    """Return the pay report.
+
+    Arms have quartiles of minutes and of pay per hour. Links have amounts that are paid, ordered, due, owed but not yet in
+    the ledger, and expected, each with fees.
+    """
     links = list(study.recruitments.order_by("pk"))
-    for one in links:
-        one.study = study
+    for link in links:
+        link.study = study
     return {
         "currency": study.currency,
         "declared_per_hour": _format_money(study.wage_per_hour),
-        "arms": [_arm(one) for one in pay_by_arm(study)],
-        "links": [_link(one) for one in links],
+        "arms": [_arm(arm_pay) for arm_pay in pay_by_arm(study)],
+        "links": [_link(link) for link in links],
     }
 
 
-def _arm(one: ArmPay) -> dict[str, Any]:
-    quarters = {
-        name: {key: str(value) for key, value in asdict(found).items()} if found else None
-        for name, found in (("minutes", one.minutes), ("per_hour", one.hourly))
+def _arm(arm_pay: ArmPay) -> dict[str, Any]:
+    quartiles = {
+        name: {key: str(value) for key, value in asdict(values).items()} if values else None
+        for name, values in (("minutes", arm_pay.minutes), ("per_hour", arm_pay.hourly))
     }
     return {
-        "arm": one.name,
-        "people": one.n,
-        **quarters,
-        "below_declared": one.below_wage,
-        "without_active_time": one.without_active_time,
-        "in_another_currency": one.in_another_currency,
+        "arm": arm_pay.name,
+        "people": arm_pay.n,
+        **quartiles,
+        "below_declared": arm_pay.below_wage,
+        "without_active_time": arm_pay.without_active_time,
+        "in_another_currency": arm_pay.in_another_currency,
     }
 
 

@@ -1,4 +1,4 @@
-"""Who is let in over REST, and how often. What a role may is in studies.access, what is hidden in analysis.data.blinding."""
+"""Permissions and rate limits of the API. See studies.access for roles and analysis.data.blinding for hidden outcomes."""
 
 import time
 
@@ -12,7 +12,7 @@ from studies.services.rate_limits import is_rate_limited
 
 
 class IsResearcher(BasePermission):
-    """Somebody who is known; and a token for reading only reads."""
+    """Allow authenticated users. A read token allows only safe methods."""
 
     def has_permission(self, request, view):
         if not request.user or not request.user.is_authenticated:
@@ -23,12 +23,12 @@ class IsResearcher(BasePermission):
 
 
 def get_api_token(request) -> ApiToken | None:
-    """The token by which a program speaks; None in a browser's session."""
+    """Return the token of the request, or None for a browser session."""
     return request.auth if isinstance(request.auth, ApiToken) else None
 
 
 class TokenThrottle(BaseThrottle):
-    """So many requests a minute and token (or user), counted in the shared cache."""
+    """Limit requests per minute for each token (or user). The count is in the shared cache."""
 
     def allow_request(self, request, view):
         scope = getattr(view, "throttle_scope", "api")

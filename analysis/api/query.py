@@ -1,4 +1,4 @@
-"""What may stand behind the question mark: fixed names, each with its own check. No parameter reaches a query by itself."""
+"""Query parameters of the API: fixed names, each with its own validation. Unchecked values never reach a database query."""
 
 import base64
 import json
@@ -24,12 +24,12 @@ MAX_INTEGER = 2**31 - 1
 
 
 class BadQueryParameter(ValueError):
-    """The message says what would be right."""
+    """A query parameter is invalid. The message says what a valid value is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A query parameter: its name, how it is read, what it is when absent."""
+    """A query parameter: its name, parser, description and default."""
 
     name: str
     read: Callable[[str], Any]
@@ -46,7 +46,7 @@ class Parameter:
 def integer_parser(minimum: int = 0, maximum: int = MAX_INTEGER) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) or not minimum <= int(text) <= maximum:
-            raise BadQueryParameter(f"must be a whole number from {minimum} to {maximum}.")
+            raise BadQueryParameter(f"must be an integer from {minimum} to {maximum}.")
         return int(text)
 
     return read
@@ -76,10 +76,10 @@ def parse_flag(text: str) -> bool:
 
 
 def parse_origins(text: str) -> tuple[str, ...]:
-    """Origins by commas, in the order of the model, each once."""
+    """Parse origins separated by commas. Return each once, in the order of the model."""
     given = set(text.split(","))
     if not given <= set(Assignment.Origin.values):
-        raise BadQueryParameter(f"must be some of {', '.join(Assignment.Origin.values)}, by commas.")
+        raise BadQueryParameter(f"must be one or more of {', '.join(Assignment.Origin.values)}, separated by commas.")
     return tuple(origin for origin in Assignment.Origin.values if origin in given)
 
 
@@ -94,7 +94,7 @@ def cursor_parser(parts: int) -> Callable[[str], tuple[int, ...]]:
         except (ValueError, RecursionError):
             key = None
         if not (isinstance(key, list) and len(key) == parts and all(type(n) is int and 0 <= n < 2**63 for n in key)):
-            raise BadQueryParameter("is none that this list gave: follow “next” as it is.")
+            raise BadQueryParameter("is not a cursor of this list. Use the address in “next” unchanged.")
         return tuple(key)
 
     return read
@@ -107,10 +107,10 @@ def encode_cursor(key: Sequence[int]) -> str:
 def page_parameters(parts: int = 1) -> tuple[Parameter, ...]:
     return (
         Parameter(
-            "cursor", cursor_parser(parts), "Where the page begins: from “next” of the page before.", (0,) * parts
+            "cursor", cursor_parser(parts), "Start of the page. Take it from “next” of the previous page.", (0,) * parts
         ),
         Parameter(
-            "page_size", integer_parser(1, MAX_PAGE_SIZE), f"Rows a page, at most {MAX_PAGE_SIZE}.", PAGE_SIZE, int
+            "page_size", integer_parser(1, MAX_PAGE_SIZE), f"Rows per page, at most {MAX_PAGE_SIZE}.", PAGE_SIZE, int
         ),
     )
 
@@ -118,16 +118,16 @@ def page_parameters(parts: int = 1) -> tuple[Parameter, ...]:
 ORIGIN = Parameter(
     "origin",
     parse_origins,
-    f"Origins of the answers, by commas; {' and '.join(COUNTED_ORIGINS)} when absent.",
+    f"Origins of the answers, separated by commas. Default: {' and '.join(COUNTED_ORIGINS)}.",
     COUNTED_ORIGINS,
 )
 WITHDRAWN = Parameter(
-    "withdrawn", parse_flag, "1: with the rows of people who withdrew, which no analysis uses.", False, str, ("0", "1")
+    "withdrawn", parse_flag, "1: include rows of withdrawn annotators, which no analysis uses.", False, str, ("0", "1")
 )
 RAW = Parameter(
     "raw",
     parse_flag,
-    "1: texts exactly as stored, also those that a spreadsheet runs as formulas.",
+    "1: return texts exactly as stored, including texts that a spreadsheet would run as formulas.",
     False,
     str,
     ("0", "1"),
@@ -135,16 +135,16 @@ RAW = Parameter(
 
 
 def read_query(request, parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """The parameters of a request. What is unknown, given twice or not readable is refused, all of it at once."""
+    """Return the parameters of a request. Raises RowErrors, which names every unknown, repeated or invalid parameter."""
     known = {parameter.name: parameter for parameter in parameters}
     values = {parameter.name: parameter.default for parameter in parameters}
     errors = []
     for name, given in request.query_params.lists():
         try:
             if name not in known:
-                raise BadQueryParameter(f"There is no such parameter; there are: {', '.join(sorted(known)) or 'none'}.")
+                raise BadQueryParameter(f"unknown parameter. Known parameters: {', '.join(sorted(known)) or 'none'}.")
             if len(given) > 1:
-                raise BadQueryParameter("is given more than once.")
+                raise BadQueryParameter("must be given only once.")
             values[name] = known[name].read(given[0])
         except BadQueryParameter as bad:
             errors.append(row_error(None, name.encode("utf-8", "replace").decode()[:80], str(bad)))
@@ -154,9 +154,9 @@ def read_query(request, parameters: Sequence[Parameter]) -> dict[str, Any]:
 
 
 def page_response(request, values: Mapping[str, Any], rows: Sequence[tuple[Any, Any]], **more: Any) -> Response:
-    """A page of a list: at most ``page_size`` of the (key, row) pairs, and the address of the next one, if there is any.
+    """Return a page of at most ``page_size`` (key, row) pairs, with the address of the next page if there is one.
 
-    ``rows`` must hold one more than the page where there is one.
+    ``rows`` must hold one row more than the page if there is a next page.
     """
     size = values["page_size"]
     following = None

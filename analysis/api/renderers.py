@@ -1,4 +1,4 @@
-"""What comes in and goes out over REST: strict JSON in, JSON out, and every error as a problem (RFC 9457) that names its cause."""
+"""Parsing and rendering of the API: strict JSON in, JSON out, and every error as a problem (RFC 9457) that names its cause."""
 
 import math
 from typing import Any
@@ -22,38 +22,38 @@ from studies.stimuli import strict_json
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_ERRORS = 100
-INVALID_REQUEST = "The request is not as it should be: see errors."
-# One answer to whatever is wrong with a token, so that it tells nothing about tokens.
+INVALID_REQUEST = "The request is invalid; see errors."
+# The same answer to every token problem, so that it reveals nothing about tokens.
 INVALID_TOKEN = "Send a valid token in the header: Authorization: Token <token>."  # noqa: S105 - a message
 
 
 class BodyTooLarge(exceptions.APIException):
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
-    default_detail = "The body is larger than is accepted in one request; send it in parts."
+    default_detail = "The body is too large for one request. Split it into several requests."
 
 
 class Conflict(exceptions.APIException):
-    """What was asked does not fit to what is stored. ``detail`` may be a list of row errors."""
+    """The request conflicts with stored data. ``detail`` may be a list of row errors."""
 
     status_code = status.HTTP_409_CONFLICT
-    default_detail = "This does not fit to what is stored."
+    default_detail = "The request conflicts with stored data."
 
 
 class RowErrors(exceptions.APIException):
-    """A request was refused as a whole; ``errors`` name row, field and message."""
+    """A whole request was refused. ``errors`` has the row, field and message of each error."""
 
     def __init__(
         self,
         errors: list[dict[str, Any]],
         code: int = status.HTTP_400_BAD_REQUEST,
-        detail: str = "Nothing was stored: see errors.",
+        detail: str = "Nothing was stored; see errors.",
     ):
         self.errors, self.status_code = errors, code
         super().__init__(detail)
 
 
 class StrictJSONParser(BaseParser):
-    """application/json and nothing else, within the site's limit of size."""
+    """Parse application/json within the site's size limit. Other media types are refused."""
 
     media_type = "application/json"
 
@@ -71,7 +71,7 @@ class StrictJSONParser(BaseParser):
         if len(body) > limit:
             raise BodyTooLarge
         if body.startswith(b"\xef\xbb\xbf"):
-            raise exceptions.ParseError("The body begins with a byte order mark: send UTF-8 without one.")
+            raise exceptions.ParseError("The body begins with a byte order mark. Send UTF-8 without it.")
         try:
             return strict_json.loads(body)
         except strict_json.BadJson as error:
@@ -79,7 +79,7 @@ class StrictJSONParser(BaseParser):
 
 
 class JSONRenderer(RestJSONRenderer):
-    """JSON; a number that is none, which only a damaged row can hold, becomes null instead of an error."""
+    """Render JSON. NaN and infinity, which only damaged rows have, become null instead of an error."""
 
     def render(self, data, accepted_media_type=None, renderer_context=None):
         try:
@@ -92,12 +92,12 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _finite(element) for key, element in value.items()}
+    return [_finite(element) for element in value] if isinstance(value, list | tuple) else value
 
 
 class JSONOnlyNegotiation(BaseContentNegotiation):
-    """There is one form of answer, whatever Accept says: a client that asks for another gets it with its true type."""
+    """Ignore the Accept header: each resource has one format, and its response declares the true media type."""
 
     def select_parser(self, request, parsers):
         media_type = (request.content_type or "").partition(";")[0].strip().lower()
@@ -108,7 +108,7 @@ class JSONOnlyNegotiation(BaseContentNegotiation):
 
 
 def build_problem(code: int, detail: str, errors: list[dict[str, Any]] | None = None, headers=None) -> Response:
-    """An answer that says what went wrong: for the whole request, or for rows and fields of it."""
+    """Return a problem response for the whole request, with optional errors of rows and fields."""
     title = {413: "Body too large", 429: "Too many requests"}.get(code) or HttpResponse(status=code).reason_phrase
     body = {
         "type": "about:blank",
@@ -121,8 +121,8 @@ def build_problem(code: int, detail: str, errors: list[dict[str, Any]] | None = 
 
 
 def exception_handler(error: Exception, context) -> Response | None:
-    """REST framework's hook: every expected exception as a problem. None where it is a fault of ours."""
-    # The framework's views read the settings when they are loaded, and those name classes of this module.
+    """Turn every expected exception into a problem. Return None for an unexpected one, which becomes a server error."""
+    # Imported here: the framework's views read the settings on import, and the settings name classes of this module.
     from rest_framework.views import set_rollback
 
     answer = _answer(error)
@@ -143,27 +143,29 @@ def _answer(error: Exception) -> Response | None:
     if isinstance(error, exceptions.APIException):
         return build_problem(error.status_code, str(error.detail), headers=_headers(error))
     if isinstance(error, Http404):
-        return build_problem(404, "There is no such thing, or you may not see it.")
+        return build_problem(404, "This resource does not exist, or you do not have access to it.")
     if isinstance(error, PermissionDenied):
-        return build_problem(403, str(error) or "You may not do this.")
+        return build_problem(403, str(error) or "You do not have permission to do this.")
     if isinstance(error, NotReady):
-        return build_problem(409, "The study is not ready.", [row_error(None, p.field, p.text) for p in error.problems])
+        return build_problem(
+            409, "The study is not ready; see errors.", [row_error(None, p.field, p.text) for p in error.problems]
+        )
     if isinstance(error, ActionRefused):
         return build_problem(409, str(error))
     if isinstance(error, StudyFrozen):
         return build_problem(
-            409, "The design of a launched study does not change: clone it, or amend what may be amended."
+            409, "The design of a launched study cannot be changed. Clone the study, or amend what an amendment allows."
         )
     if isinstance(error, AppendOnlyViolation):
-        return build_problem(409, "This is part of the record: it is never changed.")
+        return build_problem(409, "This is a permanent record and cannot be changed.")
     if isinstance(error, IntegrityError):
-        return build_problem(409, "Somebody else stored the same thing at the same moment. Send it again.")
+        return build_problem(409, "Another request stored the same data at the same time. Send the request again.")
     if isinstance(error, TooManyExports | TooManySnapshots):
-        return build_problem(
-            429, "Other exports are running. Try again in half a minute.", headers={"Retry-After": "30"}
-        )
+        return build_problem(429, "Other exports are running. Try again in 30 seconds.", headers={"Retry-After": "30"})
     if isinstance(error, OperationalError | InterfaceError) and not transaction.get_connection().in_atomic_block:
-        return build_problem(503, "The database is not there at the moment. Try again.", headers={"Retry-After": "5"})
+        return build_problem(
+            503, "The database is not available now. Try again in a few seconds.", headers={"Retry-After": "5"}
+        )
     return None
 
 
@@ -185,23 +187,26 @@ def _detail(error: DjangoValidationError) -> Any:
 
 
 def field_errors(detail: Any, row: int | None = None, field: str | None = None) -> list[dict[str, Any]]:
-    """The errors of a serializer, of many of them, or of a model, as a flat list."""
+    """Return the errors of a serializer, of a list of serializers, or of a model as a flat list."""
     if isinstance(detail, dict) and detail and all(isinstance(name, int) for name in detail):
-        # REST framework gives the rows of a list by their place.
-        return [error for place, each in detail.items() for error in field_errors(each, place + 1, field)]
+        # REST framework numbers the rows of a list from 0.
+        return [error for index, messages in detail.items() for error in field_errors(messages, index + 1, field)]
     if isinstance(detail, dict):
         general = ("non_field_errors", "__all__")
         return [
             error
-            for name, each in detail.items()
+            for name, messages in detail.items()
             for error in field_errors(
-                each, row, field if name in general else ".".join(filter(None, (field, str(name))))
+                messages, row, field if name in general else ".".join(filter(None, (field, str(name))))
             )
         ]
     if isinstance(detail, list | tuple):
-        if any(isinstance(each, dict) for each in detail):
+        if any(isinstance(element, dict) for element in detail):
             return [
-                error for number, each in enumerate(detail, 1) if each for error in field_errors(each, number, field)
+                error
+                for number, element in enumerate(detail, 1)
+                if element
+                for error in field_errors(element, number, field)
             ]
-        return [error for each in detail for error in field_errors(each, row, field)]
+        return [error for element in detail for error in field_errors(element, row, field)]
     return [row_error(row, field, detail)]

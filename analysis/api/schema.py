@@ -1,4 +1,4 @@
-"""The interface's own description, and what is said where nothing is."""
+"""The OpenAPI description, its HTML page, and the response to unknown addresses."""
 
 from django.http import HttpResponse
 from django.utils.html import format_html, format_html_join
@@ -11,7 +11,7 @@ from .renderers import build_problem
 
 
 class SchemaView(SpectacularJSONAPIView):
-    """The OpenAPI description."""
+    """The OpenAPI description as JSON."""
 
     permission_classes = ()
     authentication_classes = ()
@@ -19,7 +19,7 @@ class SchemaView(SpectacularJSONAPIView):
 
 
 class DocsView(APIView):
-    """A page that lists what there is."""
+    """An HTML page that lists all resources."""
 
     permission_classes = ()
     authentication_classes = ()
@@ -27,10 +27,10 @@ class DocsView(APIView):
     schema = None
 
     def get(self, request):
-        found = SchemaGenerator().get_schema(request=None, public=True)
+        description = SchemaGenerator().get_schema(request=None, public=True)
         rows = [
             (method.upper(), path, operation.get("summary", ""))
-            for path, operations in sorted(found["paths"].items())
+            for path, operations in sorted(description["paths"].items())
             for method, operation in operations.items()
         ]
         return HttpResponse(_docs_page(format_html_join("\n", "<tr><td>{}<td><code>{}</code><td>{}", rows)))
@@ -40,15 +40,15 @@ def _docs_page(rows: SafeString) -> str:
     return format_html(
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         "<title>REST interface of heval</title><main><h1>REST interface</h1>"
-        '<p>Send a token: <code>Authorization: Token …</code>. The whole description: <a href="../schema/">OpenAPI</a>.</p>'
-        "<table><caption>Resources</caption><thead><tr><th>Method<th>Path<th>What it does</thead><tbody>{}</tbody></table>"
+        '<p>Send a token: <code>Authorization: Token …</code>. Full description: <a href="../schema/">OpenAPI</a>.</p>'
+        "<table><caption>Resources</caption><thead><tr><th>Method<th>Path<th>Description</thead><tbody>{}</tbody></table>"
         "</main></html>",
         rows,
     )
 
 
 class NotFoundView(APIView):
-    """Any other address below the interface, answered like the rest of it."""
+    """Answer every unknown API address with a JSON problem instead of an HTML page."""
 
     permission_classes = ()
     authentication_classes = ()
@@ -59,6 +59,6 @@ class NotFoundView(APIView):
         self.headers = {}
         request = self.initialize_request(request, *args, **kwargs)
         answer = build_problem(
-            404, "There is no such resource; every address ends in a slash or a file name. See /api/v1/docs/."
+            404, "This resource does not exist. Addresses end in a slash or a file name; see /api/v1/docs/."
         )
         return self.finalize_response(request, answer, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""The resources of the REST interface, field by field. Names are the models'; ids of the database never leave."""
+"""Serializers of the API resources. Field names are those of the models. Database ids are not sent."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ MAX_ROWS = 1000
 
 
 class CleanTextField(serializers.CharField):
-    """A text as the rest of the application takes texts; only a JSON string, nothing else becomes one."""
+    """A text, cleaned as in the rest of heval. Only JSON strings are accepted; other types are not converted."""
 
     def __init__(self, **options):
         super().__init__(**{"trim_whitespace": False, **options})
@@ -34,7 +34,7 @@ class CleanTextField(serializers.CharField):
 
 
 class NameField(serializers.CharField):
-    """A name or key: one visible line."""
+    """A name or key of one line."""
 
     def run_validation(self, data=serializers.empty):
         if data is serializers.empty or data is None:
@@ -46,12 +46,12 @@ class NameField(serializers.CharField):
 
 
 def _refusal_message(refused: TextRefused) -> str:
-    """The message without the field's name, which stands beside it."""
+    """Return the message without the field name, because the problem already names the field."""
     return str(refused).partition(": ")[2] or str(refused)
 
 
 class StrictIntegerField(serializers.IntegerField):
-    """A JSON number that is whole; '3', 3.0, true and other digits are not."""
+    """A JSON integer. '3', 3.0, true and non-ASCII digits are refused."""
 
     def to_internal_value(self, data):
         if isinstance(data, bool) or not isinstance(data, int):
@@ -60,7 +60,7 @@ class StrictIntegerField(serializers.IntegerField):
 
 
 class StrictDecimalField(serializers.DecimalField):
-    """A decimal number; '' is none, and says nothing of null either."""
+    """A decimal number. '' is refused and is not read as null."""
 
     def validate_empty_values(self, data):
         if isinstance(data, str) and not data.strip():
@@ -89,7 +89,7 @@ class _StrictMixin:
 
     def to_internal_value(self, data):
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
-            raise serializers.ValidationError({name[:80]: ["There is no such field."] for name in unknown})
+            raise serializers.ValidationError({name[:80]: ["Unknown field."] for name in unknown})
         return super().to_internal_value(data)
 
 
@@ -97,16 +97,19 @@ READ_ONLY = ("state", "open_to", "created_at", "launched_at", "closing_at", "clo
 
 
 class StudySerializer(_StrictMixin, serializers.ModelSerializer):
-    """A study. What annotators read and what was planned; sections, questions and contrasts stand in its design."""
+    """A study: its texts for annotators and its plan. The design has its sections, questions and contrasts."""
 
     code = serializers.UUIDField(
-        required=False, help_text="May be chosen when a study is created, so that a repeated request is seen."
+        required=False,
+        help_text="You can choose the code when you create a study, so that a repeated request creates no second study.",
     )
     title = NameField(max_length=200)
     owner = serializers.CharField(source="owner.username", read_only=True, default=None, allow_null=True)
     clone_of = serializers.UUIDField(source="clone_of.code", read_only=True, default=None, allow_null=True)
     version = StrictIntegerField(
-        required=False, min_value=0, help_text="Of the last reading: a change on top of another's is refused."
+        required=False,
+        min_value=0,
+        help_text="The version that you last read. If somebody changed the study since then, your change is refused.",
     )
 
     class Meta:
@@ -134,7 +137,7 @@ class PromptSerializer(_StrictMixin, serializers.ModelSerializer):
 
 
 class OutputSerializer(_StrictMixin, serializers.ModelSerializer):
-    """An output. New ones are text, or empty; images come by the import of a zip. An image that is there may be sent back as it was read."""
+    """An output. New outputs are texts or empty; add images by importing a zip. Stored images may be sent back unchanged."""
 
     system = NameField(source="system.name", max_length=100)
     prompt = NameField(source="prompt.key", max_length=100)
@@ -144,7 +147,7 @@ class OutputSerializer(_StrictMixin, serializers.ModelSerializer):
         model = Output
         fields = ("system", "prompt", "sample", "format", "text", "media", "alt", "is_empty", "original", "language")
         read_only_fields = ("media",)
-        # The rules about several columns are checked for all rows at once, by the one who stores them.
+        # ``bulk.store`` checks rules about several columns for all rows together.
         validators = ()
 
     def to_internal_value(self, data):
@@ -159,7 +162,7 @@ class OutputSerializer(_StrictMixin, serializers.ModelSerializer):
             if is_text or attrs.get("is_empty"):
                 raise serializers.ValidationError({"media": ["An image has no text and is not empty."]})
         elif is_text is bool(attrs.get("is_empty")):
-            raise serializers.ValidationError({"text": ["Give a text, or say is_empty; not both."]})
+            raise serializers.ValidationError({"text": ["Give either a text or is_empty: true, not both."]})
         return attrs
 
 
@@ -190,7 +193,7 @@ _FIELDS: dict[str, type[serializers.Field]] = {
 
 
 def flat_serializer(name: str, columns: tuple[Column, ...]) -> type[serializers.Serializer]:
-    """The description of a flat row; rows themselves are written as they are read."""
+    """Return the serializer that describes a flat row in OpenAPI. Rows themselves are sent without it."""
     fields: dict[str, Any] = {c.name: _FIELDS[c.type](allow_null=True, help_text=c.meaning) for c in columns}
     return type(f"{name}Serializer", (serializers.Serializer,), fields)
 
@@ -206,8 +209,8 @@ class PaymentSerializer(serializers.Serializer):
     link = serializers.CharField()
     arm = serializers.CharField()
     kind = serializers.CharField()
-    nth = serializers.IntegerField(help_text="Which of its kind for this assignment.")
-    amount = serializers.CharField(help_text="With two places.")
+    nth = serializers.IntegerField(help_text="Number of this payment among those of its kind for this assignment.")
+    amount = serializers.CharField(help_text="With two decimals.")
     currency = serializers.CharField()
     way = serializers.CharField()
     state = serializers.CharField()
@@ -230,21 +233,23 @@ class ExclusionSerializer(serializers.Serializer):
     note = serializers.CharField(allow_blank=True)
     by = serializers.CharField()
     at = serializers.DateTimeField()
-    reverses = serializers.IntegerField(allow_null=True, help_text="The number of the exclusion that was taken back.")
+    reverses = serializers.IntegerField(
+        allow_null=True, help_text="The number of the exclusion that this row reverses."
+    )
     is_standing = serializers.BooleanField()
 
 
 class ExclusionRequestSerializer(_StrictMixin, serializers.Serializer):
-    """Leave submitted assignments out of every later analysis. Those that are left out already are passed over."""
+    """Exclude submitted assignments from every later analysis. Assignments that are already excluded are skipped."""
 
     assignments = serializers.ListField(child=NameField(max_length=16), min_length=1, max_length=MAX_ROWS)
     reason = serializers.ChoiceField(list(EXCLUSION_REASONS))
     note = CleanTextField(required=False, default="", allow_blank=True, max_length=2000)
-    reopen = StrictBooleanField(default=False, help_text="Open their places for somebody else.")
+    reopen = StrictBooleanField(default=False, help_text="Open their places for other annotators.")
 
 
 class ReverseExclusionSerializer(_StrictMixin, serializers.Serializer):
-    """Take an exclusion back."""
+    """Reverse an exclusion."""
 
     note = CleanTextField(required=False, default="", allow_blank=True, max_length=2000)
 
@@ -275,16 +280,22 @@ class AnalysisResultSerializer(AnalysisSerializer):
 
 
 class AnalysisRequestSerializer(serializers.Serializer):
-    """What a new analysis may be told; what is absent is as on the report's own form."""
+    """The parameters of a new analysis. Absent ones have the defaults of the form on the report page."""
 
-    origins = serializers.ListField(child=serializers.CharField(), required=False, help_text="live when absent")
-    level = serializers.FloatField(required=False, min_value=0.5, max_value=1, help_text="of the intervals")
+    origins = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="Default: live, or imported if the study has only imported answers.",
+    )
+    level = serializers.FloatField(
+        required=False, min_value=0.5, max_value=1, help_text="Confidence level of the intervals."
+    )
     resamples = serializers.IntegerField(required=False, min_value=99, max_value=99_999)
     star_scheme = serializers.CharField(required=False)
 
 
 class ExportRequestSerializer(_StrictMixin, serializers.Serializer):
-    """An export made by a job."""
+    """An export to be made by a job."""
 
     table = serializers.ChoiceField(["responses", "assignments", "codings", "items"], default="responses")
     format = serializers.ChoiceField(["parquet"], default="parquet")
@@ -309,32 +320,34 @@ class JobSerializer(serializers.Serializer):
 
 class DesignSerializer(serializers.Serializer):
     version = serializers.IntegerField(allow_null=True, help_text="Null while the study is a draft.")
-    sha256 = serializers.CharField(help_text="Of canonical, as UTF-8.")
+    sha256 = serializers.CharField(help_text="SHA-256 of canonical as UTF-8.")
     at = serializers.DateTimeField(allow_null=True)
     reason = serializers.CharField(allow_blank=True)
-    canonical = serializers.CharField(help_text="The design as JSON text: keys sorted, no blanks.")
+    canonical = serializers.CharField(help_text="The design as JSON text: keys sorted, no spaces.")
 
 
 class ProgressSerializer(serializers.Serializer):
     state = serializers.CharField()
     target_n = serializers.IntegerField(allow_null=True)
     counted = serializers.IntegerField(
-        help_text="Of target_n: submitted in time, and where it counts people kept, not replaced."
+        help_text="Assignments that count towards target_n: submitted in time, and not replaced if the target counts kept annotators."
     )
-    places = serializers.IntegerField(help_text="Open in all, those taken with the rest.")
-    free = serializers.IntegerField(help_text="Of these, held by nobody, robots neither.")
+    places = serializers.IntegerField(help_text="All places, taken or free.")
+    free = serializers.IntegerField(help_text="Places that no annotator and no robot holds.")
     claimed = serializers.IntegerField(help_text="Live assignments that hold a place.")
-    started = serializers.IntegerField(help_text="Of these, to which a page was shown, those submitted with the rest.")
-    submitted = serializers.IntegerField(help_text="Of these, that were sent to the end.")
-    released = serializers.IntegerField(help_text="Live assignments that hold none any more, or found none.")
-    withdrawn = serializers.IntegerField(help_text="Whose person left the study, before the end or after it.")
-    late = serializers.IntegerField(help_text="Of those released, that were sent to the end afterwards.")
+    started = serializers.IntegerField(help_text="Claimed assignments that saw a page, including submitted ones.")
+    submitted = serializers.IntegerField(help_text="Claimed assignments that were submitted.")
+    released = serializers.IntegerField(help_text="Live assignments that no longer hold a place, or found none.")
+    withdrawn = serializers.IntegerField(
+        help_text="Live assignments whose annotator withdrew, before or after submitting."
+    )
+    late = serializers.IntegerField(help_text="Released assignments that were submitted afterwards.")
 
 
 class SampleCellSerializer(serializers.Serializer):
     value = serializers.CharField()
     n = serializers.IntegerField(
-        allow_null=True, help_text="Null where it is hidden: small counts can tell who somebody is."
+        allow_null=True, help_text="Null if hidden, because small counts can identify a person."
     )
     percent = serializers.FloatField(allow_null=True)
 
@@ -353,7 +366,7 @@ class SampleColumnSerializer(serializers.Serializer):
 
 class BulkResultSerializer(serializers.Serializer):
     created = serializers.IntegerField()
-    unchanged = serializers.IntegerField(help_text="Rows that were there already, the same in every field.")
+    unchanged = serializers.IntegerField(help_text="Rows that were already stored with the same fields.")
 
 
 class ExportHashSerializer(serializers.Serializer):
@@ -362,7 +375,7 @@ class ExportHashSerializer(serializers.Serializer):
 
 
 class RowErrorSerializer(serializers.Serializer):
-    row = serializers.IntegerField(allow_null=True, help_text="From 1, in the order sent.")
+    row = serializers.IntegerField(allow_null=True, help_text="Row number from 1, in the order sent.")
     field = serializers.CharField(allow_null=True)
     message = serializers.CharField()
 

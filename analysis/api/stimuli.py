@@ -1,4 +1,4 @@
-"""Systems, prompts, outputs and batches."""
+"""API views of systems, prompts, outputs and batches."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from .query import Parameter, page_parameters, parse_line
 
 
 class BulkView(StudyView):
-    """A list that editors may add to while the study is a draft, up to a thousand rows a request, all or none."""
+    """A list to which editors can add rows while the study is a draft: up to 1000 per request, all or none."""
 
     kind: bulk.BulkKind
 
@@ -23,7 +23,7 @@ class BulkView(StudyView):
 
 
 class SystemsView(BulkView):
-    """What is compared."""
+    """The systems of the study."""
 
     kind = bulk.SYSTEMS
     parameters = page_parameters()
@@ -46,7 +46,7 @@ class SystemsView(BulkView):
 
 
 class PromptsView(BulkView):
-    """What the systems were given."""
+    """The prompts that the systems were given."""
 
     kind = bulk.PROMPTS
     parameters = (*page_parameters(), Parameter("domain", parse_line, "Only prompts of this domain."))
@@ -72,12 +72,12 @@ class PromptsView(BulkView):
 
 
 class OutputsView(BulkView):
-    """What the systems made of the prompts."""
+    """The systems' outputs for the prompts."""
 
     kind = bulk.OUTPUTS
     parameters = (
         *page_parameters(),
-        Parameter("system", parse_line, "Only outputs of the system of this name."),
+        Parameter("system", parse_line, "Only outputs of the system with this name."),
         Parameter("prompt", parse_line, "Only outputs for the prompt with this key."),
     )
 
@@ -93,7 +93,7 @@ class OutputsView(BulkView):
         return self.list_response(outputs, shapes.OutputSerializer)
 
     @document_operation(
-        "Add outputs, all of them or none",
+        "Add outputs, all or none",
         shapes.BulkResultSerializer,
         request=shapes.OutputSerializer(many=True),
         status=201,
@@ -104,7 +104,7 @@ class OutputsView(BulkView):
 
 
 class BatchesView(StudyView):
-    """What annotators are given, with the items in order."""
+    """The batches that annotators get, with their items in order."""
 
     parameters = (*page_parameters(), Parameter("arm", parse_line, "Only batches of this arm."))
 

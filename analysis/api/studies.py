@@ -1,4 +1,4 @@
-"""Studies, their design, and how collecting goes."""
+"""API views of studies, their design, progress and sample."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ from .renderers import RowErrors, row_error
 
 
 class StudiesView(APIView):
-    """Studies of which you are a member, and new drafts."""
+    """List the studies in which you have a role, or create a draft."""
 
     parameters = (
         *page_parameters(),
@@ -59,7 +59,7 @@ class StudiesView(APIView):
 
 
 class StudyDetailView(StudyView):
-    """One study: what annotators read, what was planned, where it stands."""
+    """One study: texts for annotators, plan and state."""
 
     read_action = Action.VIEW_BASICS
 
@@ -76,17 +76,17 @@ class StudyDetailView(StudyView):
         changes = dict(serializer.validated_data)
         version = changes.pop("version", None)
         if changes.pop("code", self.study.code) != self.study.code:
-            raise RowErrors([row_error(None, "code", "The code of a study never changes.")])
+            raise RowErrors([row_error(None, "code", "The code of a study cannot be changed.")])
         study = drafts.change(self.study, request.user, changes, version)
         return Response(shapes.StudySerializer(_reload_study(study)).data)
 
 
 def _study_json(study: Study, user, roles: dict[int, str] | None = None) -> dict[str, Any]:
-    """All of it; to whoever codes blind what annotators read, because a study's own title tells its hypotheses."""
-    found = shapes.StudySerializer(study).data
+    """Return a study as JSON. Blind coders get only the public title, because the internal title can reveal hypotheses."""
+    fields = shapes.StudySerializer(study).data
     if access.is_allowed(user, Action.VIEW, study, roles):
-        return found
-    return found | {"title": study.public_title, "exclusion_group": "", "preparation": {}}
+        return fields
+    return fields | {"title": study.public_title, "exclusion_group": "", "preparation": {}}
 
 
 def _reload_study(study: Study) -> Study:
@@ -94,11 +94,11 @@ def _reload_study(study: Study) -> Study:
 
 
 class StudyDesignView(StudyView):
-    """A version of the frozen design, as JSON text with its hash; of a draft, the design as it would be."""
+    """A version of the frozen design as JSON text with its hash. For a draft, its current design."""
 
-    parameters = (Parameter("version", integer_parser(1, 32767), "A version; the newest when absent.", None, int),)
+    parameters = (Parameter("version", integer_parser(1, 32767), "Design version. Default: the newest.", None, int),)
 
-    @document_operation("The design, as it is hashed", shapes.DesignSerializer, parameters=parameters)
+    @document_operation("The design as hashed JSON text", shapes.DesignSerializer, parameters=parameters)
     def get(self, request, code):
         designs = Design.objects.filter(study=self.study).order_by("-version")
         if self.values["version"] is not None:
@@ -113,30 +113,30 @@ class StudyDesignView(StudyView):
 
 
 class ProgressView(StudyView):
-    """How many places there are, and how many people took, left and finished them."""
+    """Counts of places, and of assignments that were claimed, started, submitted, released or withdrawn."""
 
     @document_operation("Counts of places and assignments", shapes.ProgressSerializer)
     def get(self, request, code):
-        mine = answers.Assignment.objects.filter(study=self.study, origin="live")
-        kept = Q(released_at=None)
-        counts = mine.aggregate(
-            claimed=models.Count("pk", filter=kept),
-            started=models.Count("pk", filter=kept & Q(started_at__isnull=False)),
-            submitted=models.Count("pk", filter=kept & Q(submitted_at__isnull=False)),
-            released=models.Count("pk", filter=~kept),
+        live = answers.Assignment.objects.filter(study=self.study, origin="live")
+        holds_place = Q(released_at=None)
+        counts = live.aggregate(
+            claimed=models.Count("pk", filter=holds_place),
+            started=models.Count("pk", filter=holds_place & Q(started_at__isnull=False)),
+            submitted=models.Count("pk", filter=holds_place & Q(submitted_at__isnull=False)),
+            released=models.Count("pk", filter=~holds_place),
             withdrawn=models.Count("pk", filter=Q(withdrawn_at__isnull=False)),
         )
         total, _ = monitor.count_places_by_arm(self.study)
         progress = monitor.progress_of([self.study.pk]).get(self.study.pk)
-        there = {"counted": progress.submitted if progress else 0, "places": total.wanted, "free": total.free}
+        places = {"counted": progress.submitted if progress else 0, "places": total.wanted, "free": total.free}
         return Response(
-            {"state": self.study.state, "target_n": self.study.target_n, **there, **counts, "late": total.late}
+            {"state": self.study.state, "target_n": self.study.target_n, **places, **counts, "late": total.late}
         )
 
 
 class SampleView(StudyView):
-    """Who took part, as counts: the declared columns of a panel's demographic file. No person's values leave this site."""
+    """Counts of the declared columns of a panel's demographic file. Values of single annotators are never sent."""
 
-    @document_operation("The table of the sample", shapes.SampleColumnSerializer(many=True))
+    @document_operation("Demographics of the sample, as counts", shapes.SampleColumnSerializer(many=True))
     def get(self, request, code):
         return Response(shapes.SampleColumnSerializer(sample.sample_table(self.study), many=True).data)

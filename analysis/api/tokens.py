@@ -1,4 +1,4 @@
-"""Tokens of the REST interface: made once, shown once, kept as a hash."""
+"""Tokens of the REST API. A token is shown once when it is created; only its hash is stored."""
 
 import hmac
 import re
@@ -18,7 +18,7 @@ from analysis.models import ApiToken
 from studies.access import Action, check_owner_or_admin, check_permission
 from studies.models import Study, audit
 
-# By this word scanners of leaked secrets know a token; 256 random bits follow.
+# Secret scanners recognise leaked tokens by this prefix. 256 random bits follow it.
 PREFIX = "heval_"
 _FORM = re.compile(PREFIX.encode() + rb"[A-Za-z0-9_-]{43}")
 USED_AT_INTERVAL = timedelta(minutes=1)
@@ -28,7 +28,7 @@ USED_AT_INTERVAL = timedelta(minutes=1)
 def create_token(
     user, name: str, *, scope: str = ApiToken.Scope.READ, study: Study | None = None, expires_at: datetime | None = None
 ) -> tuple[ApiToken, str]:
-    """A new token: the row, and the text that is shown this once."""
+    """Create a token. Return its row and its text, which is not stored and can be shown only now."""
     if study is not None:
         check_permission(user, Action.CREATE_TOKEN, study)
     raw = PREFIX + secrets.token_urlsafe(32)
@@ -41,7 +41,7 @@ def create_token(
 
 @transaction.atomic
 def revoke_token(token: ApiToken, by) -> bool:
-    """End a token, at once and for good. Whether it was valid until now."""
+    """Revoke a token permanently. Return whether it was not revoked before."""
     check_owner_or_admin(by, token.user_id)
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=Now()):
         audit.record("revoke token", study=token.study, by=by, token=token.pk, name=token.name)
@@ -54,7 +54,7 @@ def _hash(raw: bytes) -> str:
 
 
 class TokenAuthentication(BaseAuthentication):
-    """``Authorization: Token <token>``. Whatever is wrong with it, the answer is the same."""
+    """Authenticate by ``Authorization: Token <token>``. Every token problem gives the same response."""
 
     def authenticate(self, request):
         header = get_authorization_header(request)
@@ -90,7 +90,7 @@ def _note_use(token: ApiToken) -> None:
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
-    """How the published description names it."""
+    """The OpenAPI description of the token authentication."""
 
     target_class = TokenAuthentication
     name = "token"
@@ -100,5 +100,5 @@ class TokenScheme(OpenApiAuthenticationExtension):
             "type": "apiKey",
             "in": "header",
             "name": "Authorization",
-            "description": "Token, a blank, 43 characters",
+            "description": "“Token”, a space, and the token (49 characters, starting with heval_).",
         }

@@ -1,4 +1,4 @@
-"""The coding workspace: samples are drawn by researchers and coded by coders, who see the words and the codebook and nothing else."""
+"""The coding workspace: researchers draw samples, and coders label texts. Coders see only the texts and the codebook."""
 
 from django import forms
 from django.contrib import admin, messages
@@ -30,15 +30,15 @@ STARTING_CODEBOOKS = {
 
 
 class DrawSampleForm(CleanWords, forms.Form):
-    """What is sampled, by whom it is coded, with which codebook, and how two codings become one."""
+    """The form that draws a sample: its kind, coders, codebook and rule."""
 
-    kind = forms.ChoiceField(choices=CodingSample.Kind.choices, label="what is coded")
+    kind = forms.ChoiceField(choices=CodingSample.Kind.choices, label="kind of sample")
     per_arm = forms.IntegerField(
         min_value=1,
         max_value=10_000,
         initial=50,
         label="annotators of each arm",
-        help_text="Drawn at random; one explanation of each, or for rejections all that each wrote.",
+        help_text="Drawn at random: one explanation of each annotator, or for rejections all explanations of each.",
     )
     origin = forms.ChoiceField(
         choices=[(value, label) for value, label in Assignment.Origin.choices if value != "test"], label="answers of"
@@ -47,19 +47,19 @@ class DrawSampleForm(CleanWords, forms.Form):
         choices=CodingSample.Rule.choices,
         initial=CodingSample.Rule.UNION,
         label="when two differ",
-        help_text="Declared before anybody codes; the report names it. Agreement is computed before it.",
+        help_text="Declared before coding and named in the report. Agreement is computed before the rule is applied.",
     )
     codebook = LinesField(
         rows=14,
         label="codebook",
-        help_text="One label a line: category | key | label | what it means | example. The last two may be left out.",
+        help_text="One label per line: category | key | label | description | example. Description and example are optional.",
     )
     left_out = forms.CharField(
         required=False,
         max_length=200,
         initial="Null",
-        label="categories that do not count",
-        help_text="Given by coders and left out of the shares, as the paper leaves out Null. Several with commas between.",
+        label="categories that are not counted",
+        help_text="Coders can use these labels, but the shares do not count them, as in the paper for Null. Separate by commas.",
     )
 
     def __init__(self, study, *args, **kwargs):
@@ -71,7 +71,7 @@ class DrawSampleForm(CleanWords, forms.Form):
             ("third", "third coder", "nobody"),
         )
         for name, label, empty in names:
-            words = "Decides where the two differ; needed for that rule alone." if name == "third" else ""
+            words = "Decides items on which the two coders differ. Only for that rule." if name == "third" else ""
             self.fields[name] = RowChoiceField(
                 people, empty=empty, required=name != "third", label=label, help_text=words
             )
@@ -86,7 +86,9 @@ class DrawSampleForm(CleanWords, forms.Form):
             except CodebookRefused as refused:
                 self.add_error("codebook", str(refused))
         if (cleaned.get("rule") == CodingSample.Rule.THIRD) != bool(cleaned.get("third")):
-            self.add_error("third", "A third coder is chosen with the rule that a third coder decides, and only then.")
+            self.add_error(
+                "third", "Choose a third coder if a third coder decides, and leave this empty for the other rules."
+            )
         return cleaned
 
     @property
@@ -96,7 +98,7 @@ class DrawSampleForm(CleanWords, forms.Form):
 
 @admin.register(CodingSample)
 class CodingSampleAdmin(RestrictedLookupAdmin):
-    """Samples that a researcher looks at or a coder codes. Nobody changes one."""
+    """Show samples to researchers and let coders code them. Samples cannot be changed."""
 
     list_display = ("__str__", "about", "kind", "at", "code_link")
     list_display_links = ("__str__",)
@@ -120,22 +122,24 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         return self.has_module_permission(request)
 
     def get_queryset(self, request):
-        """``is_looked_at``: the user may see the study; ``has_seat``: the user codes the sample."""
+        """Return the visible samples. ``is_looked_at``: the user can see the study. ``has_seat``: the user codes the sample."""
         samples = super().get_queryset(request).select_related("study")
         seats = CodingSeat.objects.filter(sample=OuterRef("pk"), user=request.user)
-        mine = Study.objects.filter(pk=OuterRef("study"))
-        looks, codes = (Exists(filter_allowed(request.user, mine, action)) for action in (Action.VIEW, Action.CODE))
+        own_study = Study.objects.filter(pk=OuterRef("study"))
+        looks, codes = (
+            Exists(filter_allowed(request.user, own_study, action)) for action in (Action.VIEW, Action.CODE)
+        )
         samples = samples.annotate(is_looked_at=looks, has_seat=Exists(seats))
         return samples.filter(looks | (codes & Q(has_seat=True)))
 
     def changelist_view(self, request, extra_context=None):
-        words = "There is nothing to code. A researcher draws a sample, and names who codes it."
+        words = "There is nothing to code yet. A researcher must draw a sample and choose its coders."
         extra = {"title": "Coding samples", "empty_words": words}
         return super().changelist_view(request, extra | (extra_context or {}))
 
     @admin.display(description="study")
     def about(self, sample):
-        """A coder reads what annotators read: a study's own title tells its hypotheses."""
+        """Return the study's title. Coders get the public title, because the internal title can reveal hypotheses."""
         return sample.study.title if sample.is_looked_at else sample.study.public_title
 
     @admin.display(description="")
@@ -164,47 +168,47 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         initial = {"kind": kind, "codebook": template.as_lines(), "left_out": ", ".join(template.left_out)}
         form = DrawSampleForm(study, request.POST if request.method == "POST" else None, initial=initial)
         if request.method == "POST" and form.is_valid():
-            words = form.cleaned_data
+            cleaned = form.cleaned_data
             try:
                 sample = draw_sample(
                     study,
-                    kind=words["kind"],
-                    rule=words["rule"],
-                    codebook=words["codebook"],
-                    per_arm=words["per_arm"],
+                    kind=cleaned["kind"],
+                    rule=cleaned["rule"],
+                    codebook=cleaned["codebook"],
+                    per_arm=cleaned["per_arm"],
                     coders=form.coders,
                     by=request.user,
-                    origin=words["origin"],
+                    origin=cleaned["origin"],
                 )
             except ActionRefused as refused:
                 form.add_error(None, str(refused))
             else:
                 messages.success(
-                    request, f"Sample {sample.number} is drawn: {sample.items.count()} items, in random order."
+                    request, f"Sample {sample.number} was drawn: {sample.items.count()} items in random order."
                 )
                 return HttpResponseRedirect(reverse("admin:analysis_codingsample_change", args=[sample.pk]))
-        context = {"title": "Draw a sample to code", "form": form, "kind": kind, "kinds": CodingSample.Kind.choices}
+        context = {"title": "Draw a coding sample", "form": form, "kind": kind, "kinds": CodingSample.Kind.choices}
         status = 422 if form.is_bound else 200
         return study_page.render(request, self.admin_site, "admin/analysis/coding_draw.html", study, context, status)
 
     def change_view(self, request, object_id, form_url="", extra_context=None):
         sample = self._get_sample(request, row_id(object_id))
         is_looking = sample.is_looked_at
-        said = record.current_codings(sample)
+        codings = record.current_codings(sample)
         seats = list(sample.seats.select_related("user"))
         progress = []
         for seat in seats:
-            items = record.items_for(sample, seat.number, said)
-            done = sum(seat.number in said.get(item.pk, {}) for item in items)
+            items = record.items_for(sample, seat.number, codings)
+            done = sum(seat.number in codings.get(item.pk, {}) for item in items)
             progress.append({"seat": seat, "done": done, "all": len(items)})
-        mine = next((one for one in progress if one["seat"].user_id == request.user.pk), None)
+        own_progress = next((entry for entry in progress if entry["seat"].user_id == request.user.pk), None)
         context = {
             **self.admin_site.each_context(request),
             "title": f"Sample {sample.number}: {sample.get_kind_display()}",
             "sample": sample,
             "codebook": Codebook.from_json(sample.codebook),
-            "progress": progress if is_looking else [mine] if mine else [],
-            "mine": mine,
+            "progress": progress if is_looking else [own_progress] if own_progress else [],
+            "mine": own_progress,
             "study": sample.study if is_looking else None,
             "about": sample.study.public_title,
             "opts": self.opts,
@@ -216,24 +220,24 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
     def _get_sample(self, request, pk) -> CodingSample:
         sample = self.get_queryset(request).filter(pk=pk).first() if pk else None
         if sample is None:
-            raise Http404("There is no such sample.")
+            raise Http404("This sample does not exist, or you do not have access to it.")
         return sample
 
     def _get_seat(self, request, sample) -> int:
         seat = record.seat_of(sample, request.user)
         if seat is None:
-            raise Http404("You have no seat in this sample.")
+            raise Http404("You are not a coder of this sample.")
         return seat
 
     def code(self, request, pk):
-        """To the first item that this coder has not coded, or to the sample's page when there is none."""
+        """Redirect to the first item that this coder has not coded, or to the sample's page if all are coded."""
         sample = self._get_sample(request, pk)
         seat = self._get_seat(request, sample)
-        said = record.current_codings(sample)
-        items = record.items_for(sample, seat, said)
-        place = next((n for n, item in enumerate(items, 1) if seat not in said.get(item.pk, {})), None)
+        codings = record.current_codings(sample)
+        items = record.items_for(sample, seat, codings)
+        place = next((n for n, item in enumerate(items, 1) if seat not in codings.get(item.pk, {})), None)
         if place is None:
-            messages.success(request, "Everything that is yours to code is coded. You may look at it again.")
+            messages.success(request, "You have coded all your items. You can still review them.")
             return HttpResponseRedirect(reverse("admin:analysis_codingsample_change", args=[sample.pk]))
         return HttpResponseRedirect(
             reverse("admin:analysis_codingsample_item", args=[sample.pk, items[place - 1].number])
@@ -242,13 +246,13 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
     def code_item(self, request, pk, number):
         sample = self._get_sample(request, pk)
         seat = self._get_seat(request, sample)
-        said = record.current_codings(sample)
-        items = record.items_for(sample, seat, said)
-        item = next((one for one in items if one.number == number), None)
+        codings = record.current_codings(sample)
+        items = record.items_for(sample, seat, codings)
+        item = next((candidate for candidate in items if candidate.number == number), None)
         if item is None:
-            raise Http404("There is no such item for you.")
-        mine = said.get(item.pk, {}).get(seat)
-        chosen, is_none, error = (mine.labels if mine else frozenset()), bool(mine and not mine.labels), ""
+            raise Http404("This item does not exist, or you do not code it.")
+        coding = codings.get(item.pk, {}).get(seat)
+        chosen, is_none, error = (coding.labels if coding else frozenset()), bool(coding and not coding.labels), ""
         if request.method == "POST":
             labels, is_none = request.POST.getlist("label"), request.POST.get("none") == "1"
             seen = request.POST.get("seen", "")
@@ -263,22 +267,22 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
                 )
                 return HttpResponseRedirect(reverse("admin:analysis_codingsample_code", args=[sample.pk]))
             except record.CodingConflict:
-                error = "This item was coded again in another window. Below is what you just chose; send it once more if it holds."
+                error = "You coded this item in another window meanwhile. Your new choice is below; save it again if it is right."
                 chosen = frozenset(labels)
             except ActionRefused as refused:
                 error, chosen = str(refused), frozenset(labels)
-        return self._item_page(request, sample, seat, said, items, item, chosen, is_none, error)
+        return self._item_page(request, sample, seat, codings, items, item, chosen, is_none, error)
 
-    def _item_page(self, request, sample, seat, said, items, item, chosen, is_none, error):
+    def _item_page(self, request, sample, seat, codings, items, item, chosen, is_none, error):
         place = items.index(item)
-        done = sum(seat in said.get(one.pk, {}) for one in items)
+        done = sum(seat in codings.get(own_item.pk, {}) for own_item in items)
         codebook = Codebook.from_json(sample.codebook)
         names = {label.key: label.name for label in codebook.labels}
-        mine = said.get(item.pk, {}).get(seat)
+        coding = codings.get(item.pk, {}).get(seat)
         others = []
         if seat == record.ADJUDICATOR_SEAT:
-            # Whose is whose is not told.
-            sets = sorted((sorted(said[item.pk][n].labels) for n in (1, 2)), key=str)
+            # Sorted, so that the order does not reveal which coder gave which labels.
+            sets = sorted((sorted(codings[item.pk][n].labels) for n in (1, 2)), key=str)
             others = [", ".join(names.get(key, key) for key in labels) or "no label applies" for labels in sets]
         address = "admin:analysis_codingsample_item"
         context = {
@@ -290,7 +294,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
             "categories": codebook.categories.items(),
             "chosen": chosen,
             "is_none": is_none,
-            "seen": mine.revision if mine else 0,
+            "seen": coding.revision if coding else 0,
             "others": others,
             "error": error,
             "done": done,

@@ -1,6 +1,6 @@
-"""Codebooks: labels in categories, each with what it means and an example; and the two that a study may begin with.
+"""Codebooks: labels in categories, with descriptions and examples. Two default codebooks are included.
 
-A sample keeps its codebook as it was when the sample was drawn: another codebook is another sample.
+A sample keeps the codebook with which it was drawn. To use another codebook, draw another sample.
 """
 
 import re
@@ -13,12 +13,12 @@ MAX_LABELS = 60
 
 
 class CodebookRefused(ValueError):
-    """These lines make no codebook; the message names the line."""
+    """The lines are not a valid codebook. The message names the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One label. ``key`` is what is stored."""
+    """A label of a codebook. Codings store its ``key``."""
 
     key: str
     name: str
@@ -29,7 +29,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Codebook:
-    """Labels in their order; ``left_out``: categories whose labels are given and not counted among the shares."""
+    """Labels in order. ``left_out``: categories whose labels coders can use, but which the shares do not count."""
 
     labels: tuple[Label, ...]
     left_out: tuple[str, ...] = ()
@@ -40,10 +40,10 @@ class Codebook:
 
     @property
     def categories(self) -> dict[str, list[Label]]:
-        found: dict[str, list[Label]] = {}
+        by_category: dict[str, list[Label]] = {}
         for label in self.labels:
-            found.setdefault(label.category, []).append(label)
-        return found
+            by_category.setdefault(label.category, []).append(label)
+        return by_category
 
     def as_json(self) -> dict[str, Any]:
         rows = [[label.category, label.key, label.name, label.description, label.example] for label in self.labels]
@@ -55,43 +55,43 @@ class Codebook:
         return cls(tuple(labels), tuple(stored["left_out"]))
 
     def as_lines(self) -> list[str]:
-        """As a researcher writes it: category | key | label | what it means | example."""
+        """Return the codebook as lines of the form: category | key | label | description | example."""
         return [
-            " | ".join(part for part in (one.category, one.key, one.name, one.description, one.example)).rstrip(" |")
-            for one in self.labels
+            " | ".join((label.category, label.key, label.name, label.description, label.example)).rstrip(" |")
+            for label in self.labels
         ]
 
 
 def parse_codebook(lines: list[str], excluded_categories: list[str]) -> Codebook:
-    """The codebook of lines "category | key | label | what it means | example". Raises CodebookRefused."""
+    """Parse lines of the form "category | key | label | description | example". Raises CodebookRefused."""
     labels: list[Label] = []
     for number, line in enumerate(lines, 1):
         parts = [part.strip() for part in line.split("|")]
         if not 3 <= len(parts) <= 5 or not all(parts[:3]):
             raise CodebookRefused(
-                f"Line {number}: write category | key | label, and if you like | what it means | example."
+                f"Line {number}: write category | key | label, then optionally | description | example."
             )
         category, key, name, *words = parts
         if not KEY_PATTERN.fullmatch(key):
             raise CodebookRefused(
-                f"Line {number}: the key “{key[:40]}” must be small letters, digits and _, beginning with a letter."
+                f"Line {number}: the key “{key[:40]}” must have only lower-case letters, digits and _, and start with a letter."
             )
         if key in {label.key for label in labels}:
-            raise CodebookRefused(f"Line {number}: the key “{key}” stands twice.")
+            raise CodebookRefused(f"Line {number}: the key “{key}” is used twice. Choose another key.")
         labels.append(Label(key, name, category, *words))
     if not labels:
-        raise CodebookRefused("A codebook has at least one label.")
+        raise CodebookRefused("A codebook needs at least one label.")
     if len(labels) > MAX_LABELS:
-        raise CodebookRefused(f"A codebook has at most {MAX_LABELS} labels; these are {len(labels)}.")
+        raise CodebookRefused(f"A codebook can have at most {MAX_LABELS} labels; this one has {len(labels)}.")
     categories = {label.category for label in labels}
-    if strange := sorted(set(excluded_categories) - categories):
-        raise CodebookRefused(f"No label is in the category “{strange[0]}” that is to be left out.")
+    if unknown := sorted(set(excluded_categories) - categories):
+        raise CodebookRefused(f"Categories that are not counted: the category “{unknown[0]}” has no label.")
     if categories <= set(excluded_categories):
-        raise CodebookRefused("Some category must count.")
+        raise CodebookRefused("At least one category must be counted.")
     return Codebook(tuple(labels), tuple(excluded_categories))
 
 
-# The labels and categories of the paper's Table 4; what they mean is said in our own words.
+# Labels and categories are from the paper's Table 4. The descriptions are ours.
 EXPLANATIONS_CODEBOOK = Codebook(
     (
         Label("grammar", "Grammar", "Form", "Spelling, grammar, punctuation, formatting.", "Two commas are missing."),
@@ -99,64 +99,66 @@ EXPLANATIONS_CODEBOOK = Codebook(
             "detail",
             "Level of detail",
             "Form",
-            "How simple the text is, or how far it goes into things.",
+            "How simple or how detailed the text is.",
             "It lists every step.",
         ),
         Label(
             "genre",
             "Genre",
             "Form",
-            "Whether style, tone and form are those of such a text.",
+            "Whether style, tone and form fit the kind of text.",
             "It reads like a news item.",
         ),
+        Label("repetition", "Repetition", "Content", "Repeated words, phrases or content.", "The same sentence twice."),
         Label(
-            "repetition", "Repetition", "Content", "Words, phrases or content come again.", "The same sentence twice."
-        ),
-        Label(
-            "factuality", "Factuality", "Content", "Whether what is said is true.", "That town is in another country."
+            "factuality",
+            "Factuality",
+            "Content",
+            "Whether the statements are true.",
+            "That town is in another country.",
         ),
         Label(
             "consistency",
             "Consistency",
             "Content",
-            "Whether parts fit one another and what the text is about.",
+            "Whether the parts fit together and fit the topic.",
             "The headline says rain, the text sun.",
         ),
         Label(
             "common_sense",
             "Common sense",
             "Content",
-            "Whether it makes sense in its own world.",
+            "Whether it is plausible in the world of the text.",
             "Nobody bakes on top of a stove.",
         ),
         Label(
             "coherence",
             "Coherence",
             "Content",
-            "Structure, order, how sentences follow from one another.",
-            "It jumps about.",
+            "Structure, order, and how sentences follow each other.",
+            "The topic changes in every sentence.",
         ),
         Label(
             "intent",
             "Writer intent and expression",
             "Machine capabilities",
-            "What a machine can or cannot feel, mean or know.",
+            "What a machine can or cannot feel, intend or know.",
             "A program would not joke.",
         ),
         Label("other", "Miscellaneous", "Null", "A reason that no other label names.", "I like it."),
         Label(
-            "vague", "Null or vague", "Null", "No reason, or none that can be understood.", "It is human because it is."
+            "vague", "Null or vague", "Null", "No reason, or no understandable reason.", "It is human because it is."
         ),
     ),
     ("Null",),
 )
 
-# What the paper rejected work for (section 2.3).
+# The paper's reasons to reject work (section 2.3).
 REJECTIONS_CODEBOOK = Codebook(
     (
         Label("copied", "Copied", "Reject", "The explanation is copied from the text."),
         Label("mismatch", "Mismatch", "Reject", "The explanation does not fit the answer given."),
-        Label("ignored", "Instructions ignored", "Reject", "It is something else than what was asked for."),
+        Label("ignored", "Instructions ignored", "Reject", "The explanation does not do what was asked."),
         Label("vague", "Vague", "Reject", "Too short or too vague to be understood."),
     )
 )

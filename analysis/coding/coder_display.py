@@ -1,7 +1,7 @@
-"""What a coder is shown of an item: frozen records of words, with no way to a system, an arm or a person.
+"""The texts that coders see: plain records without a link to a system, an arm or a person.
 
-An explanation stands alone: the coder reads the words and the codebook. A reviewer of work must know what was answered about
-which text, or could not say that an explanation does not fit it; who wrote the text and under which condition stay hidden.
+A coder of explanations sees only the explanation and the codebook. A reviewer of work also sees the judged text and the answers,
+to decide whether the explanation fits them. The author of the text and the condition stay hidden.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from .sampling import explanation_responses
 
 @dataclass(frozen=True, slots=True)
 class ShownExplanation:
-    """One explanation with the text that it is about and the answers given beside it."""
+    """One explanation, with the judged text and the annotator's answers about it."""
 
     asked: str
     said: str
@@ -27,15 +27,15 @@ class ShownExplanation:
 
 
 def shown_explanations(sample: CodingSample, item: CodingItem) -> tuple[ShownExplanation, ...]:
-    """The words of one item."""
+    """Return the explanations of one item."""
     if sample.kind == CodingSample.Kind.EXPLANATIONS:
         return (ShownExplanation("", item.response.text),)
-    mine = list(
+    answers = list(
         Response.objects.filter(assignment=item.assignment, question__section__purpose="live", item__isnull=False)
         .select_related("question", "exposure__output")
         .order_by("item__number", "question__position", "pk")
     )
-    written = [answer for answer in mine if answer.text and answer.erased_at is None]
+    written = [answer for answer in answers if answer.text and answer.erased_at is None]
     flags = hints_by_response(sample, [answer.pk for answer in written])
     return tuple(
         ShownExplanation(
@@ -43,7 +43,9 @@ def shown_explanations(sample: CodingSample, item: CodingItem) -> tuple[ShownExp
             answer.text,
             answer.exposure.output.text if answer.exposure else "",
             tuple(
-                _answer(other) for other in mine if other.value is not None and other.exposure_id == answer.exposure_id
+                _answer(other)
+                for other in answers
+                if other.value is not None and other.exposure_id == answer.exposure_id
             ),
             tuple(HINT_LABELS[flag] for flag in flags[answer.pk]),
         )
@@ -62,21 +64,21 @@ def _answer(response: Response) -> str:
 
 
 def hints_by_response(sample: CodingSample, response_ids: list[int]) -> dict[int, tuple[str, ...]]:
-    """The flags of these explanations (ids), seen among all explanations of the study."""
-    found = _all_hints(sample, set(response_ids))
-    return {pk: flags for pk, _, flags in found if pk in set(response_ids)}
+    """Return the hints of these explanations (ids), compared with all explanations of the study."""
+    hints = _all_hints(sample, set(response_ids))
+    return {pk: flags for pk, _, flags in hints if pk in set(response_ids)}
 
 
 def hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[str]]:
-    """What a program noticed of each annotator's explanations: assignment to flags."""
-    found: dict[int, set[str]] = {}
+    """Return the hints of each assignment's explanations."""
+    by_assignment: dict[int, set[str]] = {}
     for _, assignment, flags in _all_hints(sample):
-        found.setdefault(assignment, set()).update(flags)
-    return {assignment: frozenset(flags) for assignment, flags in found.items()}
+        by_assignment.setdefault(assignment, set()).update(flags)
+    return {assignment: frozenset(flags) for assignment, flags in by_assignment.items()}
 
 
 def _all_hints(sample: CodingSample, wanted: set[int] | None = None) -> list[tuple[int, int, tuple[str, ...]]]:
-    """(explanation, assignment, flags). Texts are read, and copied words looked for, of the wanted ones or of all."""
+    """Return (explanation, assignment, hints). Copied words are checked for the wanted explanations, or for all if None."""
     rows = list(
         explanation_responses(sample.study, sample.origin)
         .order_by("pk")
@@ -86,4 +88,4 @@ def _all_hints(sample: CodingSample, wanted: set[int] | None = None) -> list[tup
     shown = {str(pk): [text] for pk, text in Exposure.objects.filter(pk__in=ids).values_list("pk", "output__text")}
     keyed = [(annotator, str(exposure or ""), text) for _, _, annotator, exposure, text in rows]
     flags = hints_by_row(keyed, shown)
-    return [(pk, assignment, one) for (pk, assignment, *_), one in zip(rows, flags, strict=True)]
+    return [(pk, assignment, row_flags) for (pk, assignment, *_), row_flags in zip(rows, flags, strict=True)]

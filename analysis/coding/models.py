@@ -1,4 +1,4 @@
-"""What coders say of a sample of the annotators' words. All of it is record: samples, their codebooks and every coding are only added."""
+"""Models of coding samples and codings. All rows are append-only."""
 
 from django.conf import settings
 from django.db import models
@@ -12,7 +12,10 @@ from studies.models.guards import AppendOnlyModel
 
 
 class CodingSample(AppendOnlyModel):
-    """A random sample to be coded by two: its codebook, and the rule by which two codings become one, declared before either."""
+    """A random sample that two people code, with its codebook and the rule that combines two codings.
+
+    Both are declared before coding.
+    """
 
     class Kind(models.TextChoices):
         EXPLANATIONS = "explanations", "explanations: what they speak of"
@@ -54,7 +57,7 @@ class CodingSample(AppendOnlyModel):
 
 
 class CodingSeat(AppendOnlyModel):
-    """Who codes a sample: two coders, and a third where the rule wants one."""
+    """A coder of a sample: two coders, and a third one if the rule needs it."""
 
     sample = protected_foreign_key(CodingSample, "seats")
     number = models.PositiveSmallIntegerField()
@@ -71,7 +74,7 @@ class CodingSeat(AppendOnlyModel):
 
 
 class CodingItem(AppendOnlyModel):
-    """What is coded: one explanation, or (``response`` empty) all that one annotator explained. One an annotator."""
+    """An item to code: one explanation, or (``response`` empty) all explanations of one annotator. One item per annotator."""
 
     sample = protected_foreign_key(CodingSample, "items")
     number = models.PositiveIntegerField()
@@ -88,9 +91,9 @@ class CodingItem(AppendOnlyModel):
 
 
 class Coding(AppendOnlyModel):
-    """One coder's labels for one item. No row: not coded. ``is_none``: looked at, and no label applies.
+    """One coder's labels for one item. ``is_none``: the coder decided that no label applies.
 
-    A coder who thinks again adds a row with a higher revision; the highest counts.
+    An item without a row is not coded. To change a coding, a row with a higher revision is added; the highest one counts.
     """
 
     item = protected_foreign_key(CodingItem, "codings")

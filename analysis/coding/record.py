@@ -1,4 +1,4 @@
-"""Codings as they are given: which item is next, what was said of it, where two coders differ. The only creator of Coding."""
+"""Store and read codings: the items of a coder, current codings, and disagreements. Only this module creates Coding rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,58 +16,58 @@ ADJUDICATOR_SEAT = 3
 
 
 class CodingConflict(ActionRefused):
-    """The item was coded again meanwhile, from another window."""
+    """The coder stored another coding of the item meanwhile, from another window."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentCoding:
-    """What one coder says of one item; ``labels`` empty: no label applies."""
+    """One coder's current labels of one item. Empty ``labels``: no label applies."""
 
     labels: frozenset[str]
     revision: int
 
 
 def seat_of(sample: CodingSample, user) -> int | None:
-    """The user's seat, as long as they still have a role in the study that may code."""
+    """Return the user's seat, or None if the user has no seat or no longer a role that can code."""
     if not allowed_users(Action.CODE, sample.study).filter(pk=user.pk).exists():
         return None
     return sample.seats.filter(user=user).values_list("number", flat=True).first()
 
 
 def current_codings(sample: CodingSample) -> dict[int, dict[int, CurrentCoding]]:
-    """What stands: by item (id), by seat. Of several revisions the last."""
+    """Return the latest coding of each item (id) and seat."""
     seats = dict(sample.seats.values_list("user", "number"))
-    found: dict[int, dict[int, CurrentCoding]] = {}
+    by_item: dict[int, dict[int, CurrentCoding]] = {}
     rows = Coding.objects.filter(item__sample=sample).order_by("item", "coder", "revision")
     for item, coder, revision, labels in rows.values_list("item_id", "coder_id", "revision", "labels"):
-        found.setdefault(item, {})[seats[coder]] = CurrentCoding(frozenset(labels.split()), revision)
-    return found
+        by_item.setdefault(item, {})[seats[coder]] = CurrentCoding(frozenset(labels.split()), revision)
+    return by_item
 
 
 def is_disputed(codings: Mapping[int, CurrentCoding]) -> bool:
-    """Whether both coders have coded it, and not alike."""
+    """Return whether both coders have coded the item with different labels."""
     return 1 in codings and 2 in codings and codings[1].labels != codings[2].labels
 
 
 def items_for(sample: CodingSample, seat: int, codings: Mapping[int, Mapping[int, CurrentCoding]]) -> list[CodingItem]:
-    """The items that this seat codes, in their order: all of them; the third those on which the first two differ."""
+    """Return the items of a seat in order: all items, or for the third coder those on which the first two differ."""
     items = list(remaining_items(sample).select_related("response__question", "assignment"))
     return [item for item in items if seat != ADJUDICATOR_SEAT or is_disputed(codings.get(item.pk, {}))]
 
 
 def store_coding(item: CodingItem, user, labels: list[str], is_none: bool, seen_revision: int) -> Coding | None:
-    """Store a coding, or a revision of it. ``seen``: the revision that the coder looked at, 0 for none.
+    """Store a coding or a new revision. ``seen_revision``: the revision that the page showed, 0 for none.
 
-    None where nothing is new. Raises NotNow.
+    Return None if nothing changed. Raises ActionRefused.
     """
     known = Codebook.from_json(item.sample.codebook).keys
-    if strange := [label for label in labels if label not in known]:
-        raise ActionRefused(f"The codebook has no label “{strange[0][:40]}”.")
+    if unknown := [label for label in labels if label not in known]:
+        raise ActionRefused(f"The codebook has no label “{unknown[0][:40]}”.")
     chosen = [label for label in known if label in labels]
     if chosen and is_none:
-        raise ActionRefused("Give labels, or say that none applies; not both.")
+        raise ActionRefused("Choose either labels or “no label applies”, not both.")
     if not chosen and not is_none:
-        raise ActionRefused("Give at least one label, or say that none applies.")
+        raise ActionRefused("Choose at least one label, or choose that no label applies.")
     last = item.codings.filter(coder=user).order_by("revision").last()
     if (last.revision if last else 0) != seen_revision:
         raise CodingConflict

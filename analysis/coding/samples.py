@@ -1,4 +1,4 @@
-"""The samples of a study as a report reads them: every item with its codings, and what the declared rule makes of two."""
+"""Read the coding samples of a study for a report, and combine two codings by the declared rule."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,12 +15,9 @@ from .sampling import remaining_items
 CONDITIONS = tuple(Arm.Condition.values)
 
 
-dataclass(frozen=True, slots=True)
-
-
 @dataclass(frozen=True, slots=True)
 class CodedItem:
-    """One item as it was coded: by seat the labels, absent where that seat has not coded it."""
+    """One item with the labels of each seat that has coded it."""
 
     condition: str
     assignment: int
@@ -29,7 +26,7 @@ class CodedItem:
 
 @dataclass(frozen=True, slots=True)
 class CodedSample:
-    """A sample as a report reads it."""
+    """A sample with its items, for a report."""
 
     number: int
     kind: str
@@ -41,7 +38,7 @@ class CodedSample:
 
     @property
     def pairs(self) -> list[CodedItem]:
-        """Items that both have coded."""
+        """Return the items that both coders have coded."""
         return [item for item in self.items if 1 in item.labels_by_seat and 2 in item.labels_by_seat]
 
     @property
@@ -49,7 +46,7 @@ class CodedSample:
         return sorted({item.condition for item in self.items}, key=CONDITIONS.index)
 
     def counted_codings(self, item: CodedItem) -> list[frozenset[str]] | None:
-        """The codings that count for an item, by the declared rule; None where a third has not decided yet."""
+        """Return the codings that count for an item by the declared rule, or None if the third coder has not decided yet."""
         both = [item.labels_by_seat[1], item.labels_by_seat[2]]
         if self.rule != CodingSample.Rule.THIRD:
             return both
@@ -60,7 +57,7 @@ class CodedSample:
         )
 
     def is_work_refused(self, item: CodedItem) -> bool | None:
-        """Of a review: whether the work is refused, by the declared rule; None where that is not decided."""
+        """Return whether reviewers refuse the work, by the declared rule. None if undecided."""
         codings = self.counted_codings(item)
         if codings is None:
             return None
@@ -68,30 +65,30 @@ class CodedSample:
 
 
 def read_samples(study: Study, origins: Iterable[str]) -> list[CodedSample]:
-    """Every sample of these origins with what stands of its codings. Reads the database: call it inside the report's snapshot."""
-    found = []
-    # Coders see the words and the codebook alone; whoever may look at the study too could see more.
-    seers = allowed_member_ids(Action.CODE, study) & allowed_member_ids(Action.VIEW, study)
+    """Return every sample of these origins with its current codings. Call it inside the report's snapshot."""
+    samples = []
+    # Coders see only the texts and the codebook. Members who can also view the study may know more.
+    unblinded_members = allowed_member_ids(Action.CODE, study) & allowed_member_ids(Action.VIEW, study)
     for sample in study.coding_samples.filter(origin__in=list(origins)).order_by("number"):
-        said = record.current_codings(sample)
+        codings = record.current_codings(sample)
         rows = remaining_items(sample).values_list("pk", "assignment_id", "assignment__batch__arm__condition")
         items = tuple(
-            CodedItem(condition, assignment, {seat: one.labels for seat, one in said.get(pk, {}).items()})
+            CodedItem(condition, assignment, {seat: coding.labels for seat, coding in codings.get(pk, {}).items()})
             for pk, assignment, condition in rows.order_by("number")
         )
-        more = len(seers.intersection(sample.seats.values_list("user", flat=True)))
+        n_unblinded = len(unblinded_members.intersection(sample.seats.values_list("user", flat=True)))
         hints = hints_by_assignment(sample) if sample.kind == CodingSample.Kind.REJECTIONS else {}
-        found.append(
+        samples.append(
             CodedSample(
-                sample.number, sample.kind, sample.rule, Codebook.from_json(sample.codebook), items, more, hints
+                sample.number, sample.kind, sample.rule, Codebook.from_json(sample.codebook), items, n_unblinded, hints
             )
         )
-    return found
+    return samples
 
 
 def refusal_reasons(samples: Sequence[CodedSample]) -> dict[int, str]:
-    """Assignments that reviewers refused, each with the reasons given. The newest sample in which one was decided counts."""
-    found: dict[int, str] = {}
+    """Return the reasons of each refused assignment. The newest sample with a decision counts."""
+    reasons_by_assignment: dict[int, str] = {}
     for sample in samples:
         if sample.kind != CodingSample.Kind.REJECTIONS:
             continue
@@ -100,13 +97,13 @@ def refusal_reasons(samples: Sequence[CodedSample]) -> dict[int, str]:
             is_refused = sample.is_work_refused(item)
             if is_refused:
                 reasons = sorted({names[key] for labels in sample.counted_codings(item) or () for key in labels})
-                found[item.assignment] = f"reviewed: {', '.join(reasons)}"
+                reasons_by_assignment[item.assignment] = f"reviewed: {', '.join(reasons)}"
             elif is_refused is not None:
-                found.pop(item.assignment, None)
-    return found
+                reasons_by_assignment.pop(item.assignment, None)
+    return reasons_by_assignment
 
 
 def reviewed_assignment_ids(samples: Sequence[CodedSample]) -> set[int]:
-    """Assignments on which reviewers have decided."""
+    """Return the assignments that reviewers have decided."""
     reviews = [sample for sample in samples if sample.kind == CodingSample.Kind.REJECTIONS]
     return {item.assignment for sample in reviews for item in sample.pairs if sample.is_work_refused(item) is not None}

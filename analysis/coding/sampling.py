@@ -1,4 +1,4 @@
-"""Samples of explanations and of annotators' work: so many annotators of each arm at random, one explanation of each."""
+"""Draw coding samples: random annotators of each arm, with one explanation or all explanations of each."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from .models import CodingItem, CodingSample, CodingSeat
 
 
 def explanation_responses(study: Study, origin: str):
-    """What annotators wrote about texts that count, of those who submitted and did not withdraw."""
+    """Return the explanations in live sections of annotators who submitted and did not withdraw."""
     return Response.objects.filter(
         assignment__study=study,
         assignment__origin=origin,
@@ -40,17 +40,17 @@ def draw_sample(
     by,
     origin: str = "live",
 ) -> CodingSample:
-    """A new sample with its items in random order, all arms mixed. Raises NotNow with what is missing."""
+    """Draw a sample, with the items of all arms in random order. Raises ActionRefused, which says what is missing."""
     check_permission(by, Action.SAMPLE, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state == Study.State.DRAFT:
-        raise ActionRefused("Nobody has answered a draft.")
+        raise ActionRefused("A draft has no answers to code. Launch the study first.")
     wanted = 3 if rule == CodingSample.Rule.THIRD else 2
     if len(coders) != wanted or len({coder.pk for coder in coders}) != wanted:
         raise ActionRefused(f"This rule needs {'three' if wanted == 3 else 'two'} different coders.")
     members = set(allowed_users(Action.CODE, study).values_list("pk", flat=True))
     if strangers := [coder for coder in coders if coder.pk not in members]:
-        raise ActionRefused(f"{strangers[0]} is no coder, editor or owner of this study.")
+        raise ActionRefused(f"{strangers[0]} is not a coder, editor or owner of this study.")
     written: dict[str, dict[tuple[str, int], list[int]]] = {}
     rows = explanation_responses(study, origin).values_list(
         "assignment__batch__arm__name", "assignment__code", "assignment_id", "pk"
@@ -58,15 +58,15 @@ def draw_sample(
     for arm, code, assignment, response in rows:
         written.setdefault(arm, {}).setdefault((code, assignment), []).append(response)
     if not written:
-        raise ActionRefused("Nobody who submitted has written an explanation.")
+        raise ActionRefused("No submitted assignment of this origin has an explanation to code.")
     number = (study.coding_samples.aggregate(last=Max("number"))["last"] or 0) + 1
     rng = seeded_random(study.seed, "coding", number)
     chosen: list[tuple[int, int | None]] = []
     for arm in sorted(written):
         people = sorted(written[arm])
         for person in rng.sample(people, min(per_arm, len(people))):
-            one = rng.choice(sorted(written[arm][person])) if kind == CodingSample.Kind.EXPLANATIONS else None
-            chosen.append((person[1], one))
+            response = rng.choice(sorted(written[arm][person])) if kind == CodingSample.Kind.EXPLANATIONS else None
+            chosen.append((person[1], response))
     rng.shuffle(chosen)
     sample = CodingSample.objects.create(
         study=study,
@@ -88,6 +88,6 @@ def draw_sample(
 
 
 def remaining_items(sample: CodingSample):
-    """The items of those who have not withdrawn, and whose words are still there."""
+    """Return the items without withdrawn annotators and erased texts."""
     items = sample.items.filter(assignment__withdrawn_at=None)
     return items.exclude(response__erased_at__isnull=False)

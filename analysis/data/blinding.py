@@ -1,4 +1,4 @@
-"""Outcomes are hidden while a study collects: answers by system are refused here, whoever asks for them."""
+"""Hide outcomes while a study is collecting: answers by system are refused for every user."""
 
 from collections.abc import Iterable
 
@@ -10,14 +10,14 @@ NEVER_BLINDED_ORIGINS = frozenset({"test", "robot"})
 
 
 def are_outcomes_hidden(study: Study, origins: Iterable[str]) -> bool:
-    """Whether answers of these origins, by system, are hidden now."""
+    """Return whether answers of these origins, by system, are hidden now."""
     return study.is_blind and not set(origins) <= NEVER_BLINDED_ORIGINS
 
 
 def check_outcomes_visible(study: Study, origins: Iterable[str]) -> None:
-    """Refuse answers by system while the study is blind."""
+    """Raise PermissionDenied if answers by system are hidden."""
     if are_outcomes_hidden(study, origins):
         raise PermissionDenied(
-            "The study still collects: answers by system are hidden until it is closed or unblinded. "
-            "Assignments and progress can be read, and answers of origin test or robot."
+            "The study is still collecting: answers by system are hidden until it is closed or unblinded. "
+            "You can read assignments, progress, and answers of origin test or robot."
         )

@@ -1,4 +1,4 @@
-"""Codings as flat rows: what exports, the archive, REST and the hash in a report have of them. Coders are seats, never names."""
+"""Codings as flat rows, for exports, the archive, REST and the hash in a report. Coders are identified by seat, never by name."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,32 +14,30 @@ from .flat_rows.selection import Selection, annotator_pseudonym, assignment_pseu
 
 CODING_COLUMNS = (
     Column("sample", "integer", "The number of the sample in the study."),
-    Column("kind", "text", "What is coded.", levels=tuple(CodingSample.Kind.values)),
-    Column(
-        "rule", "text", "The declared rule by which two codings become one.", levels=tuple(CodingSample.Rule.values)
-    ),
-    Column("origin", "text", "Where the coded words come from."),
+    Column("kind", "text", "The kind of sample.", levels=tuple(CodingSample.Kind.values)),
+    Column("rule", "text", "The declared rule that combines two codings.", levels=tuple(CodingSample.Rule.values)),
+    Column("origin", "text", "The origin of the coded answers."),
     Column("item", "integer", "The number of the item in the sample."),
-    Column("assignment", "text", "A name of the assignment, as in the other tables."),
-    Column("annotator", "text", "A pseudonym of the annotator, as in the other tables."),
+    Column("assignment", "text", "Pseudonym of the assignment, as in the other tables."),
+    Column("annotator", "text", "Pseudonym of the annotator, as in the other tables."),
     Column("arm", "text", "The arm of the assignment."),
     Column("condition", "text", "The training condition of the arm.", levels=tuple(Arm.Condition.values)),
-    Column(
-        "section", "integer", "The section of the explanation; empty where all of an annotator's work was reviewed."
-    ),
-    Column("question", "text", "The key of the question that the explanation answers; empty as before."),
+    Column("section", "integer", "The section of the explanation. Empty if all work of an annotator was reviewed."),
+    Column("question", "text", "The key of the question of the explanation. Empty as for section."),
     Column(
         "slot",
         "text",
-        "The form field of the explanation: with the assignment it finds the row of responses; empty as before.",
+        "The form field of the explanation. Join by assignment and slot to the table responses. Empty as for section.",
     ),
-    Column("coder", "integer", "The coder's seat: 1 and 2 code by themselves, 3 decides where the rule wants a third."),
-    Column("revision", "integer", "Which coding of this item by this coder it is, from 1."),
-    Column("is_current", "boolean", "The coder's last word on the item: it counts."),
-    Column("labels", "text", "Keys of the sample's codebook, by semicolons; empty where none applies."),
     Column(
-        "is_none", "boolean", "The coder looked and said that no label applies. An item without a row was not coded."
+        "coder",
+        "integer",
+        "The coder's seat. Coders 1 and 2 code independently. Coder 3 decides disagreements if the rule needs a third coder.",
     ),
+    Column("revision", "integer", "Number of this coding among the coder's codings of the item, from 1."),
+    Column("is_current", "boolean", "The coder's latest coding of the item. Only this one counts."),
+    Column("labels", "text", "Keys of the codebook's labels, separated by semicolons. Empty if no label applies."),
+    Column("is_none", "boolean", "The coder decided that no label applies. An item without a row was not coded."),
     Column("at", "time", "When the coding was stored."),
 )
 _PATHS = (
@@ -51,7 +49,7 @@ _PATHS = (
 
 
 def codings_of(selection: Selection) -> QuerySet[Coding]:
-    """The codings of a selection. Of words that were erased, and of people who withdrew, there are none unless asked for."""
+    """Return the codings of a selection. Codings of erased texts and of withdrawn annotators need ``withdrawn``."""
     rows = Coding.objects.filter(item__sample__study=selection.study, item__assignment__origin__in=selection.origins)
     if not selection.withdrawn:
         rows = rows.filter(item__assignment__withdrawn_at=None).exclude(item__response__erased_at__isnull=False)
@@ -59,7 +57,7 @@ def codings_of(selection: Selection) -> QuerySet[Coding]:
 
 
 def coding_rows(selection: Selection, rows: QuerySet[Coding] | None = None) -> Iterator[tuple[Any, ...]]:
-    """Cells in the order of CODINGS: by sample, item, coder and revision, or in the order of the rows that are given."""
+    """Yield cells in the order of ``CODING_COLUMNS``, sorted by sample, item, coder and revision, or in the order of ``rows``."""
     for _, cells in keyed_coding_rows(
         selection.study, codings_of(selection).order_by(*ORDER) if rows is None else rows
     ):
@@ -70,7 +68,7 @@ ORDER = ("item__sample__number", "item__number", "coder_id", "revision")
 
 
 def keyed_coding_rows(study: Study, rows: QuerySet[Coding]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """(key, cells) of these codings, in their order. Two queries."""
+    """Yield (primary key, cells) of these codings, in their order. Makes two queries."""
     seats = {
         (sample, user): number
         for sample, user, number in CodingSeat.objects.filter(sample__study=study).values_list(
@@ -78,8 +76,8 @@ def keyed_coding_rows(study: Study, rows: QuerySet[Coding]) -> Iterator[tuple[in
         )
     }
     later = Coding.objects.filter(item=OuterRef("item"), coder=OuterRef("coder"), revision__gt=OuterRef("revision"))
-    found = rows.annotate(is_later=Exists(later), withdrawn=F("item__assignment__withdrawn_at"))
-    for pk, withdrawn, *cells in found.values_list("pk", "withdrawn", *_PATHS).iterator(2000):
+    annotated = rows.annotate(is_later=Exists(later), withdrawn=F("item__assignment__withdrawn_at"))
+    for pk, withdrawn, *cells in annotated.values_list("pk", "withdrawn", *_PATHS).iterator(2000):
         (
             *head,
             code,
@@ -120,7 +118,7 @@ def keyed_coding_rows(study: Study, rows: QuerySet[Coding]) -> Iterator[tuple[in
 
 
 def codings_digest(selection: Selection) -> tuple[str, int]:
-    """The hash of all codings of a selection, and their number."""
+    """Return the hash of all codings of a selection, and their number."""
     from analysis.stats.seeds import rows_sha256
 
     cells = list(coding_rows(selection))
@@ -130,11 +128,11 @@ def codings_digest(selection: Selection) -> tuple[str, int]:
 
 
 def describe_coding_samples(study: Study) -> list[dict[str, Any]]:
-    """The samples with what was declared of each before anybody coded: for the codebook."""
+    """Return the samples and what was declared for each before coding, for the codebook."""
     return [
         {
-            "sample": one.number, "kind": one.kind, "rule": one.rule, "rule_words": one.get_rule_display(), "per_arm": one.per_arm,
-            "origin": one.origin, "at": format_time(one.at), "codebook": one.codebook,
+            "sample": sample.number, "kind": sample.kind, "rule": sample.rule, "rule_words": sample.get_rule_display(),
+            "per_arm": sample.per_arm, "origin": sample.origin, "at": format_time(sample.at), "codebook": sample.codebook,
         }
-        for one in study.coding_samples.order_by("number")
+        for sample in study.coding_samples.order_by("number")
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the analysis of a protocol is made from and by."""
+"""The input of a protocol's analysis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisContext:
-    """The live answers of those who submitted, and how they are analysed.
+    """The live answers of submitted assignments, and the parameters of the analysis.
 
-    ``rows``: an answer each (``analysis.data.frames``), on 0 to 1. ``is_kept`` marks the annotators of the recommended estimates, whom the
-    rules that look at no outcome keep; ``is_kept_paper`` those of the paper's; ``kept:<rule>`` whom each rule would keep.
-    ``sections``: the live sections of the protocol. ``tau`` is that of the rule about sums, ``is_after_tau`` whether it left anybody
-    out. ``claims``: every planned label, where the analysis reads them.
+    ``rows``: one answer per row (``analysis.data.frames``), on 0 to 1. ``is_kept`` marks annotators of the recommended
+    estimates, kept by the outcome-blind rules. ``is_kept_paper`` marks those of the paper's estimates. ``kept:<rule>`` marks
+    those that one rule would keep. ``sections``: the live sections of the protocol. ``tau``: the limit of the rule
+    ``incoherent``. ``is_after_tau``: whether that rule excluded anybody. ``claims``: all planned labels, if the analysis
+    reads them.
     """
 
     protocol: str
@@ -33,7 +34,7 @@ class AnalysisContext:
     claims: "PlannedLabels | None" = None
 
     def rng(self, *parts: Any) -> "np.random.Generator":
-        """Random numbers of this protocol's own, the same for the same words."""
+        """Return the random generator of this protocol for ``parts``. The same parts give the same numbers."""
         from analysis.stats.seeds import generator
 
         return generator(self.seed, self.protocol, *parts)

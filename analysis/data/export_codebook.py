@@ -1,4 +1,4 @@
-"""The codebook: what every column means, and the questions, scales, systems and arms that occur in them."""
+"""The codebook of exports: the meaning of every column, and the study's questions, scales, systems and arms."""
 
 import json
 from typing import Any
@@ -18,15 +18,15 @@ SCHEMA = "heval.codebook/1"
 
 
 def build_export_codebook(study: Study) -> dict[str, Any]:
-    """Everything that a reader of the exports needs to know, as plain JSON values."""
+    """Return the codebook of a study as plain JSON values."""
     return {
         "schema": SCHEMA,
         "study": {"code": str(study.code), "title": study.title, "state": study.state, "language": study.language},
         "rows": {
-            "responses": "One row a judgement. Sorted by assignment, then in the order in which answers were stored.",
-            "assignments": "One row an annotator with a batch, also where nothing was answered. Sorted by claim.",
-            "codings": "One row a coding of an explanation, or of an annotator's work. Sorted by sample, item, coder and revision.",
-            "items": "One row an output of an item: with answers about two outputs it says which two. Sorted by section, item and system.",
+            "responses": "One row per judgement. Sorted by assignment, then in the order in which answers were stored.",
+            "assignments": "One row per annotator with a batch, even without answers. Sorted by time of claim.",
+            "codings": "One row per coding of an explanation or of an annotator's work. Sorted by sample, item, coder and revision.",
+            "items": "One row per output of an item. It shows which two outputs a pairwise answer is about. Sorted by section, item and system.",
         },
         "missing": "Empty in CSV, null in JSON lines. Booleans are 1 and 0 in CSV. Times are ISO 8601 in UTC.",
         "tables": {name: [_column(column) for column in columns] for name, columns in TABLES.items()},
@@ -60,7 +60,7 @@ def _questions(study: Study) -> list[dict[str, Any]]:
     rows = (
         Question.objects.filter(section__study=study)
         .order_by("section__position", "position")
-        # As text: a scale that cannot be read must not stop the codebook.
+        # Scales are read as text, so that an unreadable scale does not break the codebook.
         .values_list("section__position", "section__protocol", "key", "text", "criterion", Cast("scale", TextField()), "x__name", "y__name")
     )  # fmt: skip
     return [
@@ -86,7 +86,7 @@ def _scale(stored: str) -> dict[str, Any]:
 
 
 def export_codebook_markdown(study: Study) -> str:
-    """The codebook for people."""
+    """Return the codebook as Markdown."""
     book = build_export_codebook(study)
     lines = [f"# Codebook: {_inline(book['study']['title'])}", "", book["missing"], ""]
     for name, columns in book["tables"].items():
@@ -128,7 +128,7 @@ def export_codebook_markdown(study: Study) -> str:
     for sample in book["samples"]:
         lines += ["", f"## Coding sample {sample['sample']}: {sample['kind']}", ""]
         lines += [
-            f"{sample['per_arm']} of each arm, origin {sample['origin']}. Rule: {_inline(sample['rule_words'])}.",
+            f"{sample['per_arm']} annotators of each arm, origin {sample['origin']}. Rule: {_inline(sample['rule_words'])}.",
             "",
         ]
         lines += ["| label | name | category | meaning |", "| --- | --- | --- | --- |"]
@@ -140,5 +140,5 @@ def export_codebook_markdown(study: Study) -> str:
 
 
 def _inline(text: str | None) -> str:
-    """A text within a cell of a table."""
+    """Return a text that fits in a cell of a Markdown table."""
     return " ".join((text or "").split()).replace("|", "\\|")

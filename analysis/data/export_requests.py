@@ -1,4 +1,4 @@
-"""Exports are asked for here: whose rows of a table, whether they may be shown now, and the job that makes a file."""
+"""Check and start exports: select the rows, check permissions and blinding, and submit the job of a file."""
 
 from collections.abc import Sequence
 
@@ -15,13 +15,13 @@ from .frames import ORIGINS
 
 
 class BadOrigins(ValueError):
-    """An origin that is none; the message names it."""
+    """An origin is unknown. The message names it."""
 
 
 def selection_for(
     table: str, study: Study, origins: Sequence[str] = COUNTED_ORIGINS, include_withdrawn: bool = False, *, by
 ) -> Selection:
-    """The rows of a table. Raises PermissionDenied where they would tell of outcomes that are hidden."""
+    """Return the selection of rows for a table. Raises PermissionDenied if the table has hidden outcomes."""
     check_permission(by, Action.EXPORT, study)
     if table in OUTCOME_TABLES:
         check_outcomes_visible(study, origins)
@@ -38,10 +38,13 @@ def request_export(
     withdrawn: bool = False,
     token: str | None = None,
 ) -> Job:
-    """The job that makes a file of a table. The same ``token`` asks once. Raises BadOrigins, PermissionDenied and NotNow."""
+    """Submit the job that writes a table to a file. Idempotent per ``token``.
+
+    Raises BadOrigins, PermissionDenied and ActionRefused.
+    """
     check_permission(by, Action.ANALYSE, study)
     if unknown := sorted(set(origins) - set(ORIGINS)):
-        raise BadOrigins(f"{unknown[0][:20]!r} is none of {', '.join(ORIGINS)}.")
+        raise BadOrigins(f"{unknown[0][:20]!r} is not an origin. Use {', '.join(ORIGINS)}.")
     chosen = selection_for(table, study, origins or COUNTED_ORIGINS, withdrawn, by=by)
     if not parquet.is_installed():
         raise ActionRefused(parquet.NOT_INSTALLED)

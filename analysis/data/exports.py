@@ -1,7 +1,7 @@
-"""Exports: the flat rows as CSV and JSON lines, streamed from one moment of the database in constant memory.
+"""Export flat rows as CSV and JSON lines, streamed from one snapshot of the database in constant memory.
 
-The same data give the same bytes, on either database. CSV guards texts that a spreadsheet would run as formulas (an apostrophe
-in front; ``raw`` leaves it out); JSON lines lose nothing and end in a line that counts and hashes what came before it.
+The same data give the same bytes on both databases. CSV puts an apostrophe before texts that a spreadsheet would run as
+formulas, unless ``raw``. JSON lines are unchanged and end with a line that has the number of rows and the hash of all lines.
 """
 
 import math
@@ -34,17 +34,17 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "codings": CODING_COLUMNS,
     "items": ITEM_COLUMNS,
 }
-# Which people are asked for: an item is the same whoever answered it.
+# Tables that can be filtered by origin. Items do not depend on annotators.
 PERSON_TABLES = frozenset({"responses", "assignments", "codings"})
-# What tells of outcomes, and is hidden while a study collects.
+# Tables with outcomes, which are hidden while a study is collecting.
 OUTCOME_TABLES = frozenset({"responses", "codings"})
-LINES_AT_ONCE = 256  # in a block: some tens of kilobytes
+LINES_AT_ONCE = 256  # a block has some tens of kilobytes
 
 
 def _copied_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
     sql, params = compile_sql(answer_cells(responses, guarded=form.is_guarded, as_numbers=not form.is_json))
     names = ", ".join(["assignment_id", "received_at", *(f'"{name}"' for name in ANSWER_NAMES)])
-    # The driver's own cursor: only that takes parameters for COPY.
+    # Only the driver's cursor accepts parameters for COPY.
     with connection.cursor() as cursor, cursor.cursor.copy(form.copy.format(sql=sql, names=names), params) as copy:
         for line in copy:
             yield bytes(line).split(b",", 2)
@@ -60,14 +60,14 @@ def _fetched_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator
 
 
 def _answer_lines(form: RowFormat, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
-    """(assignment, time, the rest of the row) of each answer in stable order; ``_key`` and ``_time`` read the first two."""
+    """Return (assignment, time, rest of the row) of each answer in stable order. Read the first two by ``_key`` and ``_time``."""
     connection = connections["default"]
     lines = _copied_lines if connection.vendor == "postgresql" else _fetched_lines
     return lines(form, connection, responses)
 
 
 def _key(cell: Any, form: RowFormat) -> int:
-    """The assignment of a row, as the database gave it: a number, or bytes of COPY (in JSON with the name before it)."""
+    """Return the assignment id of a row. The cell is a number, or bytes of COPY (in JSON with the name before it)."""
     return cell if isinstance(cell, int) else int(cell.partition(b":")[2] if form.is_json else cell)
 
 
@@ -78,31 +78,31 @@ def _time(cell: Any, form: RowFormat) -> Any:
 
 
 def response_lines(row_format: RowFormat, selection: Selection) -> Iterator[bytes]:
-    """Every answer of the selection as a line."""
+    """Yield every answer of the selection as a line."""
     opening = b"{" if row_format.is_json else b""
-    for some in assignment_row_chunks(selection):
-        by_pk: dict[int, AssignmentRow] = {seat.pk: seat for seat in some}
-        now = time = None
+    for chunk in assignment_row_chunks(selection):
+        by_pk: dict[int, AssignmentRow] = {row.pk: row for row in chunk}
+        current = time = None
         who = page = b""
-        for assignment, received, rest in _answer_lines(row_format, chunk_responses(selection, some)):
-            if assignment != now:
-                now, page, seat = assignment, b"", by_pk[_key(assignment, row_format)]
-                who = opening + row_format.cells(IDENTITY_COLUMNS, seat.who) + b","
+        for assignment, received, rest in _answer_lines(row_format, chunk_responses(selection, chunk)):
+            if assignment != current:
+                current, page, row = assignment, b"", by_pk[_key(assignment, row_format)]
+                who = opening + row_format.cells(IDENTITY_COLUMNS, row.who) + b","
             if received != time or not page:
                 time = received
-                page = who + row_format.cells(PAGE_COLUMNS, seat.page_cells_at(_time(received, row_format))) + b","
+                page = who + row_format.cells(PAGE_COLUMNS, row.page_cells_at(_time(received, row_format))) + b","
             yield page + rest
 
 
 def assignment_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
-    """Every assignment of the selection: cells in the order of ASSIGNMENTS."""
-    for some in assignment_row_chunks(selection):
-        for seat in some:
-            yield (*seat.who, *seat.times)
+    """Yield the cells of every assignment in the order of ``ASSIGNMENT_COLUMNS``."""
+    for chunk in assignment_row_chunks(selection):
+        for row in chunk:
+            yield (*row.who, *row.times)
 
 
 def _lines_of(columns: Sequence[Column], rows_of: Callable[[Selection], Iterable[Sequence[Any]]]):
-    """How a table whose rows are made in Python becomes lines."""
+    """Return a function that turns the rows of a table into lines."""
 
     def lines(form: RowFormat, selection: Selection) -> Iterator[bytes]:
         opening, end = (b"{", b"}\n") if form.is_json else (b"", b"\n")
@@ -121,7 +121,7 @@ LINE_ENCODERS = {
 
 
 def count_of(table: str, selection: Selection) -> int:
-    """How many rows an export has."""
+    """Return the number of rows of an export."""
     rows = {
         "responses": selection.responses,
         "assignments": selection.assignments,
@@ -133,7 +133,7 @@ def count_of(table: str, selection: Selection) -> int:
 
 @dataclass(slots=True)
 class ExportDigest:
-    """What went out so far: rows, bytes, and their hash."""
+    """The number of rows and bytes written so far, and their hash."""
 
     rows: int = 0
     size: int = 0
@@ -145,11 +145,11 @@ class ExportDigest:
         return self.digest.hexdigest()
 
     def join_blocks(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """The lines in blocks, counted and hashed."""
+        """Yield the lines in blocks, counted and hashed."""
         lines = iter(lines)
-        while some := list(islice(lines, LINES_AT_ONCE)):
-            self.rows += len(some)
-            yield self.take(b"".join(some))
+        while chunk := list(islice(lines, LINES_AT_ONCE)):
+            self.rows += len(chunk)
+            yield self.take(b"".join(chunk))
 
     def take(self, block: bytes) -> bytes:
         if self.is_hashed:
@@ -161,14 +161,14 @@ class ExportDigest:
 def csv_blocks(
     table: str, selection: Selection, *, raw: bool = False, tally: ExportDigest | None = None
 ) -> Iterator[bytes]:
-    """A table as CSV: UTF-8, a header, \\n at the end of lines, empty for what is not there."""
+    """Yield a table as CSV in UTF-8, with a header and \\n line ends. Missing values are empty."""
     tally = tally or ExportDigest(is_hashed=False)
     yield tally.take((",".join(column.name for column in TABLES[table]) + "\n").encode())
     yield from tally.join_blocks(LINE_ENCODERS[table](RAW_CSV if raw else CSV, selection))
 
 
 def jsonl_blocks(table: str, selection: Selection, *, tally: ExportDigest | None = None) -> Iterator[bytes]:
-    """A table as JSON lines. The last line tells that it is the end: rows, the hash of all bytes before, damaged cells."""
+    """Yield a table as JSON lines. The last line has the number of rows, the hash of all bytes before, and damaged cells."""
     tally = tally or ExportDigest()
     yield from tally.join_blocks(LINE_ENCODERS[table](JSONL, selection))
     n, problems = find_damaged_cells(selection) if table == "responses" else (0, [])
@@ -190,11 +190,11 @@ _export_slots = threading.BoundedSemaphore(MAX_SNAPSHOTS)
 
 
 class ExportStream:
-    """Blocks made within a snapshot that lasts as long as the stream.
+    """A stream of blocks from a snapshot that lasts as long as the stream.
 
-    Between two blocks the thread's connection is the usual one: what runs there (a session being saved, another request of the
-    same thread) must neither see the snapshot nor be refused writing. Raises TooMany at once rather than let a thread wait that
-    annotators need. ``prepare`` is called within the snapshot and its result kept in ``prepared``.
+    Between two blocks, the thread uses its usual connection: other code of the thread (for example saving a session) must
+    neither see the snapshot nor be refused to write. Raises TooManyExports at once instead of blocking a thread that
+    annotators need. ``count`` is called inside the snapshot, and its result is stored in ``n_rows``.
     """
 
     def __init__(self, blocks: Callable[[], Iterator[bytes]], count: Callable[[], Any] = lambda: None):
@@ -235,20 +235,20 @@ class ExportStream:
             raise
 
     def close(self) -> None:
-        """End the snapshot, however far the stream was read."""
+        """End the snapshot, even if the stream was not read to the end."""
         with self._reading():
             if blocks := getattr(self, "_blocks", None):
                 blocks.close()
             self._stack.close()
 
     def __del__(self) -> None:
-        # What comes between the view and the server may fail and answer something else: nobody closes the stream then.
+        # If a middleware fails and answers something else, the server does not close the stream.
         if hasattr(self, "_reader"):
             self.close()
 
 
 def stream(table: str, file_format: str, selection: Selection, *, raw: bool = False) -> ExportStream:
-    """A table as a stream; ``prepared`` is its number of rows."""
+    """Return a table as a stream, with its number of rows in ``n_rows``."""
     options = {"raw": raw} if file_format == "csv" else {}
     return ExportStream(
         lambda: BLOCK_MAKERS[file_format](table, selection, **options), lambda: count_of(table, selection)
@@ -256,7 +256,7 @@ def stream(table: str, file_format: str, selection: Selection, *, raw: bool = Fa
 
 
 def hash_export(table: str, file_format: str, selection: Selection, *, raw: bool = False) -> tuple[str, int]:
-    """The hash of the whole export and its number of rows, as of now."""
+    """Return the current hash of an export and its number of rows."""
     tally = ExportDigest()
     options = {"raw": raw} if file_format == "csv" else {}
     for _ in ExportStream(lambda: BLOCK_MAKERS[file_format](table, selection, tally=tally, **options)):
@@ -264,35 +264,35 @@ def hash_export(table: str, file_format: str, selection: Selection, *, raw: bool
     return tally.sha256, tally.rows
 
 
-# A page of rows, for lists
+# Pages of rows, for lists
 
 
 def page_of_assignments(assignments: QuerySet, study, after: int, size: int) -> list[tuple[int, dict[str, Any]]]:
-    """The next assignments after this key: (key, row)."""
+    """Return (key, row) of the next assignments after this key."""
     ids = list(assignments.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:size])
     names = [column.name for column in ASSIGNMENT_COLUMNS]
-    found = read_assignment_rows(study, assignments.model.objects.filter(pk__in=ids))
-    return [(seat.pk, dict(zip(names, (*seat.who, *seat.times), strict=True))) for seat in found]
+    rows = read_assignment_rows(study, assignments.model.objects.filter(pk__in=ids))
+    return [(row.pk, dict(zip(names, (*row.who, *row.times), strict=True))) for row in rows]
 
 
 def page_of_responses(
     responses: QuerySet, study, after: tuple[int, int], size: int
 ) -> list[tuple[tuple[int, int], dict]]:
-    """The next answers after this key, in the order of the exports: (key, row)."""
+    """Return (key, row) of the next answers after this key, in the order of the exports."""
     keys = list(_after(responses, *after).order_by("assignment_id", "pk").values_list("assignment_id", "pk")[:size])
     rows = raw_rows(answer_cells(Response.objects.filter(pk__in=[pk for _, pk in keys]), guarded=False))
-    seats_here = {seat.pk: seat for seat in read_assignment_rows(study, _assignments(keys))}
+    assignments_by_pk = {row.pk: row for row in read_assignment_rows(study, _assignments(keys))}
     names = [column.name for column in RESPONSE_COLUMNS]
     page = []
     for key, (assignment, received, *rest) in zip(keys, rows, strict=True):
-        seat = seats_here[assignment]
-        cells = (*seat.who, *seat.page_cells_at(parse_time(received)), *map(json_cell, rest[:-1]), bool(rest[-1]))
+        row = assignments_by_pk[assignment]
+        cells = (*row.who, *row.page_cells_at(parse_time(received)), *map(json_cell, rest[:-1]), bool(rest[-1]))
         page.append((key, dict(zip(names, cells, strict=True))))
     return page
 
 
 def _after(responses: QuerySet, assignment: int, pk: int) -> QuerySet:
-    # The first condition is implied by the second; it is there for the index.
+    # The second condition implies the first, which is added so that the database uses the index.
     return responses.filter(assignment_id__gte=assignment).filter(
         Q(assignment_id__gt=assignment) | Q(assignment_id=assignment, pk__gt=pk)
     )
@@ -303,7 +303,7 @@ def _assignments(keys: Sequence[tuple[int, int]]) -> QuerySet:
 
 
 def json_cell(cell: Any) -> Any:
-    """A cell as JSON has it: PostgreSQL gives decimals."""
+    """Return a cell as a JSON value. PostgreSQL gives decimals, which JSON does not have."""
     if cell is None or isinstance(cell, str | int):
         return cell
     number = float(cell)

@@ -1,4 +1,4 @@
-"""A format says how cells become bytes: CSV, with or without a guard against formulas, and JSON lines."""
+"""Export formats, which turn cells into bytes: CSV with or without a guard against formulas, and JSON lines."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from studies.stimuli.spreadsheet import escape_formula
 
 from .flat_rows.columns import ANSWER_COLUMNS, Column
 
-# Between the marks that CSV needs and JSON never holds, a JSON text leaves COPY as it is.
+# COPY needs a quote and a delimiter. JSON text never has these control characters, so COPY leaves it unchanged.
 _AS_JSON = (
     "COPY (SELECT row_to_json(t) FROM ({sql}) AS t({names})) TO STDOUT (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')"
 )
@@ -20,8 +20,11 @@ _AS_CSV = "COPY ({sql}) TO STDOUT (FORMAT csv)"
 
 @dataclass(frozen=True, slots=True)
 class RowFormat:
-    """How cells become bytes. ``cells`` writes what the assignment or the page gives, without the marks around a row;
-    ``copy`` is PostgreSQL's statement for the rest of the row, ``rest`` writes it in Python."""
+    """Functions that turn cells into bytes.
+
+    ``cells`` writes the cells of the assignment or the page, without the brackets of a row. ``copy`` is PostgreSQL's statement
+    for the rest of the row. ``encode_answers`` writes the rest in Python.
+    """
 
     is_json: bool
     is_guarded: bool
@@ -53,7 +56,10 @@ def _csv_cells(is_guarded: bool):
 
 
 class _CsvLines(list):
-    """What a csv writer writes to: one line a call. Its line end is \\n\\r so that it quotes both; one is kept."""
+    """The target of a csv writer, which gets one line per call.
+
+    The writer's line end is \\n\\r, so that it quotes both characters. Only \\n is stored.
+    """
 
     def write(self, line: str) -> None:
         self.append(line[:-1].encode())

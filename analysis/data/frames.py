@@ -1,7 +1,7 @@
-"""From rows to DataFrames: the one place. Each frame is one query; numbers in it lie in 0..1, whatever scale was shown.
+"""Read database rows into DataFrames. Each frame is one query. Numeric answers are rescaled to 0..1.
 
-A damaged row never stops a frame: what cannot be read becomes missing and is listed in ``Frame.problems``. Assignments
-that were withdrawn are left out, erased values are missing.
+A damaged row never stops a frame: unreadable values become missing and are listed in ``FrameResult.problems``. Withdrawn
+assignments are not included, and erased values are missing.
 """
 
 import json
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 ORIGINS = tuple(Assignment.Origin.values)
-# Kinds of scale whose answers lie between two ends; of the others 0 and 1 are stored as they are.
+# Scales with a minimum and a maximum. Other scales store 0 and 1.
 RANGED_SCALE_KINDS = frozenset({"percent", "likert", "continuous", "number"})
-# column of the frame: path from Response
+# Frame columns and their field paths from Response.
 RESPONSE_PATHS = {
     "assignment": "assignment_id",
     "annotator": "assignment__annotator__code",
@@ -98,8 +98,10 @@ MAX_PROBLEMS = 200
 
 @dataclass(frozen=True, slots=True)
 class FrameResult:
-    """What was read: rows, the first of the problems that were met, and how many there were. ``n_withdrawn``: assignments left out
-    because the annotator withdrew."""
+    """A frame with the first ``MAX_PROBLEMS`` problems and their total number.
+
+    ``n_withdrawn``: assignments that are not included because the annotator withdrew.
+    """
 
     rows: "DataFrame"
     problems: Sequence[dict[str, Any]] = ()
@@ -110,10 +112,10 @@ class FrameResult:
 def responses_frame(
     study: Study, origins: Iterable[str] = ("live",), purposes: Iterable[str] = ("live", "training", "screening")
 ) -> FrameResult:
-    """Every answer as a row: what it is about, what was said, on 0..1, and when. Sorted the same way on every database.
+    """Return one row per answer: its subject, its value on 0..1, and its time. The order is the same on every database.
 
-    ``asked_first`` says of a directed question whether it came before its reverse. The problems are rows that hold what no page could
-    have stored. Raises ValueError for an unknown origin.
+    ``asked_first`` says whether a directed question came before its reverse. The problems are rows with values that no page
+    could have stored. Raises ValueError for an unknown origin.
     """
     import pandas as pd
 
@@ -126,7 +128,7 @@ def responses_frame(
             question__section__study=study,
             question__section__purpose__in=list(purposes),
         )
-        # As text: SQLite may hold anything, and a converter that raises would lose all the other rows.
+        # Read as text: SQLite can store any value, and a converter that raises would lose all other rows.
         .annotate(
             value_text=Cast("value", TextField()),
             received_text=Cast("received_at", TextField()),
@@ -156,17 +158,17 @@ def responses_frame(
 
 
 def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> FrameResult:
-    """Every assignment as a row: where it stands, its times, its seconds, why it was released, what it was asked first.
+    """Return one row per assignment: its state, times, durations, reason of release and first question.
 
-    ``seconds`` is from start to submission (missing where answers were imported: nobody saw the work), ``active_seconds`` what the pages' script counted (a hint). Withdrawn ones are left
-    out and counted.
+    ``seconds``: from start to submission, missing for imported answers. ``active_seconds``: counted by the page's script,
+    approximate. Withdrawn assignments are not included, only counted.
     """
     import pandas as pd
 
     origins = checked_origins(origins)
-    mine = Assignment.objects.filter(study=study, origin__in=origins)
+    all_assignments = Assignment.objects.filter(study=study, origin__in=origins)
     first = Response.objects.filter(assignment=OuterRef("pk"), question__x__isnull=False).order_by("position", "pk")
-    rows = mine.filter(withdrawn_at=None).annotate(
+    rows = all_assignments.filter(withdrawn_at=None).annotate(
         claimed_text=Cast("claimed_at", TextField()),
         started_text=Cast("started_at", TextField()),
         submitted_text=Cast("submitted_at", TextField()),
@@ -191,12 +193,12 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
     open_links = [slug for slug, channel in CHANNELS.items() if not channel.identifies_people]
     frame["is_identified"] = ~frame["channel"].isin(open_links)
     frame = frame.sort_values(["annotator", "batch", "assignment"], kind="stable", ignore_index=True)
-    n_withdrawn = mine.filter(withdrawn_at__isnull=False).count()
+    n_withdrawn = all_assignments.filter(withdrawn_at__isnull=False).count()
     return FrameResult(frame, problems[:MAX_PROBLEMS], len(problems), n_withdrawn)
 
 
 def data_sha256(frame: "DataFrame") -> str:
-    """The hash of a frame's rows: of its sorted canonical CSV, without the database's own numbers."""
+    """Return the hash of a frame's sorted canonical CSV, without database ids."""
     from analysis.stats.seeds import rows_sha256
 
     kept = frame.drop(columns=[name for name in ("assignment", "id") if name in frame])
@@ -206,15 +208,15 @@ def data_sha256(frame: "DataFrame") -> str:
 
 
 def checked_origins(origins: Iterable[str]) -> list[str]:
-    """The origins, in the order of the model. Raises ValueError, naming the one that is none."""
+    """Return the origins in the order of the model. Raises ValueError, which names an unknown one."""
     wanted = set(origins)
     if unknown := wanted - set(ORIGINS):
-        raise ValueError(f"origins: {sorted(unknown)[0]!r} is none of {', '.join(ORIGINS)}")
+        raise ValueError(f"origins: {sorted(unknown)[0]!r} is not an origin. Use {', '.join(ORIGINS)}.")
     return [origin for origin in ORIGINS if origin in wanted]
 
 
 def scales_of(study: Study, problems: list[dict[str, Any]] | None = None) -> dict[int, ScaleSpec]:
-    """The scale of every question of a study, by the question's id; one that cannot be read is listed among the problems."""
+    """Return the scale of every question by id. Unreadable scales are added to ``problems``."""
     scales = {}
     for pk, key, stored in Question.objects.filter(section__study=study).values_list(
         "pk", "key", Cast("scale", TextField())
@@ -228,7 +230,7 @@ def scales_of(study: Study, problems: list[dict[str, Any]] | None = None) -> dic
 
 
 def _values(frame: "DataFrame", scales: dict[int, ScaleSpec], problems: list[dict[str, Any]]) -> list[float]:
-    """The stored values on 0..1, NaN where there is none or where it could not have been given on its scale."""
+    """Return the stored values rescaled to 0..1. NaN if there is no value, or if it is outside its scale."""
     ends = {
         pk: (float(scale.minimum), float(scale.maximum)) if scale.kind in RANGED_SCALE_KINDS else (0.0, 1.0)
         for pk, scale in scales.items()
@@ -247,7 +249,7 @@ def _values(frame: "DataFrame", scales: dict[int, ScaleSpec], problems: list[dic
             values.append((number - low) / (high - low))
         else:
             values.append(math.nan)
-            why = "no scale can be read" if low != low else f"outside {low:g}..{high:g}"
+            why = "its scale is unreadable" if low != low else f"outside {low:g}..{high:g}"
             problems.append({"row": f"response {row}", "column": "value", "text": f"{str(stored)[:40]!r}: {why}"})
     return values
 
@@ -262,7 +264,7 @@ def _parse_times(column: Sequence[Any], name: str, rows: Sequence[Any], problems
             try:
                 moment = datetime.fromisoformat(str(stored))
             except ValueError:
-                problems.append({"row": f"row {row}", "column": name, "text": f"{str(stored)[:40]!r} is no time"})
+                problems.append({"row": f"row {row}", "column": name, "text": f"{str(stored)[:40]!r} is not a time"})
         parsed.append(moment)
     return pd.to_datetime(
         pd.Series(parsed, dtype="object", index=getattr(column, "index", None)), utc=True, errors="coerce"
@@ -270,7 +272,7 @@ def _parse_times(column: Sequence[Any], name: str, rows: Sequence[Any], problems
 
 
 def _asked_first(frame: "DataFrame") -> list[bool | None]:
-    """Whether a directed question came before its reverse on the same person's page; None where there is no reverse."""
+    """Return whether each directed question came before its reverse for the same person. None without a reverse."""
     places: dict[tuple, float] = {}
     keys = []
     columns = (frame[name] for name in ("assignment", "section", "criterion", "x", "y", "position"))
@@ -287,7 +289,7 @@ def _asked_first(frame: "DataFrame") -> list[bool | None]:
 
 
 def _strays(study: Study, origins: Sequence[str]) -> list[dict[str, Any]]:
-    """Answers that hang on a question or an item of no section of this study: no page of ours stores them."""
+    """Return answers about questions or items of another study. Pages never store such answers."""
     own = Question.objects.filter(section__study=study)
     strays = (
         Response.objects.filter(assignment__study=study, assignment__origin__in=origins)
@@ -295,12 +297,12 @@ def _strays(study: Study, origins: Sequence[str]) -> list[dict[str, Any]]:
         .order_by("pk")
         .values_list("pk", "question_id")[:MAX_PROBLEMS]
     )
-    text = "about a question or an item that this study does not have; left out"
+    text = "the question or item belongs to another study; not used"
     return [{"row": f"response {pk}", "column": "question", "text": f"{question}: {text}"} for pk, question in strays]
 
 
 def _plain_column(column: Any) -> list[Any]:
-    """Values that a CSV writes the same way everywhere: '' for what is missing, times as ISO 8601 in UTC."""
+    """Return values in canonical form: '' if missing, times as ISO 8601 in UTC."""
     if str(column.dtype).startswith("datetime64"):
         return ["" if value != value else value.isoformat() for value in column]
     return ["" if value is None or value != value else value for value in column.tolist()]

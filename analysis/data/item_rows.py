@@ -1,4 +1,4 @@
-"""What was shown, as flat rows: which outputs each item consists of. A row of answers names its item, and one system at most."""
+"""Items as flat rows: the outputs of each item. A row of answers names its item, but at most one system."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,15 +11,15 @@ from .flat_rows.columns import Column
 from .flat_rows.selection import Selection
 
 ITEM_COLUMNS = (
-    Column("item", "text", "The item, s<section>.<number>, as in the rows of answers."),
+    Column("item", "text", "The item as s<section>.<number>, as in the table responses."),
     Column("section", "integer", "The position of the section in the design."),
-    Column("item_kind", "text", "What the item is for.", levels=tuple(Item.Kind.values)),
+    Column("item_kind", "text", "The purpose of the item.", levels=tuple(Item.Kind.values)),
     Column("prompt", "text", "The key of the item's prompt."),
     Column("domain", "text", "The domain of the prompt."),
-    Column("system", "text", "A system whose output the item shows; an item that compares two has a row for each."),
-    Column("is_human", "boolean", "The system is people."),
-    Column("sample", "integer", "Which of the system's outputs for the prompt it is, from 0."),
-    Column("retired_in", "integer", "The version of the design that took the item out; empty while it is asked."),
+    Column("system", "text", "A system whose output the item shows. An item with two outputs has two rows."),
+    Column("is_human", "boolean", "The system is a human author."),
+    Column("sample", "integer", "Number of the output among the system's outputs for the prompt, from 0."),
+    Column("retired_in", "integer", "The version of the design that retired the item. Empty if the item is in use."),
 )
 _PATHS = (
     "item__section__position", "item__number", "item__kind", "item__prompt__key", "item__prompt__domain", "output__system__name",
@@ -28,12 +28,12 @@ _PATHS = (
 
 
 def item_exposures(selection: Selection) -> QuerySet[Exposure]:
-    """The outputs of all items of the study, whoever answered them."""
+    """Return the outputs of all items of the study, answered or not."""
     return Exposure.objects.filter(item__study=selection.study)
 
 
 def item_rows(selection: Selection) -> Iterator[tuple[Any, ...]]:
-    """Cells in the order of ITEMS: by section, item and system. One query."""
+    """Yield cells in the order of ``ITEM_COLUMNS``, sorted by section, item and system. Makes one query."""
     rows = item_exposures(selection).order_by(
         "item__section__position", "item__number", "output__system__name", "output__sample"
     )

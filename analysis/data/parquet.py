@@ -1,4 +1,4 @@
-"""Parquet, with the optional extra. pyarrow brings numpy with it, so files are made by jobs and by the command line alone."""
+"""Write Parquet files, with the optional package pyarrow. It imports numpy, so only jobs and commands write these files."""
 
 import os
 import tempfile
@@ -24,13 +24,13 @@ from .flat_rows.selection import Selection
 from .item_rows import item_rows
 from .snapshot import snapshot
 
-NOT_INSTALLED = "Parquet needs an optional package. Install it where heval is, with: pip install 'pyarrow>=22'"
+NOT_INSTALLED = "Parquet needs an optional package. Install it in heval's environment: pip install 'pyarrow>=22'"
 ROWS_AT_ONCE = 20_000
 FILE_LIFETIME_SECONDS = 7 * 24 * 3600
 
 
 class ParquetNotInstalled(Exception):
-    """The extra is not there; the message says how to get it."""
+    """The optional package is not installed. The message says how to install it."""
 
 
 def is_installed() -> bool:
@@ -38,7 +38,7 @@ def is_installed() -> bool:
 
 
 def write_parquet(name: str, selection: Selection, path, progress=lambda done, total, doing="": None) -> int:
-    """Write a table into a file; gives its number of rows. Must be called within a snapshot."""
+    """Write a table to a file and return its number of rows. Must be called inside a snapshot."""
     if not is_installed():
         raise ParquetNotInstalled(NOT_INSTALLED)
     import pyarrow as pa
@@ -58,14 +58,14 @@ def write_parquet(name: str, selection: Selection, path, progress=lambda done, t
         selection
     )
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        while some := list(islice(rows, ROWS_AT_ONCE)):
-            cells = zip(*some, strict=True)
+        while chunk := list(islice(rows, ROWS_AT_ONCE)):
+            cells = zip(*chunk, strict=True)
             arrays = [
                 pa.array(_cells(column.type, values), field.type)
                 for column, values, field in zip(columns, cells, schema, strict=True)
             ]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
-            done += len(some)
+            done += len(chunk)
             progress(done, total, "Writing rows")
     return done
 
@@ -79,22 +79,22 @@ def _cells(kind: str, values: tuple) -> list[Any]:
 
 
 def _responses(selection: Selection) -> Iterator[tuple]:
-    for some in assignment_row_chunks(selection):
-        by_pk = {seat.pk: seat for seat in some}
-        sql, params = compile_sql(answer_cells(chunk_responses(selection, some), guarded=False))
-        now: tuple = ()
+    for chunk in assignment_row_chunks(selection):
+        by_pk = {row.pk: row for row in chunk}
+        sql, params = compile_sql(answer_cells(chunk_responses(selection, chunk), guarded=False))
+        current: tuple = ()
         start: tuple = ()
         with connections["default"].cursor() as cursor:
             cursor.execute(sql, params)
             while fetched := cursor.fetchmany(5000):
                 for assignment, received, *rest in fetched:
-                    if (assignment, received) != now:
-                        now, seat = (assignment, received), by_pk[assignment]
-                        start = (*seat.who, *seat.page_cells_at(parse_time(received)))
+                    if (assignment, received) != current:
+                        current, row = (assignment, received), by_pk[assignment]
+                        start = (*row.who, *row.page_cells_at(parse_time(received)))
                     yield (*start, *rest)
 
 
-# Made by a job
+# Files of export jobs
 
 
 def folder() -> Path:
@@ -104,13 +104,13 @@ def folder() -> Path:
 
 
 def file_of(job: Job) -> Path | None:
-    """The file that a finished job made; None when it was cleared away."""
+    """Return the file of a finished job, or None if it was deleted."""
     path = folder() / f"{job.code}.parquet"
     return path if path.is_file() else None
 
 
 def make_file(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
-    """Make the file, then put it in its place in one step: a job that is run again finds nothing half done."""
+    """Write the file to a temporary name, then move it in one step, so that a repeated job never finds half a file."""
     _clear_old()
     arguments = job.arguments
     selection = Selection(job.study, tuple(arguments["origins"]), arguments.get("withdrawn", False))

@@ -1,4 +1,4 @@
-"""Claims in their order, and every label that they plan: what sequential rules take in."""
+"""Read claims in order, with every label that they plan, for sequential stopping rules."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ COLUMNS = (
 
 
 def assign_queue_numbers(study: Study) -> int:
-    """Give newly seen claims the next numbers of the queue, in the order in which they were made. The study is locked.
+    """Give new claims the next queue numbers, in the order of the claims. The caller must lock the study.
 
-    A number is never changed. Third labels stand outside the queue.
+    A number never changes. Batches of third labels get no number.
     """
     new = list(
         Assignment.objects.filter(study=study, queue_number=None, origin=Assignment.Origin.LIVE, batch__isnull=False)
@@ -42,27 +42,29 @@ def assign_queue_numbers(study: Study) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedLabels:
-    """``rows``: a row a planned label, see ``read_planned_labels``. ``items``: (section, number, names of the systems) of all live items,
-    claimed or not, but those that were retired before anybody answered."""
+    """The result of ``read_planned_labels``.
+
+    ``rows``: one row per planned label. ``items``: (section, number, system names) of all live items, claimed or not, except
+    items that were retired before anybody answered them.
+    """
 
     rows: "DataFrame"
     items: tuple[tuple[int, int, str], ...]
 
 
 def read_planned_labels(study: Study, origins: Iterable[str] = ("live",)) -> PlannedLabels:
-    """Every label planned in a batch that was claimed, given or not: a row an assignment, item and question.
+    """Return every label planned in a claimed batch, given or not: one row per assignment, item and question.
 
-    ``claim`` counts claims in their order. ``is_approved_at_panel``: submitted in time, or released. A released assignment counts with what
-    it had answered by then, and is left out where that is nothing; a withdrawn one with nothing that it said. An item that an
-    amendment retired is planned for those whose version of the design still asked it: what was said of it counts as it did at the
-    looks before, and nobody after them owes it an answer.
+    ``claim``: number of the claim. ``is_settled``: submitted or released. A released assignment counts with the answers that it
+    had at its release, and is dropped if it had none. A withdrawn assignment counts without its answers. An item that an
+    amendment retired is planned only for assignments whose design version had it. Answers to it count as in earlier checks.
     """
     import pandas as pd
 
     claims = _claims(study, checked_origins(origins))
     given = _given(study, claims)
-    told = {assignment for assignment, *_ in given}
-    claims = {pk: row for pk, row in claims.items() if not row["is_released"] or pk in told}
+    with_answers = {assignment for assignment, *_ in given}
+    claims = {pk: row for pk, row in claims.items() if not row["is_released"] or pk in with_answers}
     items, retired = _items(study), _retired(study)
     answered = {item for _, item, _ in given}
     asked: dict[int, list[tuple[int, str]]] = {}
@@ -74,10 +76,10 @@ def read_planned_labels(study: Study, origins: Iterable[str] = ("live",)) -> Pla
     for batch, item in rows:
         if batch in batches and item in items:
             placed.setdefault(batch, []).append(item)
-    made: list[tuple[Any, ...]] = []
+    labels: list[tuple[Any, ...]] = []
     for pk, claim in claims.items():
-        said = (claim[name] for name in ("annotator", "is_settled", "is_submitted", "is_top_up", "is_imported"))
-        head = (claim["claim"], pk, *said)
+        cells = (claim[name] for name in ("annotator", "is_settled", "is_submitted", "is_top_up", "is_imported"))
+        head = (claim["claim"], pk, *cells)
         for item in placed.get(claim["batch"], ()):
             position, number, pair, section = items[item]
             is_asked = item not in retired or (claim["version"] or 0) < retired[item]
@@ -86,17 +88,17 @@ def read_planned_labels(study: Study, origins: Iterable[str] = ("live",)) -> Pla
                 if answer is None and not is_asked:
                     continue
                 about = (position, key, f"s{position}.{number}", number, pair, item in retired)
-                made.append((*head, *about, answer is not None, *(answer or (None, "", "", "", "", 0))))
+                labels.append((*head, *about, answer is not None, *(answer or (None, "", "", "", "", 0))))
     live = sorted(
         (position, number, pair)
         for item, (position, number, pair, _) in items.items()
         if item not in retired or item in answered
     )
-    return PlannedLabels(pd.DataFrame(made, columns=list(COLUMNS)), tuple(live))
+    return PlannedLabels(pd.DataFrame(labels, columns=list(COLUMNS)), tuple(live))
 
 
 def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
-    """Assignments with a batch, in the order of their claims."""
+    """Return assignments with a batch, in the order of their claims."""
     rows = (
         Assignment.objects.filter(study=study, origin__in=origins, batch__isnull=False)
         .order_by(F("queue_number").asc(nulls_last=True), "claimed_at", "pk")
@@ -105,11 +107,11 @@ def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
             "design__version",
         )
     )  # fmt: skip
-    found: dict[int, dict[str, Any]] = {}
+    claims: dict[int, dict[str, Any]] = {}
     names: dict[Any, str] = {}
     for number, (pk, batch, origin, code, released, submitted, is_late, withdrawn, version) in enumerate(rows, 1):
         name = names.setdefault(code, annotator_pseudonym(study, code))
-        found[pk] = {
+        claims[pk] = {
             "claim": number,
             "batch": batch,
             "annotator": name,
@@ -122,11 +124,11 @@ def _claims(study: Study, origins: list[str]) -> dict[int, dict[str, Any]]:
             "is_withdrawn": withdrawn is not None,
             "version": version,
         }
-    return found
+    return claims
 
 
 def _given(study: Study, claims: dict[int, dict[str, Any]]) -> dict[tuple[int, int, int], tuple[Any, ...]]:
-    """(assignment, item, question) > what was said in time."""
+    """Map (assignment, item, question) to the answer that was given in time."""
     rows = (
         Response.objects.filter(assignment__study=study, item__isnull=False, assignment__withdrawn_at=None)
         .filter(Q(assignment__released_at=None) | Q(received_at__lte=F("assignment__released_at")))
@@ -136,14 +138,14 @@ def _given(study: Study, claims: dict[int, dict[str, Any]]) -> dict[tuple[int, i
         )
     )  # fmt: skip
     return {
-        (assignment, item, question): tuple(said)
-        for assignment, item, question, *said in rows.iterator(2000)
+        (assignment, item, question): tuple(answer)
+        for assignment, item, question, *answer in rows.iterator(2000)
         if assignment in claims
     }
 
 
 def _items(study: Study) -> dict[int, tuple[int, int, str, int]]:
-    """item > (section's position, its number, the names of its systems, the section)."""
+    """Map each item to (position of its section, its number, the names of its systems, the section)."""
     systems: dict[int, list[str]] = {}
     for item, system in Exposure.objects.filter(item__study=study).values_list("item_id", "output__system__name"):
         systems.setdefault(item, []).append(system)
@@ -155,5 +157,5 @@ def _items(study: Study) -> dict[int, tuple[int, int, str, int]]:
 
 
 def _retired(study: Study) -> dict[int, int]:
-    """item > the version of the design that took it out."""
+    """Map each retired item to the version of the design that retired it."""
     return dict(Item.objects.filter(study=study, retired_in__isnull=False).values_list("pk", "retired_in__version"))

@@ -1,4 +1,4 @@
-"""Whoever leaves the count is replaced: their place is opened again, once, up to the study's cap."""
+"""Replace annotators who no longer count: reopen each place once, up to the study's cap."""
 
 from analysis.exclusions.applied_rules import apply_rules, kept_assignment_ids
 from annotators.models import Assignment
@@ -10,10 +10,10 @@ from .rule_input import build_rule_input
 
 
 def uncounted_assignment_ids(study: Study) -> set[int]:
-    """Submitted assignments that hold a place and do not count towards the study's target.
+    """Return submitted assignments that hold a place but do not count towards the study's target.
 
-    Where the target counts people kept: those that a rule of the design finds which does not look at outcomes, those left out by
-    hand, and those who withdrew. Where it counts people submitted, and excluded people are replaced: those left out by hand.
+    If the target counts kept annotators: those excluded by an outcome-blind rule or by a researcher, and those withdrawn. If it
+    counts submitted annotators and replaces excluded ones: only those excluded by a researcher.
     """
     holding = Assignment.objects.filter(
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None
@@ -23,15 +23,15 @@ def uncounted_assignment_ids(study: Study) -> set[int]:
         out |= set(holding.filter(withdrawn_at__isnull=False).values_list("pk", flat=True))
         assignments = assignments_frame(study).rows
         material = build_rule_input(study, responses_frame(study).rows, assignments)
-        stay = set(kept_assignment_ids(apply_rules(study, material), material.submitted))
-        out |= set(holding.values_list("pk", flat=True)) & set(material.submitted) - stay
+        kept = set(kept_assignment_ids(apply_rules(study, material), material.submitted))
+        out |= set(holding.values_list("pk", flat=True)) & set(material.submitted) - kept
     return out
 
 
 def open_replacements(study: Study) -> int:
-    """Open a place for everyone who left and has no replacement yet, as far as the cap allows. Gives their number.
+    """Open a place for each uncounted annotator without a replacement, up to the cap. Return the number of opened places.
 
-    Nobody is replaced twice: not when this runs twice at once, and not when a rule that compares people changes its mind.
+    Each annotator is replaced at most once, even if this runs twice at the same time, or if the result of a rule changes.
     """
     waiting = Assignment.objects.filter(study=study, replaced_at=None, submitted_at__isnull=False)
     if not waiting.exists():
@@ -40,7 +40,7 @@ def open_replacements(study: Study) -> int:
 
 
 def open_all_replacements() -> int:
-    """The same for all studies that want it and are open."""
+    """Open replacements in all launched studies that replace annotators. Return the number of opened places."""
     wanting = Study.objects.filter(state=Study.State.LAUNCHED)
     counting = wanting.filter(target_kind=Study.Target.KEPT) | wanting.filter(replaces_excluded=True)
     return sum(open_replacements(study) for study in counting)

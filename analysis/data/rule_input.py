@@ -1,4 +1,4 @@
-"""What exclusion rules look at, read from the database."""
+"""Read the input of exclusion rules from the database."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def build_rule_input(study: Study, responses: "DataFrame", assignments: "DataFrame") -> RuleInput:
-    """The frames with people's decisions beside them; words and texts are read when a rule asks for them."""
+    """Return the frames and people's decisions. Word counts and texts are read only if a rule needs them."""
     return RuleInput(
         responses,
         assignments,
@@ -29,13 +29,13 @@ def build_rule_input(study: Study, responses: "DataFrame", assignments: "DataFra
 
 
 def _decisions(study: Study) -> dict[int, str]:
-    """Exclusions entered by people and not taken back: assignment to reason."""
-    standing = active_exclusions(Assignment.objects.filter(study=study)).order_by("pk")
-    return dict(standing.values_list("assignment_id", "reason"))
+    """Return the reason of each assignment with an active exclusion by a researcher."""
+    active = active_exclusions(Assignment.objects.filter(study=study)).order_by("pk")
+    return dict(active.values_list("assignment_id", "reason"))
 
 
 def _reviews(study: Study) -> dict[int, str]:
-    """What reviewers decided: assignment to their reasons, '' for work that they let pass."""
+    """Return the reviewers' reasons for each reviewed assignment, '' for accepted work."""
     samples = read_samples(study, Assignment.Origin.values)
     return dict.fromkeys(reviewed_assignment_ids(samples), "") | refusal_reasons(samples)
 
@@ -51,16 +51,16 @@ def _shown(study: Study) -> dict[int, list[str]]:
 
 
 def _asked(study: Study) -> dict[int, tuple[tuple[int, int], ...]]:
-    """The live items by section of those who had fewer than their batch was drawn with, or a batch of third labels."""
+    """Return the numbers of live items by section, only for assignments with fewer items than drawn or with third labels."""
     placed: dict[int, list[tuple[int, int | None]]] = {}
     rows = Placement.objects.filter(batch__study=study, item__kind=Item.Kind.LIVE, item__section__purpose="live")
     for batch, section, retired in rows.values_list("batch_id", "item__section__position", "item__retired_in__version"):
         placed.setdefault(batch, []).append((section, retired))
-    found = {}
+    asked = {}
     people = Assignment.objects.filter(study=study, batch__isnull=False).exclude(origin=Assignment.Origin.IMPORTED)
     for pk, batch, origin, version in people.values_list("pk", "batch_id", "batch__origin", "design__version"):
         items = placed.get(batch, [])
         shown = Counter(section for section, retired in items if retired is None or retired > (version or 0))
         if origin == Batch.Origin.TOP_UP or shown.total() < len(items):
-            found[pk] = tuple(sorted(shown.items()))
-    return found
+            asked[pk] = tuple(sorted(shown.items()))
+    return asked

@@ -1,4 +1,4 @@
-"""One moment of the database for everything that an analysis or an export reads."""
+"""A snapshot of the database: everything that an analysis or an export reads is from one moment."""
 
 import threading
 from collections.abc import Iterator
@@ -13,17 +13,17 @@ _snapshot_slots = threading.BoundedSemaphore(MAX_SNAPSHOTS)
 
 
 class TooManySnapshots(Exception):
-    """Too many long reads are running in this process; try again."""
+    """Too many snapshots are open in this process. Try again later."""
 
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Within it this thread's default connection is a second one, read only, that sees one moment of the database.
+    """Replace this thread's default connection by a read-only one that sees one moment of the database.
 
-    Guards, managers and functions that know nothing of it read that moment too. Nothing can be written: a job reports its
-    progress outside. It is opened outside the web's pool, at most two at a time in a process (``Busy`` after a minute). Inside
-    an open transaction (a test's, or another snapshot) it reads the caller's connection. Texts that are not UTF-8 are read with
-    the replacement character in both cases, so that a damaged row cannot stop a report.
+    All code that runs inside reads that moment. Nothing can be written, so a job must report its progress outside. The
+    connection is not from the web's pool. A process opens at most two at a time and raises TooManySnapshots after waiting a
+    minute. Inside an open transaction (a test's, or another snapshot) the caller's connection is used. Texts that are not UTF-8
+    are read with the replacement character in both cases, so that a damaged row cannot stop a report.
     """
     caller = connections[DEFAULT_DB_ALIAS]
     if caller.in_atomic_block:
@@ -31,11 +31,11 @@ def snapshot() -> Iterator[None]:
             yield
         return
     if not _snapshot_slots.acquire(timeout=WAIT_SECONDS):
-        raise TooManySnapshots("Other reports are being read at the moment. Please try again in a minute.")
+        raise TooManySnapshots("Other reports are being computed. Try again in a minute.")
     try:
         reader = caller.copy(DEFAULT_DB_ALIAS)
         _configure(reader)
-        reader.inc_thread_sharing()  # whichever thread drops a stream that nobody closed closes it
+        reader.inc_thread_sharing()  # the thread that garbage-collects an unclosed stream may close the connection
         connections[DEFAULT_DB_ALIAS] = reader
         try:
             with transaction.atomic(), lenient_text_decoding(reader):
@@ -51,7 +51,7 @@ def snapshot() -> Iterator[None]:
 def _configure(reader) -> None:
     options = {key: value for key, value in reader.settings_dict["OPTIONS"].items() if key != "pool"}
     if reader.vendor == "sqlite":
-        # A reading transaction on an IMMEDIATE connection would hold up every writer.
+        # A read transaction on an IMMEDIATE connection would block every writer.
         options["transaction_mode"] = "DEFERRED"
         options["init_command"] = f"{options.get('init_command', '')};PRAGMA query_only=ON".lstrip(";")
     reader.settings_dict |= {"OPTIONS": options, "CONN_MAX_AGE": 0}
@@ -61,14 +61,14 @@ def _begin(reader) -> None:
     with reader.cursor() as cursor:
         if reader.vendor == "postgresql":
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        # The moment is that of the first read, not of BEGIN.
+        # The snapshot starts at the first read, not at BEGIN.
         cursor.execute("SELECT 1 FROM django_migrations LIMIT 1")
         cursor.fetchall()
 
 
 @contextmanager
 def lenient_text_decoding(reader) -> Iterator[None]:
-    """SQLite hands over whatever bytes a text column holds; one wrong byte would else raise for the whole query."""
+    """Replace bytes that are not UTF-8. SQLite can store any bytes in a text column, and one would fail the whole query."""
     if reader.vendor != "sqlite":
         yield
         return

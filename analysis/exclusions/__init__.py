@@ -1,8 +1,8 @@
-"""Exclusion rules: each says of every submitted assignment pass, fail or unknown, with its evidence; unknown never excludes.
+"""Exclusion rules. A rule marks each submitted assignment as pass, fail or unknown, with evidence. Unknown never excludes.
 
-A rule is one module in ``rules`` that registers a function (``studies.models.rules.register``); there is no list to edit. Rules see the
-answers as they were given, never what other rules left, so that the kept set does not depend on their order. A rule that looks at
-what was answered to the questions under study is not outcome-blind, and is left out of the recommended estimates.
+A rule is one module in ``rules`` that registers a function (``studies.models.rules.register``); there is no list to edit. Rules
+see all answers as given, not only those that other rules keep, so the kept set does not depend on their order. A rule that uses
+answers to the questions under study is not outcome-blind, and is not applied to the recommended estimates.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,11 +21,11 @@ PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
 
 @dataclass(frozen=True, slots=True)
 class RuleInput:
-    """What rules may look at: the frames of submitted assignments, decisions of people, and texts read on demand.
+    """The input of rules: the frames of submitted assignments, decisions of people, and texts that are read on demand.
 
-    ``words``: the words shown in each batch; ``shown``: the texts shown in each batch, by batch number; ``reviews``: what reviewers
-    decided of each annotator's work, the reasons where they refuse it and '' where not; ``asked``: the items of each live section for
-    those who were asked about fewer than the draw gave others, because an item was retired or a third label alone was wanted.
+    ``words``: number of words shown in each batch. ``shown``: texts shown in each batch, by batch number. ``review_reasons``: why
+    reviewers refuse each reviewed annotator's work, '' if they accept it. ``asked``: number of items in each live section, only
+    for assignments with fewer items than drawn, because an item was retired or only third labels were needed.
     """
 
     responses: "DataFrame"
@@ -44,7 +44,7 @@ class RuleInput:
 
 @dataclass(slots=True)
 class Flags:
-    """What a rule found: a state for each assignment, and for those that fail (or might) what it rests on."""
+    """The result of a rule: a state for each assignment, and evidence for those that fail or may fail."""
 
     states: dict[int, str] = field(default_factory=dict)
     evidence: dict[int, str] = field(default_factory=dict)
@@ -56,6 +56,6 @@ class Flags:
 
 
 def load_rules() -> None:
-    """Import every rule, which registers it. Called once, when the application is ready: rules must not import pandas at the top."""
+    """Import every rule module, which registers its rule. Called when Django starts, so rules must not import pandas at the top."""
     for module in iter_modules(rules.__path__):
         import_module(f"{rules.__name__}.{module.name}")

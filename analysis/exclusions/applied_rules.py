@@ -1,4 +1,4 @@
-"""The rules of one study, applied: what each finds, and who stays."""
+"""Apply the rules of a study: the result of each rule, and the kept assignments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from studies.models.rules import REGISTRY
 
 from . import FAIL, UNKNOWN, Flags, RuleInput
 
-# Applied to every study, declared or not: people's decisions, and answers that came after the place was given away.
+# Applied to every study, even if not declared: researchers' decisions, and answers that came after the place was released.
 MANDATORY_RULES = ("manual", "late")
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedRule:
-    """A rule with its settings and what it found. ``role``: primary, sensitivity, or always."""
+    """A rule with its settings and its result. ``role``: primary, sensitivity, or always."""
 
     slug: str
     label: str
@@ -35,7 +35,7 @@ class AppliedRule:
 
 
 def apply_rules(study, rule_input: RuleInput) -> list[AppliedRule]:
-    """Every rule of the study's design, in its order, after those that always hold. A rule that cannot run excludes nobody."""
+    """Apply the mandatory rules, then the rules of the study's design in order. A rule that cannot run excludes no assignment."""
     declared = [
         (rule.rule, rule.settings or {}, rule.role) for rule in study.exclusion_rules.order_by("position", "rule")
     ]
@@ -46,21 +46,23 @@ def apply_rules(study, rule_input: RuleInput) -> list[AppliedRule]:
 
 def _applied(slug: str, settings: Mapping[str, Any], role: str, material: RuleInput) -> AppliedRule:
     rule = REGISTRY.get(slug)
-    nobody = Flags(dict.fromkeys(material.submitted, UNKNOWN))
+    all_unknown = Flags(dict.fromkeys(material.submitted, UNKNOWN))
     if rule is None:
-        return AppliedRule(slug, slug, role, settings, True, nobody, f"The rule {slug!r} is not installed.")
+        return AppliedRule(slug, slug, role, settings, True, all_unknown, f"The rule {slug!r} is not installed.")
     make = partial(AppliedRule, slug, rule.label, role)
     cleaned: dict[str, Any] = {}
     if (form := rule.bound_form(settings)) is not None:
         if not form.is_valid():
-            found = "; ".join(f"{name}: {' '.join(errors)}" for name, errors in form.errors.items())
-            return make(dict(settings), rule.is_outcome_blind, nobody, f"Its settings cannot be used: {found}")
+            errors = "; ".join(f"{name}: {' '.join(messages)}" for name, messages in form.errors.items())
+            return make(
+                dict(settings), rule.is_outcome_blind, all_unknown, f"The rule's settings are invalid: {errors}"
+            )
         cleaned = form.cleaned_data
     return make(cleaned, rule.is_outcome_blind, rule.flag(material, **cleaned))
 
 
 def kept_assignment_ids(applied_rules: list[AppliedRule], submitted: list[int], *, is_paper: bool = False) -> list[int]:
-    """Who stays: those whom no excluding rule finds. The recommended set passes over rules that look at outcomes."""
+    """Return the assignments that no excluding rule flags. Without ``is_paper``, rules that use outcomes are ignored."""
     rules = [rule for rule in applied_rules if rule.excludes and (is_paper or rule.is_outcome_blind)]
-    out = set().union(*(rule.failed for rule in rules))
-    return [assignment for assignment in submitted if assignment not in out]
+    excluded = set().union(*(rule.failed for rule in rules))
+    return [assignment for assignment in submitted if assignment not in excluded]

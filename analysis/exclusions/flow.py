@@ -1,4 +1,4 @@
-"""The flow of people through the rules, from those who arrived to those whose answers are kept."""
+"""The flow of annotators through the rules, from arrival to the kept answers."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
 
 def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -> dict[str, Any]:
-    """Who left by which rule: stages, each rule's marginal and sequential counts (also by arm), overlaps, and the people.
+    """Return the flow: stages, each rule's marginal and sequential counts (also by arm), overlaps, and excluded people.
 
-    Sequential counts follow the order of the rules; for each, n_in - n_excluded = n_out. Whoever began was released, is unfinished or
-    submitted, and stands in one of these alone.
+    Sequential counts follow the order of the rules: n_in - n_excluded = n_out. Each started assignment is either released,
+    unfinished or submitted.
     """
     submitted = assignments[assignments["is_submitted"]]
     arm_of = dict(zip(submitted["assignment"], submitted["arm"], strict=True))
     name_of = dict(zip(submitted["assignment"], submitted["annotator"], strict=True))
     left = list(arm_of)
-    found: dict[int, list[str]] = {}
+    flagged_by: dict[int, list[str]] = {}
     steps, people = [], []
     for rule in applied_rules:
         for assignment in rule.failed & arm_of.keys():
             if rule.excludes:
-                found.setdefault(assignment, []).append(rule.slug)
+                flagged_by.setdefault(assignment, []).append(rule.slug)
         out = [assignment for assignment in left if assignment in rule.failed] if rule.excludes else []
         before = Counter(arm_of[assignment] for assignment in left)
         gone = Counter(arm_of[assignment] for assignment in out)
@@ -51,8 +51,8 @@ def exclusion_flow(applied_rules: list[AppliedRule], assignments: "DataFrame") -
             {"annotator": name_of[assignment], "rule": rule.slug, "evidence": rule.flags.evidence.get(assignment, "")}
             for assignment in out
         ]
-    overlaps = Counter(tuple(sorted(rules)) for rules in found.values())
-    # Who came back after the place had gone and submitted is among those who did.
+    overlaps = Counter(tuple(sorted(rules)) for rules in flagged_by.values())
+    # Annotators who submitted after their release count as submitted, not as released.
     unsubmitted = assignments[~assignments["is_submitted"]]
     reasons = Counter(reason for reason in unsubmitted["released_reason"] if reason)
     return {

@@ -1,6 +1,6 @@
-"""The registry of the protocols' analyses: what the answers to each protocol of ``studies.protocols`` say.
+"""The registry of analyses: each analyses the answers to one protocol of ``studies.protocols``.
 
-An analysis is one module or package of this folder, named as its protocol is; there is no list to edit.
+An analysis is one module or package in this folder, with the name of its protocol. There is no list to edit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +19,8 @@ REGISTRY: dict[str, "ProtocolAnalysis"] = {}
 
 @dataclass(frozen=True, slots=True)
 class StoppingStatus:
-    """What a stopping rule says of one comparison so far. ``evidence`` after each unit, on one scale with ``threshold``, tells no
-    side. ``verdict`` and ``estimate`` do: nobody sees them while the study is blind. ``remaining``: labels still to be expected.
+    """The state of a stopping rule for one comparison. ``evidence`` after each unit has the scale of ``threshold`` and does not
+    reveal a side. ``verdict`` and ``estimate`` do, so they stay hidden in a blind study. ``remaining``: labels still expected.
     """
 
     name: str
@@ -37,26 +37,26 @@ class StoppingStatus:
 
 
 class ProtocolAnalysis:
-    """What a protocol's answers say. ``slug`` is the protocol's; it and ``analyse`` must be given."""
+    """The analysis of a protocol's answers. ``slug`` (the protocol's) and ``analyse`` are required."""
 
     slug = ""
-    # Whether ``analyse`` takes every planned label, given or not, in ``Context.claims`` (``analysis.data.planned_labels``).
+    # Whether ``analyse`` needs all planned labels, given or not (``analysis.data.planned_labels``).
     needs_planned_labels = False
-    # What puts the blocks of several protocols beside each other, from all blocks and the star scheme. Where protocols share one,
-    # it is called once.
+    # The function that builds the overview of several protocols, from all blocks and the star scheme. A shared one is called
+    # once.
     build_overview: Callable[[Sequence[Block], str], Overview] | None = None
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
-        """All live sections of this protocol: blocks, each ``paper`` or ``recommended``."""
+        """Analyse all live sections of this protocol. Return blocks, each ``paper`` or ``recommended``."""
         raise NotImplementedError
 
     def looks(self, planned_labels: PlannedLabels, section: Any, seed: str = "") -> list[StoppingStatus]:
-        """What the section's stopping rule says of the planned labels so far (``analysis.data.planned_labels``), a Look a comparison."""
+        """Return the status of the section's stopping rule for each comparison, from the planned labels so far."""
         return []
 
 
 def register(cls):
-    """Class decorator: make an analysis known by its protocol's slug."""
+    """Register the decorated class as the analysis of its protocol's slug."""
     if not cls.slug or cls.slug in REGISTRY:
         raise ValueError(f"The analysis of {cls.slug!r} has no slug or is registered twice.")
     REGISTRY[cls.slug] = cls()
@@ -64,6 +64,6 @@ def register(cls):
 
 
 def load_analyses() -> None:
-    """Import every module of this package. Called once, when the application is ready."""
+    """Import every module of this package. Django calls this once, when the application is ready."""
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")

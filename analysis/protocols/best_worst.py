@@ -1,7 +1,7 @@
-"""What best-worst answers say: how often each system was the best and the worst, and how strong each is on one scale.
+"""Analyse best-worst answers: how often each system was the best and the worst, and its strength on one scale.
 
-A row is one choice; the two choices of an annotator about one item are an answer. Which outputs the item showed comes from
-``Context.claims``. Annotators are the unit everywhere; prompts stand beside them as second clusters.
+A row is one choice. The two choices of an annotator about one item form an answer. The planned labels give the outputs of
+each item. The unit is always the annotator; prompts are second clusters.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BestWorstAnswers:
-    """The complete answers of one section: ``rows`` has a row an answer, with ``sets`` the places of the systems shown."""
+    """The complete answers of one section. ``rows`` has one row per answer; ``sets`` holds the indices of the systems shown."""
 
     section: Any
     criterion: str
@@ -50,7 +50,7 @@ class BestWorstAnswers:
         return self.rows[self.rows[column].astype(bool)]
 
     def as_arrays(self, rows: "DataFrame") -> tuple["np.ndarray", ...]:
-        """Sets (padded with -1), best, worst, annotators and prompts, as the statistics take them."""
+        """Return sets (padded with -1), best, worst, annotators and prompts as arrays for the statistics."""
         import numpy as np
 
         width = max((len(shown) for shown in rows["sets"]), default=0)
@@ -67,7 +67,7 @@ class BestWorstAnalysis(ProtocolAnalysis):
     needs_planned_labels = True
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
-        """Blocks for all best-worst sections of a study; the families of tests run over all of them."""
+        """Return blocks for all best-worst sections of a study. Families of tests span all sections."""
         if context.claims is None:
             return []
         shown = {f"s{position}.{number}": names.split("\x1f") for position, number, names in context.claims.items}
@@ -99,7 +99,7 @@ class BestWorstAnalysis(ProtocolAnalysis):
 
 
 def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str, Sequence[str]]) -> BestWorstAnswers:
-    """The answers that hold both choices, each of another output, both among those that the item showed."""
+    """Return the complete answers: two different outputs, both shown in the item."""
     rows = frame[
         (frame["section"] == section.position) & frame["chosen_system"].notna() & frame["question"].isin((BEST, WORST))
     ]
@@ -125,7 +125,7 @@ def _read_answers(frame: "DataFrame", section: Any, systems_by_item: Mapping[str
 
 
 def _comparisons(section_answers: BestWorstAnswers) -> tuple[Comparison, ...]:
-    """What was planned, then every other pair of systems that was shown."""
+    """Return the planned comparisons, then all other pairs of systems that were shown."""
     contrasts = list(section_answers.section.study.contrasts.select_related("x", "y", "section"))
     planned = [
         comparison_from_contrast(contrast, section_answers.section, section_answers.criterion)
@@ -181,7 +181,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 
 def _section_blocks(section_answers: BestWorstAnswers, fit: "BestWorstLogit", context: AnalysisContext) -> list[Block]:
-    """The systems by themselves: strengths with the ranks that they may have, the papers' counts, and the first letter."""
+    """Return the blocks about single systems: strengths with sets of ranks, the papers' counts, and the first letter."""
     from analysis.stats.best_worst import maxdiff_counts, maxdiff_rows
     from analysis.stats.ranks import rank_sets_of_rows
 
@@ -239,11 +239,11 @@ def _section_blocks(section_answers: BestWorstAnswers, fit: "BestWorstLogit", co
                 "ranks": ranks.as_dict(),
                 "probabilities": fit.probabilities.tolist(),
             },
-            note="Log-odds with sum 0: what is known of a system does not depend on which others stood beside it.",
+            note="Log-odds with sum 0. The strength of a system does not depend on the systems shown with it.",
         ),
         Block(
             "best_worst.counts",
-            f"How often each was the best and the worst ({section_answers.title})",
+            f"How often each system was the best and the worst ({section_answers.title})",
             "paper",
             estimates=tuple(scores),
             tables=[_counts_table(scores, counts, section_answers.title)],
@@ -287,8 +287,8 @@ def _pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
         "verdict|Verdict|text; n|n annotators|integer; answers|Answers|integer; reason|Undefined because|text",
         rows,
         "first",
-        "Above 0 the first named is chosen over the second. p tests 0, annotators as clusters, and is adjusted within each planned family and "
-        "within all pairs that were not planned.",
+        "Above 0, the first system is chosen over the second. p tests 0 with annotators as clusters. It is adjusted within each planned "
+        "family and within all unplanned pairs.",
     )
 
 
@@ -298,14 +298,14 @@ def _pairs_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure
         "best_worst_pairs",
         "Difference of strengths of x and y",
         rows,
-        description="Above 0 the first named of a pair is judged better. Lines are confidence intervals over annotators.",
+        description="Above 0, the first system of a pair is judged better. Lines are confidence intervals over annotators.",
         axis="log-odds",
         reference=0.0,
     )
 
 
 def _systems_table(strengths: Sequence["Estimate"], joint_test: "Estimate", rank_sets: "RankSets", title: str) -> Table:
-    """The systems, strongest first, with the ranks that each may have among them."""
+    """Return the table of systems, strongest first, with their sets of ranks."""
     may = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
     rows = []
     for one in sorted(strengths, key=lambda one: (one.estimate is None, -(one.estimate or 0), one.settings["system"])):
@@ -335,7 +335,7 @@ def _systems_table(strengths: Sequence["Estimate"], joint_test: "Estimate", rank
         "lowest|May be as low as|integer; n|n annotators|integer; answers|Answers|integer; reason|Note|text",
         rows,
         "first",
-        f"Strengths have the sum 0. The ranks that systems may have hold together at the stated level. {said}",
+        f"Strengths have the sum 0. The sets of ranks hold jointly at the stated level. {said}",
     )
 
 
@@ -366,7 +366,7 @@ def _counts_table(scores: Sequence["Estimate"], counts: "MaxDiffCounts", title: 
     ]
     return build_table(
         "best_worst_counts",
-        f"How often each was the best and the worst ({title})",
+        f"How often each system was the best and the worst ({title})",
         "system|System|text; shown|Shown|integer; best|Best|integer; worst|Worst|integer; score|Score|number; interval|95% CI|wide_interval; "
         "n|n annotators|integer; reason|Undefined because|text",
         rows,

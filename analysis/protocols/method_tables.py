@@ -1,4 +1,4 @@
-"""Every method's answer to every comparison of stated chances and ratings, and whether they point the same way."""
+"""Tables of all methods for each comparison of stated chances and ratings, and whether they agree on the direction."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from .blocks.tables import Table, build_table
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-# What each method is called, and on which side of what its estimate speaks for x.
+# The label of each method, and the null value above which its estimate favours x.
 METHODS = {
     "spa.pair": ("both orders combined, t test", 0.5),
     "spa.pair.sign_flip": ("sign flips (permutation)", 0.5),
@@ -35,12 +35,12 @@ METHODS = {
     "rating.mean_difference.z": ("ratings: difference of means (standard deviations of each annotator's own)", 0.0),
     "rating.mean_difference.cluster_means": ("ratings: difference of means, mean of annotators' means", 0.0),
 }
-# Of two systems that nobody judged side by side; those beside them have the same beginning.
+# Methods for unpaired systems. Their companion methods have the same prefix.
 UNPAIRED = (("rating.superiority", 0.5), ("spa.pair", 0.5))
 
 
 def method_tables(blocks: Sequence[Block]) -> list[Table]:
-    """How many methods point the same way as the first, and every method with its numbers."""
+    """Return a table of how many methods agree with the first on the direction, and a table of all methods."""
     groups = _rows_by_comparison(blocks)
     return [_agreement_table(groups), _methods_table(groups)]
 
@@ -60,7 +60,7 @@ def _rows_by_comparison(blocks: Sequence[Block]) -> dict[str, list[dict[str, Any
         (one, [_estimate_row(one, "ratings: paired difference, as in the paper", 0.0)])
         for one in select_estimates(blocks, "rating.difference", "paper")
     ]
-    # One section of each protocol: its methods stand together. Several: each keeps to its own.
+    # With one section of each protocol, their methods share a group. With several, each section has its own.
     is_long = any(span_several_sections(one for one, _ in found) for found in (stated, rated))
     groups: dict[str, list[dict[str, Any]]] = {}
     for one, rows in [*stated, *rated]:
@@ -80,12 +80,12 @@ def _methods_table(groups: dict[str, list[dict[str, Any]]]) -> Table:
         "n|n|integer; unit|Unit|text; agrees|Same direction as the first|text; reason|Undefined because|text",
         [row | {"contrast": contrast} for contrast, rows in groups.items() for row in rows],
         "more",
-        "p is adjusted within its family for the first method of each kind, and as it is for the others.",
+        "p is adjusted within its family for the first method of each kind, and unadjusted for the others.",
     )
 
 
 def _agreement_table(groups: dict[str, list[dict[str, Any]]]) -> Table:
-    """For each comparison: how many methods point the same way as the first, and which do not."""
+    """Return how many methods agree with the first on the direction, and which do not, for each comparison."""
     rows = [
         {
             "contrast": contrast,
@@ -104,7 +104,7 @@ def _agreement_table(groups: dict[str, list[dict[str, Any]]]) -> Table:
         "undefined|Without a direction|integer; other|The other direction|text",
         rows,
         "sure",
-        "No p-value follows from this count. Each method stands under “Every method”.",
+        "This count gives no p-value. “Every method” shows each method.",
     )
 
 

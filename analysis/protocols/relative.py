@@ -1,7 +1,7 @@
-"""What relative points say: how far answers lean to x, beside it what rests on their order alone, and whether the side mattered.
+"""Analyse relative points: how far answers lean to x, methods that use only their order, and the effect of the side.
 
-A row is one answer about the system that stood first; here it is turned so that it speaks of x, in points: 0 is "the
-same", above it x is better. Which pair an item shows comes from ``Context.claims``.
+A row is one answer about the system shown first. Here it is converted to points for x: 0 is "the same", and above 0
+x is better. The planned labels give the pair of each item.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonAnswers:
-    """The answers about one comparison, with ``score`` (points toward x) and ``side`` (1 where x stood first, -1 where y did)."""
+    """The answers about one comparison, with ``score`` (points toward x) and ``side`` (1 if x was first, -1 if y was)."""
 
     comparison: Comparison
     half_range: float
@@ -47,7 +47,7 @@ class RelativeAnalysis(ProtocolAnalysis):
     needs_planned_labels = True
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
-        """Blocks for all relative sections of a study; families run over all of them."""
+        """Return blocks for all relative sections of a study. Families span all sections."""
         claims = context.claims
         if claims is None:
             return []
@@ -70,14 +70,14 @@ class RelativeAnalysis(ProtocolAnalysis):
                     scores, _make_phrases({one.comparison.key: one.half_range for one in found}), 0.0
                 ),
                 tables=_tables(found, scores, above, paper, checks),
-                note="Annotators are clusters. Takes the points to be equally far apart.",
+                note="Annotators are clusters. Assumes equal distances between points.",
             ),
             Block(
                 "relative.superiority",
                 "Probability of being judged better",
                 "recommended",
                 estimates=above,
-                note="The chance that an annotator judges x better, “the same” counting half: only the order of points counts.",
+                note="The chance that an annotator judges x better. “The same” counts half, and only the order of points matters.",
             ),
             Block(
                 "relative.score",
@@ -110,7 +110,7 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
         try:
             scale = read_scale(question.scale)
         except (ValueError, TypeError, KeyError):
-            continue  # the frame lists it among its problems
+            continue  # the frame reports it as a problem
         mine = rows[rows["question"] == question.key]
         half = (scale.maximum - scale.minimum) / 2
         planned = [
@@ -126,7 +126,7 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
         for pair, compared in sorted(about.items(), key=lambda one: (not one[1].is_planned, one[0])):
             given = mine[mine["pair"] == pair]
             side = (given["system"] == compared.x).map({True: 1.0, False: -1.0}).astype(float)
-            # Rounded back to what was chosen: points must stay equal to one another.
+            # Round back to the chosen point, so that equal points stay equal.
             given = given.assign(side=side, score=(side * half * (2 * given["value"] - 1)).round(6))
             kept, paper = (given[given[name].astype(bool)] for name in ("is_kept", "is_kept_paper"))
             found.append(ComparisonAnswers(compared, half, kept, paper))
@@ -134,7 +134,7 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
 
 
 def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Estimate":
-    """Mean points toward x, annotators as clusters; beside it prompts as a second sample, and annotators weighing the same."""
+    """Return mean points toward x with annotators as clusters, and companions: prompts as a sample, equal weights."""
     from analysis.stats import ratings
 
     score, people = answers.columns
@@ -211,7 +211,7 @@ def _paper_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
 
 
 def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> dict[str, "Estimate"]:
-    """How often "the same" was said, what standing first is worth, and how far annotators agree about the same item."""
+    """Return the share of "the same", the effect of being first, and agreement about the same item."""
     from analysis.stats import agreement, clusters, ratings
 
     score, people = answers.columns
@@ -282,8 +282,8 @@ def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
             "reason|Undefined because|text",
             rows,
             "first",
-            "0 points: the same. P(x better) counts “the same” half and takes no point to be as far from the next as another. p is "
-            "adjusted within each planned family and within all pairs that were not planned.",
+            "0 points: the same. P(x better) counts “the same” half and does not assume equal distances between points. p is "
+            "adjusted within each planned family and within all unplanned pairs.",
         ),
         build_table(
             "relative_checks",
@@ -294,7 +294,7 @@ def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
             "paper_n|n answers|integer",
             more,
             "sure",
-            "Sides are drawn: standing first biases nothing, but makes answers noisier. “Answers alone” takes answers of one person to be "
+            "Sides are random, so being first causes no bias, but makes answers noisier. “Answers alone” treats the answers of one person as "
             "independent, which they are not.",
         ),
     ]
@@ -326,7 +326,7 @@ def _figures(answers: Sequence[ComparisonAnswers], scores: Sequence["Estimate"])
             "relative",
             "How much better x was judged than y",
             rows,
-            description="Means of points toward x with intervals over annotators; 0 is the same.",
+            description="Mean points toward x with intervals over annotators; 0 means the same.",
             axis="points toward x",
             reference=0.0,
             limits=[-half, half],

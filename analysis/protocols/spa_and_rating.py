@@ -1,4 +1,4 @@
-"""Stated chances beside ratings: the paper's Table 1, both ways of counting, and what a summary says of them.
+"""Stated chances next to ratings: the paper's Table 1, recommended and as in the paper, and sentences for the summary.
 
 Source: Ethayarajh and Jurafsky 2022, Table 1.
 """
@@ -41,12 +41,12 @@ def build_overview(blocks: Sequence[Block], star_scheme: str) -> Overview:
 
 
 def score_unit(estimate: "Estimate | None") -> str:
-    """The unit of a rating's mean or difference: what its question's points are scored between."""
+    """Return the unit of a rating's mean or difference: the ends of its question's scores."""
     return "" if estimate is None else str(estimate.settings.get("scored", ""))
 
 
 def _comparison_rows(blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """A row for each comparison of stated chances and each question that rates the same; without stated chances, of ratings alone."""
+    """Return a row for each comparison of stated chances and each question that rates the same, or only of ratings."""
     stated = select_estimates(blocks, "spa.pairs")
     stated_paper = {contrast_of(one)["key"]: one for one in select_estimates(blocks, "spa.pairs", "paper")}
     differences = {contrast_of(one)["key"]: one for one in select_estimates(blocks, "rating.difference", "paper")}
@@ -137,9 +137,9 @@ def _comparison_tables(rows: Sequence[Mapping[str, Any]], scheme: str) -> list[T
         "delta_pvalue|adj. p, Δ|p; delta_stars|Stars, Δ|text; delta_n|n, Δ|integer; delta_recovered|As expected? (Δ)|text",
         rows,
         "first",
-        "They differ because the paper takes one order of naming, leaves people out by rules that look at answers, and counts no star as "
-        "x ~ y. The recommended columns combine both orders, pass over such rules, and call x ~ y only what lies within the margin; "
-        f"the rest is open. {stars}",
+        "The paper takes one order of naming, uses exclusion rules that look at answers, and counts a result without a star as "
+        "x ~ y. The recommended columns combine both orders, ignore such rules, and call x ~ y only a result within the margin. "
+        f"The rest is open. {stars}",
     )
     return [first, both]
 
@@ -149,7 +149,7 @@ def _star_thresholds(scheme: str) -> list[str]:
 
 
 def _summary_sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """How many expectations each way of counting recovers, and whether ratings point the same way as stated chances."""
+    """Return how many expectations each method recovers, and whether ratings and stated chances agree on the direction."""
     lines, counts = [], []
     expected = [row for row in rows if row["expected"]]
     for key, value, words in COUNTING_METHODS:
@@ -168,7 +168,7 @@ def _summary_sentences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _naming_order_sentences(gaps: Sequence["Estimate"]) -> list[str]:
-    """The largest gap between the two directions of a pair."""
+    """Return a sentence about the largest gap between the two directions of a pair."""
     known = [one for one in gaps if one.estimate is not None]
     if not known:
         return []
@@ -181,7 +181,7 @@ def _naming_order_sentences(gaps: Sequence["Estimate"]) -> list[str]:
 
 
 def _batch_variance_table(estimates: Sequence["Estimate"]) -> Table:
-    """How much of the spread lies between batches, below the reliability of both."""
+    """Return the reliability of both protocols, with the share of the variance between batches."""
     rows = []
     for one in estimates:
         if parts := one.detail.get("batches"):

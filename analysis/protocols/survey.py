@@ -1,4 +1,4 @@
-"""Answers to surveys are stored and listed; nothing is estimated from them."""
+"""Surveys: answers are stored and listed, but nothing is estimated from them."""
 
 from . import ProtocolAnalysis, register
 

@@ -1,7 +1,7 @@
-"""The archive of a study: one zip with everything that a reader needs to recompute it. The same study gives the same bytes.
+"""Stream the archive of a study: one zip with everything that a reader needs to recompute its results.
 
-It is streamed: nothing is held but the member that is being written, and no file is left behind. The README comes last, because
-it holds the hashes of all that came before it.
+The same study gives the same bytes. Only the current member is in memory, and no temporary file is written. The README comes
+last, because it has the hashes of all other members.
 """
 
 import json
@@ -25,11 +25,11 @@ from studies.models import Design, Output, Prompt, Study
 
 from .build import code_version
 
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can hold; the archive has no date of its own
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that zip allows; a constant date keeps the bytes the same
 
 
 class _Pipe:
-    """What zipfile writes to, and blocks are taken from. It cannot seek, so sizes follow each member's data."""
+    """A write-only buffer between zipfile and the stream. It cannot seek, so zipfile writes sizes after each member's data."""
 
     def __init__(self):
         self._waiting: list[bytes] = []
@@ -53,28 +53,28 @@ class _Pipe:
 
 
 def archive_stream(study: Study, *, by) -> ExportStream:
-    """The archive as a stream from one moment of the database. Raises PermissionDenied while outcomes are hidden."""
+    """Return the archive as a stream from one snapshot of the database. Raises PermissionDenied while outcomes are hidden."""
     check_permission(by, Action.EXPORT, study)
     check_outcomes_visible(study, COUNTED_ORIGINS)
     return ExportStream(lambda: archive_blocks(study))
 
 
 def write_archive(study: Study, file) -> None:
-    """The archive into a binary file."""
+    """Write the archive to a binary file."""
     with snapshot():
         for block in archive_blocks(study):
             file.write(block)
 
 
 def archive_origins(study: Study) -> tuple[str, ...]:
-    """Whose answers are in it: those of people, and whatever else one of its analyses was made from."""
-    asked = AnalysisRun.objects.filter(study=study).values_list("parameters__origins", flat=True)
-    wanted = {*COUNTED_ORIGINS, *(origin for origins in asked for origin in origins or ())}
+    """Return the origins of the archived answers: those of people, and every other origin that an analysis used."""
+    analysed = AnalysisRun.objects.filter(study=study).values_list("parameters__origins", flat=True)
+    wanted = {*COUNTED_ORIGINS, *(origin for origins in analysed for origin in origins or ())}
     return tuple(origin for origin in ORIGINS if origin in wanted)
 
 
 def archive_blocks(study: Study) -> Iterator[bytes]:
-    """The archive in blocks; must be read within a snapshot."""
+    """Yield the archive in blocks. Must be called inside a snapshot."""
     study = Study.objects.get(pk=study.pk)
     pipe = _Pipe()
     hashes: list[tuple[str, str, int]] = []
@@ -96,7 +96,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, EPOCH)
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
-    entry.create_system = 3  # the same bytes whatever the server runs on
+    entry.create_system = 3  # the same bytes on every operating system
     return entry
 
 
@@ -174,9 +174,9 @@ def _readme(study: Study, hashes: list[tuple[str, str, int]]) -> str:
         f"Design sha256: {sha256_of(text)}",
         *([f"Warning: {warning}"] if (warning := frozen_design_mismatch(study)) else []),
         "",
-        f"Origins {', '.join(origins[:-1])} and {origins[-1]}; people who withdrew are not in it. codebook.md explains every column.",
-        "Texts in CSV that a spreadsheet would run as formulas begin with an apostrophe; the JSON lines have them as they are.",
-        "Analyses were computed from the answers as they were then: somebody may have withdrawn since.",
+        f"Origins {', '.join(origins[:-1])} and {origins[-1]}; withdrawn annotators are not included. codebook.md explains every column.",
+        "In CSV, texts that a spreadsheet would run as formulas begin with an apostrophe; the JSON lines are unchanged.",
+        "Each analysis used the answers of its date. Annotators may have withdrawn since then.",
         "",
         "| file | bytes | sha256 |",
         "| --- | --- | --- |",

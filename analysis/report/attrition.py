@@ -1,4 +1,4 @@
-"""Whether arms lost different shares of their people: a randomisation that the people themselves undid."""
+"""Differential attrition: arms that lose different shares of their annotators are no longer comparable."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from analysis.stats.groups import Attrition
 
 NAME = "attrition"
-# How those ended who saw nothing of their arm: the questions who may take part come before all else.
+# Reasons of annotators who left before they saw their arm. Screening comes before the arm's first page.
 NEVER_STARTED_REASONS = ("full", "screened_out")
-DROPOUT_LABEL, EXCLUDED_LABEL = "left before the last page", "left out by a primary rule"
+DROPOUT_LABEL, EXCLUDED_LABEL = "left before the last page", "excluded by a primary rule"
 
 
 def attrition(
@@ -29,10 +29,10 @@ def attrition(
     resamples: int,
     rng: "np.random.Generator",
 ) -> Block | None:
-    """Shares lost by arm, for those who left and for those left out, each with its differences; None with one arm.
+    """Return the share lost in each arm, with differences, for dropouts and for exclusions. None for a single arm.
 
-    Who found no place or may not take part did not begin, and who is still at work is not lost. People are left out by rules
-    that do not look at outcomes: of others one would have to ask first why the outcomes differ.
+    Annotators who found no place or were screened out did not start. Annotators who are still working are not lost.
+    Only outcome-blind rules are used: rules that use outcomes can exclude different shares because outcomes differ.
     """
     from analysis.stats.groups import differential_attrition
 
@@ -43,59 +43,60 @@ def attrition(
     rules = [rule for rule in applied_rules if rule.excludes and rule.is_outcome_blind]
     excluded = set().union(*(rule.failed for rule in rules))
     submitted = began[began["is_submitted"]]
-    found, lines = [], []
+    losses, estimates = [], []
     for reason, people, is_lost in (
         (DROPOUT_LABEL, began, ~began["is_submitted"] & began["released_at"].notna()),
         (EXCLUDED_LABEL, submitted, submitted["assignment"].isin(excluded)),
     ):
         of_arm = [people["arm"] == arm for arm in arms]
         lost = differential_attrition(
-            [int(mine.sum()) for mine in of_arm],
-            [int((mine & is_lost).sum()) for mine in of_arm],
+            [int(is_in_arm.sum()) for is_in_arm in of_arm],
+            [int((is_in_arm & is_lost).sum()) for is_in_arm in of_arm],
             arms,
             level=level,
             resamples=resamples,
             rng=rng,
             unit="assignment",
         )
-        found.append((reason, lost))
-        lines += [
-            replace(one, settings={**one.settings, "lost": reason})
-            for one in (*lost.shares, *lost.differences, lost.test)
+        losses.append((reason, lost))
+        estimates += [
+            replace(estimate, settings={**estimate.settings, "lost": reason})
+            for estimate in (*lost.shares, *lost.differences, lost.test)
         ]
-    return Block(NAME, "Who was lost, by arm", "recommended", estimates=tuple(lines), tables=[_table(found)])
+    return Block(NAME, "Attrition by arm", "recommended", estimates=tuple(estimates), tables=[_table(losses)])
 
 
-def _table(found: Sequence[tuple[str, "Attrition"]]) -> Table:
-    """Who was lost in each arm, and whether arms differ in it."""
+def _table(losses: Sequence[tuple[str, "Attrition"]]) -> Table:
+    """Return the share lost in each arm and its difference from the first arm."""
     rows = []
-    for reason, lost in found:
-        differences = {one.settings["condition"]: one for one in lost.differences}
-        for one in lost.shares:
-            other = differences.get(one.settings["condition"])
+    for reason, lost in losses:
+        differences = {difference.settings["condition"]: difference for difference in lost.differences}
+        for share in lost.shares:
+            difference = differences.get(share.settings["condition"])
             rows.append(
                 {
                     "lost": reason,
-                    "arm": one.settings["condition"],
-                    "n": one.n,
-                    "n_lost": one.detail.get("successes", 0),
-                    "share": one.estimate,
-                    "interval": interval_bounds(one),
-                    "difference": other and other.estimate,
-                    "difference_interval": interval_bounds(other),
-                    "p": reported_pvalue(other),
-                    "reason": one.reason or (other.reason if other else ""),
+                    "arm": share.settings["condition"],
+                    "n": share.n,
+                    "n_lost": share.detail.get("successes", 0),
+                    "share": share.estimate,
+                    "interval": interval_bounds(share),
+                    "difference": difference and difference.estimate,
+                    "difference_interval": interval_bounds(difference),
+                    "p": reported_pvalue(difference),
+                    "reason": share.reason or (difference.reason if difference else ""),
                 }
             )
-    tests = [f"{reason}: {apa.test_pvalue(lost.test.test)}" for reason, lost in found if lost.test.test]
+    tests = [f"{reason}: {apa.test_pvalue(lost.test.test)}" for reason, lost in losses if lost.test.test]
     return build_table(
         "attrition",
-        "Who was lost, by arm",
-        "lost|Lost|text; arm|Arm|text; n|n assignments|integer; n_lost|Of them lost|integer; share|Share|fine_percent; interval|95% CI|fine_interval; "
+        "Attrition by arm",
+        "lost|Lost|text; arm|Arm|text; n|n assignments|integer; n_lost|n lost|integer; share|Share|fine_percent; interval|95% CI|fine_interval; "
         "difference|Difference from the first arm|fine_percent; difference_interval|95% CI, difference|fine_interval; p|adj. p|p; "
         "reason|Undefined because|text",
         rows,
         "sure",
-        "Where arms lose different people, those who remain are no longer alike, whatever drew them. Who found no place or was screened out did "
-        "not begin." + (f" Test that all arms lose the same share: {'; '.join(tests)}." if tests else ""),
+        "If arms lose different annotators, the remaining annotators are no longer comparable, despite random assignment. Annotators who found no "
+        "place or were screened out did not start and are not counted."
+        + (f" Test that all arms lose the same share: {'; '.join(tests)}." if tests else ""),
     )

@@ -1,7 +1,8 @@
-"""``build_report``: frames, exclusions, protocols' analyses and tables across them, as one JSON value without NaN.
+"""Build the report of a study as one JSON value without NaN.
 
-What is stored, shown, exported and drawn is this value; nothing computes a second time. The same database, parameters and code
-give the same bytes.
+``build_report`` reads the answers, applies the exclusion rules, runs each protocol's analysis and adds the common tables.
+Pages, exports and figures all use this stored value; nothing is computed again. The same database, parameters and code give
+the same bytes.
 """
 
 import hashlib
@@ -45,9 +46,9 @@ def build_report(
     parameters: Mapping[str, Any] | None = None,
     progress: ProgressCallback = lambda done, total, doing: None,
 ) -> dict[str, Any]:
-    """The report of a study as plain JSON: what was read, who was left out, every estimate, the tables and the sentences.
+    """Return the report of a study as plain JSON: data, exclusions, estimates, tables and sentences.
 
-    While a study collects and is not unblinded, there is quality and progress only. Raises BadParameters.
+    While a study is collecting and not unblinded, the report has only quality and progress. Raises BadParameters.
     """
     from analysis.stats.results import json_safe
     from analysis.stats.seeds import seed_hex
@@ -64,7 +65,9 @@ def build_report(
     seed = seed_hex(str(study.code), "report", made, data.data_sha256, rules, data.current_design_sha256)
     hidden = _hidden(study, made["origins"])
     problems = [
-        {"row": f"rule {r.slug}", "column": "settings", "text": r.problem} for r in data.applied_rules if r.problem
+        {"row": f"rule {rule.slug}", "column": "settings", "text": rule.problem}
+        for rule in data.applied_rules
+        if rule.problem
     ]
     blocks = [] if hidden else _blocks(data, made, seed, problems, progress)
     progress(3, 5, "Making tables")
@@ -123,7 +126,7 @@ def build_report(
             contrasts, flow["submitted"], len(data.kept), data.live_answers(), result["problems"]
         )
     made_tables = _tables(data, flow, blocks, overview)
-    result["tables"] = [set_interval_level(one, made["level"]) for one in merge_by_name(made_tables)]
+    result["tables"] = [set_interval_level(table, made["level"]) for table in merge_by_name(made_tables)]
     result["methods"] = sentences.write_methods_section(result)
     result["figures"] = merge_by_name(figure for block in blocks for figure in block.figures)
     progress(4, 5, "Writing")
@@ -149,31 +152,31 @@ def _blocks(
 
 
 def _hidden(study: Study, origins: list[str]) -> str:
-    """Why outcomes are not shown; '' where they are. Robots' answers hide nothing."""
+    """Return why outcomes are hidden, or '' if they are shown. Outcomes of robots are never hidden."""
     if are_outcomes_hidden(study, origins):
         return (
-            "The study is still collecting. Until it is closed, or unblinded by its owner (which is recorded), reports show quality and "
-            "progress only: looking at outcomes while people still come makes p-values wrong."
+            "The study is still collecting, so this report shows only quality and progress. Outcomes appear when the study is closed, or when its "
+            "owner unblinds it (this is recorded). Looking at outcomes during collection makes p-values wrong."
         )
     return ""
 
 
 def _confirmatory(data: ReportData, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Whether the tests may be called confirmatory, with every reason against it."""
+    """Return whether the tests are confirmatory, with every reason against it."""
     study, reasons = data.study, []
     if not data.design_versions:
         reasons.append("The design was not frozen: the study was not launched.")
     if data.design_mismatch:
         reasons.append(data.design_mismatch)
     if study.unblinded_at and (study.closing_at is None or study.unblinded_at < study.closing_at):
-        reasons.append("The study was unblinded while it collected.")
+        reasons.append("The study was unblinded while it was collecting.")
     if study.state in Study.COLLECTING_STATES:
-        reasons.append("The study still collects.")
+        reasons.append("The study is still collecting.")
     if "imported" in parameters["origins"]:
-        reasons.append("Answers that were given elsewhere are in it: the design was frozen after they were given.")
+        reasons.append("It includes imported answers, which were collected before the design was frozen.")
     if others := [origin for origin in parameters["origins"] if origin not in ("live", "imported")]:
-        words = {"robot": "of robots", "test": "of tries"}
-        reasons.append(f"Answers {' and '.join(words[origin] for origin in others)} are in it.")
+        words = {"robot": "robots", "test": "test runs"}
+        reasons.append(f"It includes answers of {' and '.join(words[origin] for origin in others)}.")
     if not study.contrasts.exists():
         reasons.append(NO_COMPARISON_PLANNED)
     return {"is_confirmatory": not reasons, "reasons": reasons}
@@ -186,7 +189,7 @@ def _protocol_blocks(
     problems: list[dict[str, Any]],
     progress: ProgressCallback,
 ) -> list[Block]:
-    """The blocks of every protocol's live sections."""
+    """Return the blocks of every protocol with live sections."""
     rows = data.live_answers()
     tau = next((rule for rule in data.applied_rules if rule.slug == "incoherent" and not rule.problem), None)
     how = {name: parameters[name] for name in ("level", "resamples", "star_scheme")}
@@ -196,7 +199,7 @@ def _protocol_blocks(
         progress(2, 5, f"Analysing {slug} ({place} of {len(live)})")
         analysis = REGISTRY.get(slug)
         if analysis is None:
-            text = "not installed; its sections are not analysed"
+            text = "This protocol is not installed, so its sections are not analysed."
             problems.append({"row": f"protocol {slug}", "column": "", "text": text})
             continue
         context = AnalysisContext(
@@ -212,31 +215,35 @@ def _protocol_blocks(
         try:
             blocks += add_missing_conclusions(analysis.analyse(context))
         except Exception as error:
-            # One protocol's fault must not take the others' results away; the words are in the log, the fact in the report.
+            # An error in one protocol must not remove the results of others. The log has the details.
             logger.exception("The analysis of %s failed", slug)
-            text = f"its analysis failed ({type(error).__name__})"
+            text = f"The analysis failed ({type(error).__name__}). The server log has the details."
             problems.append({"row": f"protocol {slug}", "column": "", "text": text})
     return blocks
 
 
 def _overview(data: ReportData, blocks: Sequence[Block], star_scheme: str) -> Overview:
-    """What the protocols put beside each other; protocols that share a way of doing so do it once."""
-    makers = dict.fromkeys(REGISTRY[slug].build_overview for slug in data.live_sections if slug in REGISTRY)
-    found = [maker(blocks, star_scheme) for maker in makers if maker is not None]
-    return Overview([one for each in found for one in each.tables], [one for each in found for one in each.summary])
+    """Merge the protocols' overviews. Protocols that share a builder are built once."""
+    builders = dict.fromkeys(REGISTRY[slug].build_overview for slug in data.live_sections if slug in REGISTRY)
+    overviews = [builder(blocks, star_scheme) for builder in builders if builder is not None]
+    return Overview(
+        [table for overview in overviews for table in overview.tables],
+        [line for overview in overviews for line in overview.summary],
+    )
 
 
 def _families(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    tests = (one.test for block in blocks for one in block.estimates if one.test and one.test.family)
+    estimates = (estimate for block in blocks for estimate in block.estimates)
+    tests = (estimate.test for estimate in estimates if estimate.test and estimate.test.family)
     families = sorted({(test.family, test.family_size, test.adjust) for test in tests})
     return [{"family": name, "size": size, "adjust": method} for name, size, method in families]
 
 
 def _tables(data: ReportData, flow: Mapping[str, Any], blocks: Sequence[Block], overview: Overview) -> list[Table]:
     return [
-        *(one for one in overview.tables if one["place"] == "first"),
-        *(one for block in blocks for one in block.tables),
-        *(one for one in overview.tables if one["place"] != "first"),
+        *(table for table in overview.tables if table["place"] == "first"),
+        *(table for block in blocks for table in block.tables),
+        *(table for table in overview.tables if table["place"] != "first"),
         *tables_of_flow(flow),
         *tables_of_data(data),
         warnings_table(blocks),
@@ -246,7 +253,7 @@ def _tables(data: ReportData, flow: Mapping[str, Any], blocks: Sequence[Block], 
 
 @lru_cache(maxsize=1)
 def code_version() -> str:
-    """The version and a hash of the code that reports come from: another line of it is another version."""
+    """Return the version and a hash of the source code, which changes with every line of code."""
     root = Path(__file__).resolve().parents[2]
     digest = hashlib.sha256()
     for package in ("studies", "annotators", "analysis"):

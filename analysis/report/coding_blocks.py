@@ -1,6 +1,6 @@
-"""What the codings of a study's samples say: how far coders agree, what explanations speak of by condition, whose work is refused.
+"""Report blocks about codings: agreement of coders, topics of explanations by condition, and refused work.
 
-Agreement is computed from what the two coders gave by themselves, before the declared rule makes one coding of two.
+Agreement uses the independent codings of the two coders, before the declared rule combines them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,22 +18,28 @@ if TYPE_CHECKING:
     import numpy as np
 
 AGREEMENT_RESAMPLES = 999
-# What each rule makes of two reviews: work is refused or not, whatever label says why.
+# How each rule combines two reviews. Only refusal counts, not the reasons.
 REFUSAL_RULE_SENTENCES = {
-    CodingSample.Rule.UNION: "Work is refused that either refuses.",
-    CodingSample.Rule.INTERSECTION: "Work is refused that both refuse, if not for the same reason.",
-    CodingSample.Rule.BOTH_COUNTED: "Work is refused that either refuses.",
+    CodingSample.Rule.UNION: "Work counts as refused if at least one reviewer refuses it.",
+    CodingSample.Rule.INTERSECTION: "Work counts as refused if both reviewers refuse it, even for different reasons.",
+    CodingSample.Rule.BOTH_COUNTED: "Work counts as refused if at least one reviewer refuses it.",
+}
+LABEL_RULE_SENTENCES = {
+    CodingSample.Rule.UNION: "A label counts if at least one coder gave it.",
+    CodingSample.Rule.INTERSECTION: "A label counts if both coders gave it.",
+    CodingSample.Rule.BOTH_COUNTED: "Both codings count, so each label counts once for each coder who gave it.",
+    CodingSample.Rule.THIRD: "If the two coders differ, a third coder decides. Undecided items are not counted.",
 }
 
 
 def blocks(samples: Sequence[CodedSample], *, level: float, resamples: int, seed: str) -> list[Block]:
-    """Blocks of every sample that somebody has coded twice."""
-    made = []
+    """Return the blocks of every sample in which both coders have coded at least one item."""
+    sample_blocks = []
     for sample in samples:
         if sample.pairs:
-            make = _explanations if sample.kind == CodingSample.Kind.EXPLANATIONS else _rejections
-            made += make(sample, level, resamples, seed)
-    return made
+            build = _explanations if sample.kind == CodingSample.Kind.EXPLANATIONS else _rejections
+            sample_blocks += build(sample, level, resamples, seed)
+    return sample_blocks
 
 
 def _rng(seed: str, *what: Any) -> "np.random.Generator":
@@ -43,7 +49,7 @@ def _rng(seed: str, *what: Any) -> "np.random.Generator":
 
 
 def _rows(sample: CodedSample) -> tuple[list[int], list[int], list[frozenset[str] | None]]:
-    """(units, seats, sets) of the first two coders; None where one has not coded."""
+    """Return (units, seats, label sets) of the first two coders. A set is None if the coder has not coded the item."""
     units, seats, sets = [], [], []
     for unit, item in enumerate(sample.items):
         for seat in (1, 2):
@@ -62,51 +68,53 @@ def _agreement(sample: CodedSample, level: float, resamples: int, seed: str, uni
     labels = coding.label_agreement(
         units, seats, sets, sample.codebook.keys, rng=_rng(seed, sample.number, "labels"), **options
     )
-    return [replace(one, settings={**one.settings, "sample": sample.number}) for one in (alpha, *labels)]
+    return [replace(estimate, settings={**estimate.settings, "sample": sample.number}) for estimate in (alpha, *labels)]
 
 
 def _coverage_sentence(sample: CodedSample) -> str:
     n, both = len(sample.items), len(sample.pairs)
-    words = f"{both} of {n} coded by both. {rule_sentence(sample)} "
+    words = f"Both coders coded {both} of {n} items. {rule_sentence(sample)} "
     if sample.n_unblinded_coders:
-        words += f"{sample.n_unblinded_coders} of the coders may see the study otherwise and need not have been blind. "
+        words += (
+            f"{sample.n_unblinded_coders} of the coders can see the study by another role, so may not have been blind. "
+        )
     return words
 
 
 def rule_sentence(sample: CodedSample) -> str:
+    """Return how the sample's rule combines the codings."""
     if sample.kind == CodingSample.Kind.REJECTIONS and sample.rule in REFUSAL_RULE_SENTENCES:
         return REFUSAL_RULE_SENTENCES[sample.rule]
-    label = CodingSample.Rule(sample.rule).label
-    return f"{label[:1].upper()}{label[1:]}."
+    return LABEL_RULE_SENTENCES[sample.rule]
 
 
 def _label_table(sample: CodedSample, estimates: Sequence[Any], title: str) -> Table:
     names = {label.key: label for label in sample.codebook.labels}
     rows = []
-    for one in estimates:
-        label = names.get(one.settings.get("label", ""))
+    for estimate in estimates:
+        label = names.get(estimate.settings.get("label", ""))
         rows.append(
             {
                 "label": label.name if label else "all labels together (α, MASI)",
                 "category": label.category if label else "",
-                "estimate": one.estimate,
-                "interval": interval_bounds(one),
-                "agreement": one.detail.get("percent_agreement") if label else None,
-                "prevalence": one.detail.get("prevalence"),
-                "positive": one.detail.get("positive_agreement"),
-                "n": one.n,
-                "reason": one.reason,
+                "estimate": estimate.estimate,
+                "interval": interval_bounds(estimate),
+                "agreement": estimate.detail.get("percent_agreement") if label else None,
+                "prevalence": estimate.detail.get("prevalence"),
+                "positive": estimate.detail.get("positive_agreement"),
+                "n": estimate.n,
+                "reason": estimate.reason,
             }
         )
     return build_table(
         f"coding_agreement_{sample.number}",
         title,
         "label|Label|text; category|Category|text; estimate|Cohen's κ|number; interval|95% CI|wide_interval; "
-        "agreement|Agreement|percent; prevalence|Given to|percent; positive|Given again by the other|percent; n|n items|integer; "
+        "agreement|Agreement|percent; prevalence|Prevalence|percent; positive|Positive agreement|percent; n|n items|integer; "
         "reason|Undefined because|text",
         rows,
         "sure",
-        f"{_coverage_sentence(sample)}“No label applies” is an answer, “not coded” is none. Agreement is that of the two by themselves.",
+        f"{_coverage_sentence(sample)}“No label applies” is a coding; an item that is not coded is not used. Agreement is computed before the rule is applied.",
     )
 
 
@@ -120,7 +128,7 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
     counts, undecided = {}, 0
     for condition in sample.conditions:
         units, coders, sets = [], [], []
-        for unit, item in enumerate(one for one in sample.pairs if one.condition == condition):
+        for unit, item in enumerate(pair for pair in sample.pairs if pair.condition == condition):
             codings = sample.counted_codings(item)
             undecided += codings is None
             for seat, labels in enumerate(codings or ()):
@@ -132,25 +140,26 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
     shares, differences = {}, []
     for condition, given in counts.items():
         rng = _rng(seed, sample.number, "shares", condition)
-        found = coding.category_shares(given, book.keys, categories, rng=rng, **options)
+        estimates = coding.category_shares(given, book.keys, categories, rng=rng, **options)
         shares[condition] = [
-            replace(one, settings={**one.settings, "condition": condition, "sample": sample.number}) for one in found
+            replace(share, settings={**share.settings, "condition": condition, "sample": sample.number})
+            for share in estimates
         ]
         if condition != sample.conditions[0]:
             first = counts[sample.conditions[0]]
             rng = _rng(seed, sample.number, "differences", condition)
-            found = coding.category_share_differences(given, first, book.keys, categories, rng=rng, **options)
+            estimates = coding.category_share_differences(given, first, book.keys, categories, rng=rng, **options)
             differences += [
                 replace(
-                    one,
+                    difference,
                     settings={
-                        **one.settings,
+                        **difference.settings,
                         "condition": condition,
                         "reference": sample.conditions[0],
                         "sample": sample.number,
                     },
                 )
-                for one in found
+                for difference in estimates
             ]
     tables = [_category_table(sample, shares, undecided), *_difference_tables(sample, differences)]
     return [
@@ -163,21 +172,21 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
         ),
         Block(
             "coding.categories",
-            f"What explanations speak of, sample {sample.number}",
+            f"Topics of explanations, sample {sample.number}",
             "recommended",
-            estimates=(*(one for found in shares.values() for one in found), *differences),
+            estimates=(*(share for condition_shares in shares.values() for share in condition_shares), *differences),
             tables=tables,
         ),
     ]
 
 
 def _category_table(sample: CodedSample, shares: Mapping[str, Sequence[Any]], undecided: int) -> Table:
-    names = [one.settings["category"] for one in next(iter(shares.values()))]
+    names = [share.settings["category"] for share in next(iter(shares.values()))]
     rows = [
-        {"condition": condition, "n": found[0].n, "labels": found[0].n_rows, "reason": found[0].reason}
-        | {f"c{place}": one.estimate for place, one in enumerate(found)}
-        | {f"i{place}": interval_bounds(one) for place, one in enumerate(found)}
-        for condition, found in shares.items()
+        {"condition": condition, "n": estimates[0].n, "labels": estimates[0].n_rows, "reason": estimates[0].reason}
+        | {f"c{place}": share.estimate for place, share in enumerate(estimates)}
+        | {f"i{place}": interval_bounds(share) for place, share in enumerate(estimates)}
+        for condition, estimates in shares.items()
     ]
     heads = parse_columns("condition|Training|text")
     for place, name in enumerate(names):
@@ -187,44 +196,44 @@ def _category_table(sample: CodedSample, shares: Mapping[str, Sequence[Any]], un
     waiting = f" {_pending_sentence(undecided)}".rstrip()
     return build_table(
         f"coding_categories_{sample.number}",
-        f"What explanations speak of, by training (sample {sample.number})",
+        f"Topics of explanations by training (sample {sample.number})",
         heads,
         rows,
         "sure",
-        f"As in the paper's Table 3: shares of the labels given, not of the comments. {_coverage_sentence(sample)}"
-        f"Left out: {', '.join(sample.codebook.left_out) or 'nothing'}.{waiting}",
+        f"Shares of all labels given, not of comments, as in the paper's Table 3. {_coverage_sentence(sample)}"
+        f"Categories not counted: {', '.join(sample.codebook.left_out) or 'none'}.{waiting}",
     )
 
 
 def _pending_sentence(n: int) -> str:
     if not n:
         return ""
-    return f"{n} {'item waits' if n == 1 else 'items wait'} for the third coder and {'does' if n == 1 else 'do'} not count. "
+    return f"{n} {'item waits' if n == 1 else 'items wait'} for the third coder and {'is' if n == 1 else 'are'} not counted. "
 
 
 def _difference_tables(sample: CodedSample, differences: Sequence[Any]) -> list[Table]:
     rows = [
         {
-            "condition": f"{one.settings['condition']} less {one.settings['reference']}",
-            "category": one.settings["category"],
-            "estimate": one.estimate,
-            "interval": interval_bounds(one),
-            "n": one.n,
-            "reason": one.reason,
+            "condition": f"{difference.settings['condition']} − {difference.settings['reference']}",
+            "category": difference.settings["category"],
+            "estimate": difference.estimate,
+            "interval": interval_bounds(difference),
+            "n": difference.n,
+            "reason": difference.reason,
         }
-        for one in differences
+        for difference in differences
     ]
     if not rows:
         return []
     return [
         build_table(
             f"coding_differences_{sample.number}",
-            f"What training changes in explanations (sample {sample.number})",
+            f"Effect of training on explanations (sample {sample.number})",
             "condition|Training|text; category|Category|text; estimate|Difference of shares|fine_percent; interval|95% CI|fine_interval; "
             "n|n comments|integer; reason|Undefined because|text",
             rows,
             "sure",
-            "Bootstrap over comments. Shares sum to 1: where one grows another must shrink.",
+            "Bootstrap over comments. Shares sum to 1, so if one grows, another shrinks.",
         )
     ]
 
@@ -241,7 +250,7 @@ def _rejections(sample: CodedSample, level: float, resamples: int, seed: str) ->
     rows, shares, undecided = [], [], 0
     for condition in sample.conditions:
         decided = [sample.is_work_refused(item) for item in sample.pairs if item.condition == condition]
-        known = [one for one in decided if one is not None]
+        known = [is_refused for is_refused in decided if is_refused is not None]
         undecided += len(decided) - len(known)
         share = basic.proportion(
             sum(known), len(known), level=level, analysis="coding.refused_share", estimand="share of work refused"
@@ -269,11 +278,11 @@ def _rejections(sample: CodedSample, level: float, resamples: int, seed: str) ->
     )  # fmt: skip
     by_condition = build_table(
         f"coding_refused_{sample.number}",
-        f"Work that reviewers refuse, by training (sample {sample.number})",
+        f"Refused work by training (sample {sample.number})",
         "condition|Training|text; share|Refused|percent; interval|95% CI|interval; refused|n refused|integer; n|n reviewed|integer; reason|Undefined because|text",
         rows,
         "sure",
-        f"{_coverage_sentence(sample)}{_pending_sentence(undecided)}Reviewers do not know the condition, who wrote a text, or what was right.",
+        f"{_coverage_sentence(sample)}{_pending_sentence(undecided)}Reviewers do not see the condition, the author of a text, or the correct answer.",
     )
     return [
         Block(
@@ -294,24 +303,28 @@ def _rejections(sample: CodedSample, level: float, resamples: int, seed: str) ->
 
 
 def _hint_table(sample: CodedSample) -> Table:
-    """How often a program noticed something, and how often the reviewers refused that work."""
+    """Return how often each automatic hint was given, and how often reviewers refused that work."""
     decided = {item.assignment: sample.is_work_refused(item) for item in sample.pairs}
     rows = []
     for flag, words in HINT_LABELS.items():
-        mine = [decided[one] for one, flags in sample.hints.items() if flag in flags and decided.get(one) is not None]
+        refusals = [
+            decided[assignment]
+            for assignment, flags in sample.hints.items()
+            if flag in flags and decided.get(assignment) is not None
+        ]
         rows.append(
             {
                 "hint": words,
-                "n": len(mine),
-                "refused": sum(map(bool, mine)),
-                "share": sum(map(bool, mine)) / len(mine) if mine else None,
+                "n": len(refusals),
+                "refused": sum(map(bool, refusals)),
+                "share": sum(map(bool, refusals)) / len(refusals) if refusals else None,
             }
         )
     return build_table(
         f"coding_hints_{sample.number}",
-        f"What a program noticed, and what reviewers said (sample {sample.number})",
-        "hint|Noticed|text; n|n annotators|integer; refused|Of them refused|integer; share|Share|percent",
+        f"Automatic hints and refusals (sample {sample.number})",
+        "hint|Hint|text; n|n annotators|integer; refused|n refused|integer; share|Share refused|percent",
         rows,
         "more",
-        "Reviewers saw these flags. A flag refuses nobody.",
+        "Reviewers saw these hints. A hint alone never refuses work.",
     )

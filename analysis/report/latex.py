@@ -1,4 +1,4 @@
-"""Tables for a paper: LaTeX with booktabs, from the same rows as the page."""
+"""Report tables as LaTeX with booktabs, from the same rows as the page."""
 
 import re
 
@@ -14,16 +14,16 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it stands.
+    """Escape text so that LaTeX prints it unchanged.
 
     >>> escape_latex("a_b & 5 % < {x}")
     'a\\\\_b \\\\& 5 \\\\% \\\\textless{} \\\\{x\\\\}'
     """
-    return _SPECIAL.sub(lambda found: SPECIAL[found.group()], _CONTROL.sub(" ", text))
+    return _SPECIAL.sub(lambda match: SPECIAL[match.group()], _CONTROL.sub(" ", text))
 
 
 def latex(table: Table) -> str:
-    """A table environment with a caption, a label and the table's note; it needs the package booktabs."""
+    """Return a table environment with a caption, a label and the table's note. It needs the package booktabs."""
     columns = nonempty_columns(table)
     alignment = "".join("l" if column["kind"] == "text" else "r" for column in columns)
     head = " & ".join(escape_latex(column["label"]) for column in columns)

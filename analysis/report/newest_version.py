@@ -1,7 +1,7 @@
-"""The planned comparisons once more, from those alone who answered the newest version of an amended design.
+"""Repeat the planned comparisons with only the answers to the newest version of an amended design.
 
-The recommended estimates take all versions together. Whether the amendment moved them is seen beside what they are without the
-versions before; nobody is judged by it, so it has no tests and belongs to no family.
+The recommended estimates use all versions. This table shows whether the amendment changed them. It is descriptive, so it has
+no tests and belongs to no family.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,20 +16,24 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 NAME = "design.newest"
-NO_ESTIMATE_REASON = "nothing could be estimated from the newest version alone"
+NO_ESTIMATE_REASON = "the newest version alone gives no estimate"
 TITLE = "The result without earlier versions of the design"
 
 
 def newest_version_blocks(all_version_blocks: Sequence[Block], newest_only_blocks: Sequence[Block]) -> list[Block]:
-    """What ``newest`` has for each comparison that ``whole`` concludes from; none where nothing was planned.
-    ``detail["all_versions"]`` holds the estimate and the n that it stands beside."""
-    latest = {_key(name, one): one.estimate for name, one in _named_conclusions(newest_only_blocks)}
-    found = []
-    for name, one in _named_conclusions(all_version_blocks):
-        before = one.estimate
-        # Told too where nobody of the newest version was asked, or where their analysis failed (which is among the problems).
-        mine = latest.get(_key(name, one)) or replace(
-            before,
+    """Return the newest-version estimate of each comparison in ``all_version_blocks``. [] without planned comparisons.
+
+    ``detail["all_versions"]`` has the estimate and the n from all versions.
+    """
+    latest = {
+        _key(name, conclusion): conclusion.estimate for name, conclusion in _named_conclusions(newest_only_blocks)
+    }
+    estimates = []
+    for name, conclusion in _named_conclusions(all_version_blocks):
+        overall = conclusion.estimate
+        # Keep a row without an estimate if the newest version has no answers, or if its analysis failed (see the problems).
+        newest = latest.get(_key(name, conclusion)) or replace(
+            overall,
             status="no_data",
             reason=NO_ESTIMATE_REASON,
             estimate=None,
@@ -39,54 +43,54 @@ def newest_version_blocks(all_version_blocks: Sequence[Block], newest_only_block
             n_clusters=None,
             n_rows=0,
         )
-        found.append(
+        estimates.append(
             replace(
-                mine,
+                newest,
                 analysis=NAME,
-                estimand=f"{mine.estimand}, from those who answered the newest version of the design",
+                estimand=f"{newest.estimand}, from annotators of the newest version of the design",
                 test=None,
                 effect=None,
                 sensitivity=(),
                 warnings=(),
-                settings={"contrast": contrast_of(before), "symbol": one.wording.symbol},
-                detail={"all_versions": {"estimate": before.estimate, "n": before.n}},
+                settings={"contrast": contrast_of(overall), "symbol": conclusion.wording.symbol},
+                detail={"all_versions": {"estimate": overall.estimate, "n": overall.n}},
             )
         )
-    if not found:
+    if not estimates:
         return []
-    note = "Set beside the whole, not judged: no tests."
-    return [Block(NAME, TITLE, "recommended", estimates=tuple(found), tables=[_table(found)], note=note)]
+    note = "Descriptive comparison with the estimates from all versions, without tests."
+    return [Block(NAME, TITLE, "recommended", estimates=tuple(estimates), tables=[_table(estimates)], note=note)]
 
 
 def _named_conclusions(blocks: Iterable[Block]) -> Iterator[tuple[str, Conclusion]]:
-    """(block's name, what it concludes)."""
-    return ((block.name, one) for block in blocks for one in block.conclusions)
+    """Give each conclusion with the name of its block."""
+    return ((block.name, conclusion) for block in blocks for conclusion in block.conclusions)
 
 
-def _key(name: str, one: Conclusion) -> tuple[Any, ...]:
-    return name, contrast_of(one.estimate)["section"], one.name
+def _key(name: str, conclusion: Conclusion) -> tuple[Any, ...]:
+    return name, contrast_of(conclusion.estimate)["section"], conclusion.name
 
 
-def _table(found: Iterable["Estimate"]) -> Table:
-    """Each planned comparison from all versions and from the newest alone."""
+def _table(estimates: Iterable["Estimate"]) -> Table:
+    """Return each planned comparison from all versions and from only the newest version."""
     rows = [
         {
-            "contrast": comparison_label(one, True),
-            "what": one.settings["symbol"],
-            "all": one.detail["all_versions"]["estimate"],
-            "all_n": one.detail["all_versions"]["n"],
-            "newest": one.estimate,
-            "interval": interval_bounds(one),
-            "n": one.n,
-            "unit": one.unit,
-            "reason": one.reason,
+            "contrast": comparison_label(estimate, True),
+            "what": estimate.settings["symbol"],
+            "all": estimate.detail["all_versions"]["estimate"],
+            "all_n": estimate.detail["all_versions"]["n"],
+            "newest": estimate.estimate,
+            "interval": interval_bounds(estimate),
+            "n": estimate.n,
+            "unit": estimate.unit,
+            "reason": estimate.reason,
         }
-        for one in found
+        for estimate in estimates
     ]
     return build_table(
         "versions",
         TITLE,
-        "contrast|Comparison|text; what|What|text; all|All versions|fine_number; all_n|n|integer; newest|Newest version alone|fine_number; "
+        "contrast|Comparison|text; what|Quantity|text; all|All versions|fine_number; all_n|n|integer; newest|Newest version only|fine_number; "
         "interval|95% CI|fine_wide_interval; n|n, newest|integer; unit|n counts|text; reason|Undefined because|text",
         rows,
         "sure",

@@ -1,4 +1,4 @@
-"""What a reader of a report must know before the numbers."""
+"""Notices that a report shows before its numbers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from . import newest_version
 from .report_data import ReportData
 
 Notice = dict[str, str]
-ORIGIN_NOUNS = {"live": "people", "robot": "robots", "imported": "people of an imported study", "test": "tries"}
+ORIGIN_NOUNS = {"live": "people", "robot": "robots", "imported": "people of an imported study", "test": "test runs"}
 
 
 def make_notice(code: str, text: str, severity: str = "warn") -> Notice:
@@ -36,29 +36,29 @@ def _of_rules_that_exclude_most(data: ReportData) -> Iterator[Notice]:
             yield make_notice(
                 "rule_excludes_most",
                 f"The exclusion rule “{rule.label.partition(':')[0]}” excludes {n} of {len(submitted)} annotators who submitted. Before you use these "
-                "results, look at the rule's settings, and at its evidence in the table “Assignments left out”.",
+                "results, check the rule's settings and its evidence in the table “Excluded assignments”.",
                 "block",
             )
 
 
 def _of_origins(origins: Sequence[str]) -> Iterator[Notice]:
     if any(origin != "live" for origin in origins):
-        whose = " and ".join(ORIGIN_NOUNS[origin] for origin in origins)
-        yield make_notice("origins", f"The answers are those of {whose}{'' if len(origins) > 1 else ' alone'}.")
+        nouns = " and ".join(ORIGIN_NOUNS[origin] for origin in origins)
+        yield make_notice("origins", f"This analysis uses {'' if len(origins) > 1 else 'only '}answers of {nouns}.")
 
 
 def _of_amendments(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
     if len(data.design_versions) > 1:
         shares = "; ".join(f"version {v['version']}: {v['assignments']} assignments" for v in data.design_versions)
         is_beside = any(block.name == newest_version.NAME for block in blocks)
-        beside = " The planned comparisons without the earlier versions stand below." if is_beside else ""
+        beside = " A table below shows the planned comparisons without the earlier versions." if is_beside else ""
         yield make_notice("amended", f"The design was amended ({shares}).{beside}")
     if n := len(data.retired_items):
         about = data.responses[data.responses["item"].isin(data.retired_items) & data.responses["is_submitted"]]
         yield make_notice(
             "retired",
-            f"{n} item{'s were' if n > 1 else ' was'} retired by an amendment. What had been answered about {'them' if n > 1 else 'it'} before, "
-            f"or by those who had begun, counts: {about['assignment'].nunique()} submitted assignments hold such answers.",
+            f"{n} item{'s were' if n > 1 else ' was'} retired by an amendment. Answers about {'them' if n > 1 else 'it'} still count "
+            f"if they came earlier or from annotators who had already started: {about['assignment'].nunique()} submitted assignments have such answers.",
         )
 
 
@@ -67,12 +67,12 @@ def _of_people(data: ReportData) -> Iterator[Notice]:
     if unknown := int((~submitted["is_identified"]).sum()):
         yield make_notice(
             "identity",
-            f"{unknown} of {len(submitted)} submitted assignments came by an open link: that they are different people is unverified.",
+            f"{unknown} of {len(submitted)} submitted assignments came by an open link, so heval cannot verify that they are different people.",
         )
     if n := data.n_withdrawn:
         yield make_notice(
             "withdrawn",
-            f"{n} assignment{'s were' if n > 1 else ' was'} withdrawn by the annotator and left out.",
+            f"{n} assignment{'s were' if n > 1 else ' was'} withdrawn by the annotator and not included.",
             "info",
         )
     unseen = submitted[submitted["unseen_pages"] > 0]
@@ -80,8 +80,8 @@ def _of_people(data: ReportData) -> Iterator[Notice]:
         n, who = int(unseen["unseen_pages"].sum()), len(unseen)
         yield make_notice(
             "unseen",
-            f"{n} page{'s were' if n > 1 else ' was'} answered without seeing an image: {who} submitted assignment{'s' if who > 1 else ''} "
-            f"{'say' if who > 1 else 'says'} so. These answers count. The column “unseen” of the exports names the images.",
+            f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported that they could not see an image "
+            f"({who} submitted assignment{'s' if who > 1 else ''}). These answers count. The column “unseen” of the exports names the images.",
         )
 
 
@@ -91,42 +91,48 @@ def _of_target(data: ReportData, origins: Sequence[str]) -> Iterator[Notice]:
     if study.audit_events.filter(verb="decide").exists():
         yield make_notice(
             "stopped",
-            f"The study closed itself by its stopping rule; {n} annotators had come, its budget was {study.target_n}.",
+            f"The stopping rule closed the study after {n} annotators; the maximum was {study.target_n}.",
             "info",
         )
     elif study.target_n and n < study.target_n and "live" in origins:
         yield make_notice(
             "below_target",
-            f"{n} of the {study.target_n} annotators that the study aims at are there: intervals are wider than planned.",
+            f"The study has {n} of its target of {study.target_n} annotators, so intervals are wider than planned.",
         )
     if submitted and not kept:
         yield make_notice(
             "all_excluded",
-            "The exclusion rules left nobody, so nothing can be estimated. “Who is in it” below says how many each rule found.",
+            "The exclusion rules exclude every annotator, so nothing can be estimated. The table “Exclusions by rule” below shows how many each "
+            "rule flags.",
             "block",
         )
 
 
 def _of_outcomes(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
-    """Rules that look at outcomes, and what warnings of numbers mean for all of them."""
+    """Give notices of rules that use outcomes, and of warnings that concern many numbers."""
     for rule in data.applied_rules:
         if rule.role == "primary" and not rule.is_outcome_blind:
             yield make_notice(
                 "outcome_rule",
-                f"The rule “{rule.label}” looks at outcomes. It is applied to the paper's estimates; the recommended ones are made "
-                "without it and show what it would do.",
+                f"The rule “{rule.label}” uses outcomes, so it applies only to the paper's estimates. The recommended estimates ignore it "
+                "and show its effect as a sensitivity analysis.",
             )
-    every = (one for block in blocks for estimate in block.estimates for one in (estimate, *estimate.sensitivity))
-    codes = {warning.code for one in every for warning in one.warnings}
+    primary = (estimate for block in blocks for estimate in block.estimates)
+    codes = {
+        warning.code
+        for estimate in primary
+        for variant in (estimate, *estimate.sensitivity)
+        for warning in variant.warnings
+    }
     if "tau_one_order_bias" in codes:
         yield make_notice(
             "tau_one_order_bias",
-            "The paper's estimates were made after leaving out by tau, from one order of naming: they are biased downwards "
-            "even where nobody prefers anything. No claim may rest on them.",
+            "The paper's estimates use the tau exclusion rule and only one order of naming the systems. They are biased downwards even if "
+            "annotators have no preference. Do not base a claim on them.",
             "block",
         )
     if "order_not_identified" in codes:
         yield make_notice(
             "order",
-            "Some pairs were asked in one direction only: being named first and being better cannot be told apart there.",
+            "Some pairs were asked in only one order. For them, the effect of being named first cannot be separated from being better.",
         )

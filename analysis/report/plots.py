@@ -1,4 +1,7 @@
-"""Figures of a report, drawn from its JSON: SVG for the page with text as text, PDF for the paper, the same bytes each time."""
+"""Draw the figures of a report from its JSON, as SVG for the page and PDF for the paper.
+
+SVG keeps text as text. The same figure always gives the same bytes.
+"""
 
 import io
 import re
@@ -35,7 +38,7 @@ ROW_INCHES = 0.27
 
 
 def draw(figure: Mapping[str, Any]) -> tuple[str, bytes]:
-    """(SVG, PDF) of one figure of a report. Nothing of it depends on the time, the machine or what was drawn before."""
+    """Return one figure as (SVG, PDF). The bytes do not depend on the time, the machine or earlier figures."""
     import matplotlib
 
     with matplotlib.rc_context(RC_PARAMS | {"svg.hashsalt": figure["name"]}):
@@ -61,7 +64,7 @@ def _drawn(figure: Mapping[str, Any]):
     widest = max(len(label) for label in labels)
     left = min(4.2, 0.6 + 0.075 * widest)
     height = 1.15 + ROW_INCHES * (len(labels) + (len(rows) - len(labels)) * 0.6) + (0.28 if len(series) > 1 else 0)
-    # The numbers stand right of the axes: as many as they are, none is cut off.
+    # The numbers are to the right of the axes. The margin fits the longest one.
     right = max(1.3, 0.15 + 0.07 * max(len(_numbers(row, digits)) for row in rows))
     width = left + 4.1 + right
     canvas = Figure(figsize=(width, height))
@@ -77,8 +80,9 @@ def _drawn(figure: Mapping[str, Any]):
         axes.axvline(figure["reference"], color=QUIET, linewidth=1, linestyle=(0, (4, 3)))
     ends = [value for row in rows for value in (row["low"], row["high"], row["estimate"]) if value is not None]
     for row in rows:
-        mine = [one["series"] for one in rows if one["label"] == row["label"]]
-        place = labels.index(row["label"]) + (mine.index(row["series"]) - (len(mine) - 1) / 2) * 0.36 * (len(mine) > 1)
+        group = [other["series"] for other in rows if other["label"] == row["label"]]
+        offset = (group.index(row["series"]) - (len(group) - 1) / 2) * 0.36 * (len(group) > 1)
+        place = labels.index(row["label"]) + offset
         style = STYLES[(series.index(row["series"]) if len(series) > 1 else 0) % len(STYLES)]
         if figure.get("kind") == "bars" and row["series"] == series[0]:
             axes.barh([place], [row["estimate"]], height=0.34, color=style["color"])
@@ -111,7 +115,7 @@ def _drawn(figure: Mapping[str, Any]):
     axes.set_ylim(len(labels) - 0.4, -0.6)
     low, high = _limits(figure, ends)
     axes.set_xlim(low, high)
-    # Steps that people count in, and people whole.
+    # Round tick steps. Counts of people need integer ticks.
     is_count = figure.get("kind") == "bars"
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=is_count))
     axes.set_xlabel(figure["axis"])
@@ -146,13 +150,13 @@ def _key(x: float, y: float, style: Mapping[str, Any]):
 
 
 def _is_grouped(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether series stand beside one another under the same labels; else each row's label says all."""
+    """Return whether several series share the same labels. If not, the row labels are enough and need no legend."""
     names = {row["series"] for row in rows}
     return 1 < len(names) <= len(STYLES) and len({row["label"] for row in rows}) < len(rows)
 
 
 def _numbers(row: Mapping[str, Any], digits: int = 2) -> str:
-    # Where people are counted, a whole number is a count.
+    # In figures that count people, a whole number is a count and needs no decimals.
     text = number(row["estimate"], 0 if digits == 1 and float(row["estimate"]).is_integer() else digits)
     if row["low"] is not None and row["high"] is not None:
         text += f" [{number(row['low'], digits)}, {number(row['high'], digits)}]"
@@ -160,7 +164,7 @@ def _numbers(row: Mapping[str, Any], digits: int = 2) -> str:
 
 
 def _digits(figure: Mapping[str, Any]) -> int:
-    """Enough decimals to tell the rows apart: a third one where all of them are small, one where people are counted."""
+    """Return the number of decimals: 1 for counts, 3 if all estimates are below 0.1, else 2."""
     if figure.get("kind") == "bars":
         return 1
     return 3 if max(abs(row["estimate"]) for row in figure["rows"]) < 0.1 else 2
@@ -172,7 +176,7 @@ def _limits(figure: Mapping[str, Any], ends: Sequence[float]) -> tuple[float, fl
     known = [*ends, *([figure["reference"]] if figure["reference"] is not None else [])]
     low, high = min(known), max(known)
     if figure["reference"] == 0:
-        # What is next to nothing should look like it.
+        # A minimum range keeps tiny effects from looking large.
         low, high = min(low, -0.05), max(high, 0.05)
     margin = 0.06 * (high - low) or 0.05
     if figure.get("kind") == "bars":
@@ -181,7 +185,7 @@ def _limits(figure: Mapping[str, Any], ends: Sequence[float]) -> tuple[float, fl
 
 
 def _described(svg: str, figure: Mapping[str, Any]) -> str:
-    """The SVG with a title and a description that a screen reader speaks, and without the XML prologue."""
+    """Return the SVG with a title and a description for screen readers, and without the XML prologue."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
     head, _, rest = svg.partition(">")

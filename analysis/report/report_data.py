@@ -1,4 +1,4 @@
-"""All that a report rests on, from one moment of the database."""
+"""Read all data of a report from one snapshot of the database."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """What the snapshot gave."""
+    """The data of a report, read from one snapshot."""
 
     study: Study
     responses: "DataFrame"
@@ -55,15 +55,15 @@ class ReportData:
 
     @property
     def live_sections(self) -> dict[str, list[Any]]:
-        """The live sections by their protocol."""
-        found: dict[str, list[Any]] = {}
+        """Return the live sections, grouped by protocol."""
+        by_protocol: dict[str, list[Any]] = {}
         for section in self.sections:
             if section.purpose == "live":
-                found.setdefault(section.protocol, []).append(section)
-        return found
+                by_protocol.setdefault(section.protocol, []).append(section)
+        return by_protocol
 
     def live_answers(self) -> "DataFrame":
-        """Live answers of those who submitted, with who is kept by what."""
+        """Return live answers of submitted assignments, with columns that say which rules keep each assignment."""
         submitted = self.submitted
         rows = self.responses
         rows = rows[(rows["purpose"] == "live") & (rows["kind"].isna() | (rows["kind"] == "live"))]
@@ -75,24 +75,24 @@ class ReportData:
         return rows
 
     def newest_version_data(self) -> "ReportData | None":
-        """What the newest version of an amended design brought; None where all that was submitted is of one version."""
+        """Return the data of the newest design version, or None if all submitted assignments have one version."""
         assignments = self.assignments
         versions = assignments.loc[assignments["is_submitted"], "design_version"]
         if versions.nunique() < 2:
             return None
-        theirs = assignments[assignments["design_version"] == self.design_versions[-1]["version"]]
-        those = theirs["assignment"]
-        claims = self.claims and replace(self.claims, rows=self.claims.rows[self.claims.rows["assignment"].isin(those)])
+        newest = assignments[assignments["design_version"] == self.design_versions[-1]["version"]]
+        ids = newest["assignment"]
+        claims = self.claims and replace(self.claims, rows=self.claims.rows[self.claims.rows["assignment"].isin(ids)])
         return replace(
-            self, responses=self.responses[self.responses["assignment"].isin(those)], assignments=theirs, claims=claims
+            self, responses=self.responses[self.responses["assignment"].isin(ids)], assignments=newest, claims=claims
         )
 
 
 def read_data(study: Study, origins: list[str]) -> ReportData:
-    """Reads the database in several queries: call it inside a snapshot."""
+    """Read the data of a report. It makes several queries, so call it inside a snapshot."""
     study = Study.objects.get(pk=study.pk)
-    given, seats = responses_frame(study, origins), assignments_frame(study, origins)
-    responses, assignments = given.rows, seats.rows
+    response_frame, assignment_frame = responses_frame(study, origins), assignments_frame(study, origins)
+    responses, assignments = response_frame.rows, assignment_frame.rows
     sections = list(study.sections.order_by("position"))
     reads_claims = any(
         section.protocol in REGISTRY and REGISTRY[section.protocol].needs_planned_labels for section in sections
@@ -122,15 +122,15 @@ def read_data(study: Study, origins: list[str]) -> ReportData:
         import_sources(study) if Assignment.Origin.IMPORTED in origins else [],
         codings_digest(Selection(study, tuple(origins))),
         _retired(study),
-        [*given.problems, *seats.problems],
-        given.n_problems + seats.n_problems,
-        seats.n_withdrawn,
+        [*response_frame.problems, *assignment_frame.problems],
+        response_frame.n_problems + assignment_frame.n_problems,
+        assignment_frame.n_withdrawn,
         read_planned_labels(study, origins) if reads_claims else None,
     )
 
 
 def import_sources(study: Study) -> list[dict[str, Any]]:
-    """The files from which answers were imported, each with its hash and the number of assignments that it brought."""
+    """Return the files of imported answers, each with its hash and its number of assignments."""
     rows = (
         Assignment.objects.filter(study=study, origin="imported", withdrawn_at=None)
         .order_by("source")
@@ -150,6 +150,6 @@ def import_sources(study: Study) -> list[dict[str, Any]]:
 
 
 def _retired(study: Study) -> frozenset[str]:
-    """The items that amendments took out, as frames name them."""
+    """Return the items that amendments retired, in the names that the frames use."""
     rows = study.items.filter(retired_in__isnull=False).values_list("section__position", "number")
     return frozenset(f"s{section}.{number}" for section, number in rows)

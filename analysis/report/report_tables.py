@@ -1,4 +1,4 @@
-"""Tables of every report, whatever was asked: who was left out, what was answered, and every number with its warnings."""
+"""Tables of every report, for any protocol: exclusions, answers, durations, warnings, and all estimates."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,22 +12,22 @@ from .report_data import ReportData
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-# So many things a warning names before it only counts them.
+# A warning names at most this number of comparisons and counts the rest.
 MAX_NAMED = 3
 
 
 def tables_of_flow(flow: Mapping[str, Any]) -> list[Table]:
-    """Who left by which rule."""
+    """Return the tables about exclusions."""
     return [rules_table(flow), overlaps_table(flow), exclusions_by_arm_table(flow), excluded_people_table(flow)]
 
 
 def tables_of_data(data: ReportData) -> list[Table]:
-    """What was answered, and how long it took."""
+    """Return the tables about answers and durations."""
     return [answers_table(data), durations_table(data)]
 
 
 def rules_table(flow: Mapping[str, Any]) -> Table:
-    """Who left by which rule."""
+    """Return one row for each exclusion rule, with its counts."""
     rows = [
         {
             **step,
@@ -39,13 +39,13 @@ def rules_table(flow: Mapping[str, Any]) -> Table:
     ]
     return build_table(
         "rules",
-        "Who was left out by which rule",
-        "label|Rule|text; role|Role|text; settings|Settings|text; blind|Looks at outcomes|text; recommended|Applied to recommended|text; "
-        "n_in|Before|integer; n_flagged|Found|integer; n_unknown|Unknown|integer; n_excluded|Left out|integer; n_out|After|integer; problem|Problem|text",
+        "Exclusions by rule",
+        "label|Rule|text; role|Role|text; settings|Settings|text; blind|Uses outcomes|text; recommended|Applied to recommended|text; "
+        "n_in|Before|integer; n_flagged|Flagged|integer; n_unknown|Unknown|integer; n_excluded|Excluded|integer; n_out|After|integer; problem|Problem|text",
         rows,
         "sure",
-        "Found counts everybody whom the rule finds, left out those whom no rule above had left out. Unknown never excludes. "
-        "A rule that looks at outcomes is applied to the paper's estimates alone.",
+        "Flagged: all annotators whom the rule flags. Excluded: those not already excluded by a rule above. “Unknown” never excludes. "
+        "A rule that uses outcomes applies only to the paper's estimates.",
     )
 
 
@@ -56,8 +56,8 @@ def _setting(value: Any) -> str:
 
 
 def overlaps_table(flow: Mapping[str, Any]) -> Table:
-    rows = [{"rules": " + ".join(found["rules"]), "n": found["n"]} for found in flow["overlaps"]]
-    columns = "rules|Found by exactly these rules|text; n|n assignments|integer"
+    rows = [{"rules": " + ".join(overlap["rules"]), "n": overlap["n"]} for overlap in flow["overlaps"]]
+    columns = "rules|Flagged by exactly these rules|text; n|n assignments|integer"
     return build_table("overlaps", "Overlap of the rules", columns, rows, "sure")
 
 
@@ -73,84 +73,85 @@ def exclusions_by_arm_table(flow: Mapping[str, Any]) -> Table:
         if step["n_excluded"]
         for arm, counts in step["by_arm"].items()
     ]
-    columns = "rule|Rule|text; arm|Arm|text; n_in|Before|integer; n_excluded|Left out|integer; share|Share|percent"
-    return build_table("rules_by_arm", "Left out, by arm", columns, rows, "more")
+    columns = "rule|Rule|text; arm|Arm|text; n_in|Before|integer; n_excluded|Excluded|integer; share|Share|percent"
+    return build_table("rules_by_arm", "Exclusions by arm", columns, rows, "more")
 
 
 def excluded_people_table(flow: Mapping[str, Any]) -> Table:
     columns = "annotator|Annotator|text; rule|First rule|text; evidence|Evidence|text"
-    return build_table("left_out", "Assignments left out", columns, flow["people"], "more")
+    return build_table("left_out", "Excluded assignments", columns, flow["people"], "more")
 
 
 def answers_table(data: ReportData) -> Table:
-    """Answers by section and question: given, skipped, erased, unreadable."""
+    """Count answers by section and question: stored, given, skipped, erased."""
     rows = data.responses[data.responses["assignment"].isin(data.submitted)]
-    found = []
-    for (section, question), mine in rows.groupby(["section", "question"], sort=True):
-        is_given = mine["value"].notna() | (mine["choice"] != "") | mine["chosen_system"].notna() | (mine["text"] != "")
-        found.append(
+    lines = []
+    for (section, question), answers in rows.groupby(["section", "question"], sort=True):
+        has_choice = (answers["choice"] != "") | answers["chosen_system"].notna()
+        is_given = answers["value"].notna() | has_choice | (answers["text"] != "")
+        lines.append(
             {
                 "section": int(section),
                 "question": question,
-                "assignments": int(mine["assignment"].nunique()),
-                "rows": len(mine),
+                "assignments": int(answers["assignment"].nunique()),
+                "rows": len(answers),
                 "given": int(is_given.sum()),
-                "skipped": int((mine["skip_reason"] != "").sum()),
-                "erased": int(mine["is_erased"].sum()),
+                "skipped": int((answers["skip_reason"] != "").sum()),
+                "erased": int(answers["is_erased"].sum()),
             }
         )
     columns = (
         "section|Section|integer; question|Question|text; assignments|n assignments|integer; rows|Answers stored|integer; given|Given|integer; "
         "skipped|Skipped|integer; erased|Erased|integer"
     )
-    return build_table("answers", "Answers by question", columns, found, "more")
+    return build_table("answers", "Answers by question", columns, lines, "more")
 
 
 def durations_table(data: ReportData) -> Table:
-    """How long it took, by arm: quartiles of minutes from start to submission."""
+    """Return quartiles of the minutes from start to submission, by arm."""
     rows = data.assignments[data.assignments["is_submitted"] & data.assignments["seconds"].notna()]
-    found = []
-    for arm, mine in rows.groupby("arm", sort=True):
-        low, middle, high = (float(mine["seconds"].quantile(q)) / 60 for q in (0.25, 0.5, 0.75))
-        found.append({"arm": arm, "n": len(mine), "median": middle, "quartiles": [low, high]})
+    lines = []
+    for arm, arm_rows in rows.groupby("arm", sort=True):
+        low, middle, high = (float(arm_rows["seconds"].quantile(q)) / 60 for q in (0.25, 0.5, 0.75))
+        lines.append({"arm": arm, "n": len(arm_rows), "median": middle, "quartiles": [low, high]})
     columns = "arm|Arm|text; n|n assignments|integer; median|Median, minutes|number; quartiles|Quartiles, minutes|wide_interval"
-    return build_table("times", "Minutes from start to submission", columns, found, "more")
+    return build_table("times", "Minutes from start to submission", columns, lines, "more")
 
 
 def warnings_table(blocks: Iterable[Block]) -> Table:
-    """Every warning that numbers carry, once with all the numbers that carry it."""
+    """Return one row for each distinct warning, with all the numbers that have it."""
     from analysis.stats.results import json_safe
 
-    found: dict[tuple[str, ...], dict[str, dict[str, None]]] = {}
+    grouped: dict[tuple[str, ...], dict[str, dict[str, None]]] = {}
     for block in blocks:
         for estimate in block.estimates:
-            for one in (estimate, *estimate.sensitivity):
-                for warning in one.warnings:
+            for variant in (estimate, *estimate.sensitivity):
+                for warning in variant.warnings:
                     if warning.severity == "info":
                         continue
-                    about = comparison_label(estimate, True) if contrast_of(estimate) else one.estimand
+                    about = comparison_label(estimate, True) if contrast_of(estimate) else variant.estimand
                     detail = ", ".join(
                         f"{k.replace('_', ' ')} {_short(v)}" for k, v in sorted(json_safe(warning.detail).items())
                     )
                     key = (warning.code.replace("_", " "), warning.severity, detail, block.mode)
-                    found.setdefault(key, {}).setdefault(about, {})[one.analysis] = None
+                    grouped.setdefault(key, {}).setdefault(about, {})[variant.analysis] = None
     rows = [
         {
             "code": code,
             "severity": severity,
             "detail": detail,
             "mode": mode,
-            "n": sum(map(len, mine.values())),
-            "about": _join_names(mine, None if severity == "block" else MAX_NAMED),
-            "analysis": _join_names(dict.fromkeys(name for names in mine.values() for name in names), None),
+            "n": sum(map(len, numbers.values())),
+            "about": _join_names(numbers, None if severity == "block" else MAX_NAMED),
+            "analysis": _join_names(dict.fromkeys(name for names in numbers.values() for name in names), None),
         }
-        for (code, severity, detail, mode), mine in found.items()
+        for (code, severity, detail, mode), numbers in grouped.items()
     ]
     columns = (
         "code|Warning|text; severity|Severity|text; detail|Detail|text; n|Numbers|integer; about|About|text; analysis|Analyses|text; "
         "mode|Mode|text"
     )
-    note = "“block”: no claim may rest on these numbers. Which carry a warning, the result as JSON says of each."
+    note = "“block”: do not base a claim on these numbers. The JSON result lists the warnings of each number."
     return build_table("warnings", "Warnings", columns, rows, "more", note)
 
 
@@ -165,26 +166,26 @@ def _short(value: Any) -> str:
 
 
 def estimates_table(blocks: Sequence[Block]) -> Table:
-    """Every number of the report in one table, with its unit, n and status: the last word for who wants to check."""
+    """Return every number of the report in one table, with its unit, n and status."""
     rows = [
-        _line(block, estimate, one)
+        _line(block, estimate, variant)
         for block in blocks
         for estimate in block.estimates
-        for one in (estimate, *estimate.sensitivity)
+        for variant in (estimate, *estimate.sensitivity)
     ]
     return build_table(
         "estimates",
-        "Every number",
+        "All numbers",
         "mode|Mode|text; role|Role|text; analysis|Analysis|text; about|About|text; estimand|Estimand|text; estimate|Estimate|number; interval|CI|wide_interval; "
         "level|CI at|text; method|CI by|text; test|Test|text; statistic|Statistic|number; df|df|number; p|p|p; p_adjusted|adj. p|p; family|Family|text; "
-        "family_size|Tests in it|integer; effect|d|number; n|n|integer; unit|Unit|text; n_rows|Answers|integer; status|Status|text; reason|Because|text",
+        "family_size|Tests in family|integer; effect|d|number; n|n|integer; unit|Unit|text; n_rows|Answers|integer; status|Status|text; reason|Reason|text",
         rows,
         "more",
     )
 
 
 def _line(block: Block, estimate: "Estimate", shown_estimate: "Estimate") -> dict[str, Any]:
-    """``one``: the estimate itself, or one of those beside it."""
+    """Return the row of ``shown_estimate``, which is the estimate itself or one of its sensitivity variants."""
     contrast, test = contrast_of(estimate), shown_estimate.test
     return {
         "mode": block.mode,

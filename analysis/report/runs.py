@@ -1,4 +1,4 @@
-"""An analysis as a numbered row: the report, its hash, its figures."""
+"""Request and run analyses. An analysis is stored as a numbered row with its report, hash and figures."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,11 +14,11 @@ from studies.services import jobs
 from .build import build_report
 from .parameters import checked_parameters
 
-STEPS = 7  # five of the report, its figures, and storing it
+STEPS = 7  # five steps of the report, then figures, then storing
 
 
 def request_analysis(study: Study, by, parameters: Mapping[str, Any], token: str | None = None) -> Job:
-    """The job that makes an analysis. The same ``token`` asks once. Raises BadParameters."""
+    """Submit the job of an analysis. Idempotent per ``token``. Raises BadParameters."""
     check_permission(by, Action.ANALYSE, study)
     made = checked_parameters(parameters, study)
     return jobs.submit("analyse", study=study, by=by, request_token=token, parameters=made)
@@ -34,8 +34,8 @@ def run_analysis(
 ) -> AnalysisRun:
     """Build the report, draw its figures and store both under the study's next number.
 
-    ``by`` None: the site itself, or its operator. ``job``: the code of the job that asks; asked again after a crash it gives
-    the analysis that is there. Raises BadParameters.
+    ``by`` None: the site itself or its operator. ``job``: the code of the calling job. If this job already stored an
+    analysis before a crash, return that analysis. Raises BadParameters.
     """
     from analysis.stats.seeds import canonical_json
     from studies.design.serialization import sha256_of
@@ -43,8 +43,8 @@ def run_analysis(
     from .plots import draw
 
     check_permission(by, Action.ANALYSE, study)
-    if job and (there := AnalysisRun.objects.filter(study=study, parameters__job=job).first()):
-        return there
+    if job and (stored_run := AnalysisRun.objects.filter(study=study, parameters__job=job).first()):
+        return stored_run
     made = checked_parameters(parameters, study)
     result = build_report(study, made, lambda done, _, doing: progress(done, STEPS, doing))
     drawn = []

@@ -1,6 +1,6 @@
-"""Stopping rules while a study collects: a job looks, and the study closes itself when all is decided.
+"""Stopping rules of a collecting study: a job checks them and closes the study when every rule has decided.
 
-A look writes down how far the evidence has come, and nothing of which side it is on: that is told when the study is closed.
+A check stores how strong the evidence is, but not its direction. The direction is shown when the study is closed.
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,16 @@ from studies.protocols import REGISTRY
 from studies.services import jobs, lifecycle
 
 KIND = "look"
-# How many points of a path are kept for the figure.
+# Maximum number of points of a path that the figure shows.
 MAX_FIGURE_POINTS = 240
 
 
 @dataclass(frozen=True, slots=True)
 class StoppingState:
-    """All looks of one moment. ``is_exhausted``: as many submitted as the target allows, and no item wants another label."""
+    """The state of all stopping rules at one moment.
+
+    ``is_budget_exhausted``: the target number has submitted, and no item needs another label.
+    """
 
     looks: tuple[StoppingStatus, ...]
     is_budget_exhausted: bool
@@ -35,11 +38,11 @@ class StoppingState:
         return bool(self.looks) and (self.is_budget_exhausted or all(look.is_decided for look in self.looks))
 
     def blinded_summary(self) -> dict[str, Any]:
-        """What may be shown while the study collects."""
+        """Return what may be shown while the study is collecting."""
         return {"looks": [_blind(look) for look in self.looks], "is_over": self.is_over}
 
     def outcomes(self) -> list[dict[str, Any]]:
-        """What was decided, for the log."""
+        """Return the decisions, for the audit log."""
         return [
             {
                 "comparison": look.name,
@@ -57,10 +60,10 @@ class StoppingState:
 
 def _blind(look: StoppingStatus) -> dict[str, Any]:
     step = max(1, -(-len(look.evidence) // MAX_FIGURE_POINTS))
-    kept = [n for n in range(len(look.evidence)) if n % step == 0 or n == len(look.evidence) - 1]
+    shown = [n for n in range(len(look.evidence)) if n % step == 0 or n == len(look.evidence) - 1]
     return {
         "name": look.name, "rule": look.rule, "unit": look.unit, "threshold": look.threshold, "n": len(look.evidence),
-        "points": [[n + 1, round(look.evidence[n], 4)] for n in kept], "is_decided": look.is_decided, "remaining": look.remaining,
+        "points": [[n + 1, round(look.evidence[n], 4)] for n in shown], "is_decided": look.is_decided, "remaining": look.remaining,
     }  # fmt: skip
 
 
@@ -73,7 +76,7 @@ def stopping_sections(study: Study) -> list[Any]:
 
 
 def stopping_state(study: Study) -> StoppingState:
-    """Look at the study as it is now."""
+    """Return the current state of the study's stopping rules."""
     claims = read_planned_labels(study)
     looks: list[StoppingStatus] = []
     for section in stopping_sections(study):
@@ -86,22 +89,22 @@ def stopping_state(study: Study) -> StoppingState:
 
 
 def check_stopping_rule(study: Study) -> dict[str, Any]:
-    """Number the claims, look, and close the study where all is decided. Gives what may be shown of it.
+    """Number the claims, check the rules, and close the study if all have decided. Return the blinded summary.
 
-    Two at once: claims are numbered and the study is closed under its lock, by whoever comes first.
+    Safe to run concurrently: claims are numbered and the study is closed under the study's lock.
     """
     with transaction.atomic():
         study = _locked(study)
         if study.state not in Study.RUNNING:
             return {"looks": [], "is_over": True}
         assign_queue_numbers(study)
-    found = stopping_state(study)
-    if found.is_over:
+    state = stopping_state(study)
+    if state.is_over:
         with transaction.atomic():
             if _locked(study).state in Study.RUNNING:
-                audit.record("decide", study=study, by=None, outcomes=found.outcomes())
+                audit.record("decide", study=study, by=None, outcomes=state.outcomes())
                 lifecycle.close(study, by=None, reason="the stopping rule has decided")
-    return found.blinded_summary()
+    return state.blinded_summary()
 
 
 def _locked(study: Study) -> Study:
@@ -110,15 +113,15 @@ def _locked(study: Study) -> Study:
 
 @jobs.register(KIND, exclusive=True)
 def run_stopping_check_job(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
-    """One look. Earlier ones are no longer needed, and go."""
-    progress(0, 1, "Looking at the stopping rule")
+    """Check the stopping rules once, and delete earlier finished checks, which are no longer needed."""
+    progress(0, 1, "Checking the stopping rule")
     result = check_stopping_rule(job.study)
     Job.objects.filter(kind=KIND, study=job.study, state=Job.State.DONE, pk__lt=job.pk).delete()
     return result
 
 
 def submit_stopping_checks() -> int:
-    """Ask for a look at every open study with a stopping rule in which a claim was settled since the last. Gives their number."""
+    """Submit a check for each open study with a stopping rule and new settled claims. Return the number of waiting jobs."""
     n = 0
     for study in Study.objects.filter(state__in=Study.RUNNING).prefetch_related("sections"):
         if not stopping_sections(study):

@@ -1,4 +1,4 @@
-"""Report pages for researchers. Nothing is computed here: pages print what the job stored, and never load numpy."""
+"""Report pages for researchers. Pages show what the job stored. They compute nothing and never import numpy."""
 
 import json
 import uuid
@@ -33,14 +33,14 @@ TEXT_KINDS = frozenset({"text"})
 
 
 class ReportForm(forms.Form):
-    """What a report is asked for with."""
+    """The parameters of an analysis."""
 
     origins = forms.MultipleChoiceField(
         choices=[(value, label) for value, label in Assignment.Origin.choices if value != "test"],
         initial=DEFAULT_PARAMETERS["origins"],
         widget=forms.CheckboxSelectMultiple,
         label="Answers of",
-        help_text="Live: people who came to this study. Robot: programs that tried it out. Imported: read from a file.",
+        help_text="Live: people who took part in this study. Robot: simulated annotators. Imported: answers read from a file.",
         error_messages={"required": "Choose at least one origin."},
     )
     level = forms.FloatField(
@@ -48,20 +48,20 @@ class ReportForm(forms.Form):
         max_value=0.999,
         initial=DEFAULT_PARAMETERS["level"],
         label="Confidence level",
-        help_text="Of the intervals: 0.95 is usual.",
+        help_text="Confidence level of the intervals. 0.95 is usual.",
     )
     resamples = forms.IntegerField(
         min_value=99,
         max_value=99_999,
         initial=DEFAULT_PARAMETERS["resamples"],
         label="Resamples",
-        help_text="How often annotators are drawn anew to see how sure a number is. More takes longer.",
+        help_text="Number of bootstrap or permutation resamples. More resamples take longer.",
     )
     star_scheme = forms.ChoiceField(
         choices=[(scheme, f"{scheme} %") for scheme in STAR_SCHEMES],
         initial=DEFAULT_PARAMETERS["star_scheme"],
         label="Stars at",
-        help_text="Which adjusted p earn one, two and three stars in the tables.",
+        help_text="Adjusted p-values below which the tables show one, two and three stars.",
     )
 
 
@@ -73,7 +73,7 @@ def run_for(request: HttpRequest, code: uuid.UUID, number: int) -> AnalysisRun:
 @login_required
 @require_GET
 def analyses(request, code):
-    """The analyses of a study, the newest first, and the form that asks for another."""
+    """List the analyses of a study, newest first, with the form that starts one."""
     study = get_study(request.user, Action.VIEW, code=code)
     return _render_list(request, study, ReportForm(initial={"origins": default_origins(study)}))
 
@@ -83,14 +83,14 @@ def _render_list(request, study: Study, form: ReportForm, status: int = 200):
     running = Job.objects.filter(study=study, kind="analyse", state__in=["waiting", "running"]).order_by("pk")
     runs = study.analyses.defer("result").select_related("by")
     submitted = Assignment.objects.filter(study=study, withdrawn_at=None, submitted_at__isnull=False)
-    there = dict(submitted.values_list("origin").annotate(n=Count("pk")))
+    submitted_by_origin = dict(submitted.values_list("origin").annotate(n=Count("pk")))
     context = {
         "study": study,
         "runs": runs,
         "running": running,
         "samples": study.coding_samples.all() if study.launched_at else (),
         "form": form,
-        "origins": [(box, there.get(box.data["value"], 0)) for box in form["origins"]],
+        "origins": [(box, submitted_by_origin.get(box.data["value"], 0)) for box in form["origins"]],
         "may_run": may_run,
         "token": uuid.uuid4().hex,
     }
@@ -100,15 +100,16 @@ def _render_list(request, study: Study, form: ReportForm, status: int = 200):
 @login_required
 @require_GET
 def share_page(request, code):
-    """What of a study can be given away, and to whom: links to its reports, its archive, its design."""
+    """Show what members can share: links to reports, the archive, exports and the design."""
     study = get_study(request.user, Action.VIEW, code=code)
     runs = [
         (run, f"{settings.SITE_URL}{reverse('analysis', args=[study.code, run.number])}")
         for run in study.analyses.only("number", "at").order_by("-number")[:SHARED_REPORTS]
     ]
     design = study.designs.defer("canonical").order_by("version").last()
-    found = Assignment.objects.filter(study=study)
-    is_played = found.filter(origin="robot").exists() and not found.filter(origin__in=COUNTED_ORIGINS).exists()
+    assignments = Assignment.objects.filter(study=study)
+    has_robots = assignments.filter(origin="robot").exists()
+    is_played = has_robots and not assignments.filter(origin__in=COUNTED_ORIGINS).exists()
     context = {"study": study, "runs": runs, "design": design, "is_blind": study.is_blind, "is_played": is_played}
     return render(request, "report/share.html", context)
 
@@ -116,7 +117,7 @@ def share_page(request, code):
 @login_required
 @require_POST
 def start_analysis(request, code):
-    """Ask for a report; the same form sent twice asks once."""
+    """Start an analysis. A form that is sent twice starts one job."""
     study = get_study(request.user, Action.ANALYSE, code=code)
     form = ReportForm(request.POST)
     if not form.is_valid():
@@ -130,35 +131,35 @@ def start_analysis(request, code):
 @login_required
 @require_http_methods(["GET", "POST"])
 def progress(request, code, job):
-    """How far a report is; it leads on to the report when that is there. POST cancels."""
+    """Show the progress of an analysis and redirect to its report when it is done. POST cancels the job."""
     study = get_study(request.user, Action.CANCEL if request.method == "POST" else Action.VIEW, code=code)
-    found = get_object_or_404(Job, study=study, kind="analyse", code=job)
+    analysis_job = get_object_or_404(Job, study=study, kind="analyse", code=job)
     if request.method == "POST":
-        jobs.cancel(found, request.user)
-        return redirect("analysis_progress", code=study.code, job=found.code)
-    if found.state == Job.State.DONE:
-        return redirect("analysis", code=study.code, number=found.result["number"])
-    is_going = found.state in (Job.State.WAITING, Job.State.RUNNING)
+        jobs.cancel(analysis_job, request.user)
+        return redirect("analysis_progress", code=study.code, job=analysis_job.code)
+    if analysis_job.state == Job.State.DONE:
+        return redirect("analysis", code=study.code, number=analysis_job.result["number"])
+    is_going = analysis_job.state in (Job.State.WAITING, Job.State.RUNNING)
     is_still = "still" in request.GET
     response = render(
         request,
         "report/progress.html",
         {
             "study": study,
-            "job": found,
+            "job": analysis_job,
             "is_going": is_going,
             "is_still": is_still,
             "is_nobody": is_going and not jobs.is_runner_alive(),
         },
     )
     if is_going and not is_still:
-        # As a header, so that the page itself can be left to stand still.
+        # Reload by a header: ``?still`` turns it off.
         response["Refresh"] = str(REFRESH_SECONDS)
     return response
 
 
 def _nonbreaking_conclusion(conclusion: dict[str, Any]) -> dict[str, Any]:
-    """A conclusion whose numbers do not part from their signs at the end of a line."""
+    """Put non-breaking spaces between numbers and their signs, so that lines do not break there."""
     text = (
         conclusion["text"].replace(" %", "\u00a0%").replace("p < ", "p\u00a0<\u00a0").replace("n = ", "n\u00a0=\u00a0")
     )
@@ -168,29 +169,29 @@ def _nonbreaking_conclusion(conclusion: dict[str, Any]) -> dict[str, Any]:
 @login_required
 @require_GET
 def report(request, code, number):
-    """One analysis: conclusions first, then the paper's table, then how sure, then everything."""
+    """Show one analysis: conclusions, comparisons, exclusions and uncertainty, then details."""
     run = run_for(request, code, number)
-    study, found = run.study, run.result
-    shown = [table_context(one) for one in found.get("tables", [])]
-    drawn = found.get("figures", [])
+    study, stored = run.study, run.result
+    shown = [table_context(stored_table) for stored_table in stored.get("tables", [])]
+    drawn = stored.get("figures", [])
     front = figures.lead_figure(drawn)
     withdrawn = Assignment.objects.filter(
-        study=study, withdrawn_at__gt=run.at, origin__in=found["parameters"]["origins"]
+        study=study, withdrawn_at__gt=run.at, origin__in=stored["parameters"]["origins"]
     ).count()
-    flow = found["flow"]
+    flow = stored["flow"]
     left = [f"{n} {reason.replace('_', ' ')}" for reason, n in flow["released"].items()]
     if flow["unfinished"]:
         left.append(f"{flow['unfinished']} not finished yet")
     context = {
         "left": ", ".join(left),
-        "is_planned": NO_COMPARISON_PLANNED not in found["confirmatory"]["reasons"],
+        "is_planned": NO_COMPARISON_PLANNED not in stored["confirmatory"]["reasons"],
         "study": study,
         "run": run,
-        "result": found,
+        "result": stored,
         "withdrawn_since": withdrawn,
-        "first": [one for one in shown if one["place"] == "first"],
-        "sure": [one for one in shown if one["place"] == "sure"],
-        "more": [one for one in shown if one["place"] == "more"],
+        "first": [shown_table for shown_table in shown if shown_table["place"] == "first"],
+        "sure": [shown_table for shown_table in shown if shown_table["place"] == "sure"],
+        "more": [shown_table for shown_table in shown if shown_table["place"] == "more"],
         "front": front,
         "others": [figure for figure in drawn if figure is not front],
         "steps": [
@@ -199,10 +200,10 @@ def report(request, code, number):
             if step["n_excluded"] or step["role"] != "always"
         ],
         "beside_intervals": apa.ADJUSTED_P_NOTE
-        if any("adjusted p" in one["text"] for one in found["conclusions"])
+        if any("adjusted p" in conclusion["text"] for conclusion in stored["conclusions"])
         else "",
-        "primary": [_nonbreaking_conclusion(one) for one in found["conclusions"] if one["role"] == "primary"],
-        "secondary": [_nonbreaking_conclusion(one) for one in found["conclusions"] if one["role"] != "primary"],
+        "primary": [_nonbreaking_conclusion(c) for c in stored["conclusions"] if c["role"] == "primary"],
+        "secondary": [_nonbreaking_conclusion(c) for c in stored["conclusions"] if c["role"] != "primary"],
         "may_run": is_allowed(request.user, Action.ANALYSE, study),
         "token": uuid.uuid4().hex,
     }
@@ -210,7 +211,7 @@ def report(request, code, number):
 
 
 def table_context(stored_table: tables.Table) -> dict[str, Any]:
-    """A table as the page prints it: columns in which something stands, cells as text, at most so many rows."""
+    """Return a table for the page: only columns with content, cells as text, at most ``SHOWN_ROWS`` rows."""
     columns = tables.nonempty_columns(stored_table)
     rows = [
         [
@@ -235,7 +236,7 @@ def table_context(stored_table: tables.Table) -> dict[str, Any]:
 @login_required
 @require_GET
 def result(request, code, number):
-    """The whole result, as it was stored and hashed."""
+    """Return the full result as JSON, as it was stored and hashed."""
     run = run_for(request, code, number)
     text = json.dumps(run.result, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return _file_response(text, "application/json", f"analysis-{run.number}.json")
@@ -244,20 +245,20 @@ def result(request, code, number):
 @login_required
 @require_GET
 def table(request, code, number, name, file_format):
-    """One table as CSV, LaTeX or JSON."""
+    """Return one table as CSV, LaTeX or JSON."""
     run = run_for(request, code, number)
-    one = next((one for one in run.result.get("tables", []) if one["name"] == name), None)
-    if one is None:
+    stored_table = next((table for table in run.result.get("tables", []) if table["name"] == name), None)
+    if stored_table is None:
         raise Http404
     file = f"analysis-{run.number}-{name}.{file_format}"
     match file_format:
         case "csv":
-            return _file_response(tables.csv_text(one), "text/csv", file)
+            return _file_response(tables.csv_text(stored_table), "text/csv", file)
         case "tex":
-            return _file_response(latex(one), "text/x-tex", file)
+            return _file_response(latex(stored_table), "text/x-tex", file)
         case "json":
             return _file_response(
-                json.dumps(one, ensure_ascii=False, allow_nan=False, indent=1), "application/json", file
+                json.dumps(stored_table, ensure_ascii=False, allow_nan=False, indent=1), "application/json", file
             )
     raise Http404
 
@@ -265,15 +266,15 @@ def table(request, code, number, name, file_format):
 @login_required
 @require_GET
 def figure(request, code, number, name, file_format):
-    """One figure: SVG for the page, PDF for the paper."""
+    """Return one figure as SVG or PDF."""
     run = run_for(request, code, number)
-    found = get_object_or_404(Figure, run=run, name=name)
+    stored_figure = get_object_or_404(Figure, run=run, name=name)
     if file_format == "svg":
-        response = HttpResponse(found.svg, content_type="image/svg+xml; charset=utf-8")
+        response = HttpResponse(stored_figure.svg, content_type="image/svg+xml; charset=utf-8")
         response["Cache-Control"] = "private, max-age=31536000, immutable"
         return response
     if file_format == "pdf":
-        return _file_response(bytes(found.pdf), "application/pdf", f"analysis-{run.number}-{name}.pdf")
+        return _file_response(bytes(stored_figure.pdf), "application/pdf", f"analysis-{run.number}-{name}.pdf")
     raise Http404
 
 

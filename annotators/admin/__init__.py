@@ -1,4 +1,4 @@
-"""The researcher's pages about who answers. Importing this package registers them."""
+"""Admin pages about annotators and recruitment. Importing this package registers them."""
 
 from . import assignments, collecting, recruitment
 

@@ -1,4 +1,4 @@
-"""Assignments: the list, one in detail, and the decisions about them. Systems are never named here."""
+"""Admin of assignments: the list, the detail page, and decisions about them. System names never appear here."""
 
 from django import forms
 from django.contrib import admin, messages
@@ -39,28 +39,28 @@ STATE_FILTERS = {
 
 
 def state_of(assignment: Assignment) -> str:
-    """Where an assignment is, in a word or two."""
+    """The status of an assignment in one or two words."""
     if assignment.withdrawn_at:
         return "withdrew"
     if assignment.is_late:
         return "late"
     if assignment.released_at:
         return f"released: {assignment.get_released_reason_display().lower()}"
-    return "submitted" if assignment.submitted_at else "under way"
+    return "submitted" if assignment.submitted_at else "in progress"
 
 
 class StateFilter(admin.SimpleListFilter):
     title, parameter_name = "state", "state"
 
     def lookups(self, request, model_admin):
-        return [(name, {"reserved": "under way"}.get(name, name)) for name in STATE_FILTERS]
+        return [(name, {"reserved": "in progress"}.get(name, name)) for name in STATE_FILTERS]
 
     def queryset(self, request, queryset):
         return queryset.filter(**STATE_FILTERS[self.value()]) if self.value() in STATE_FILTERS else queryset
 
 
 class _StudyRowFilter(admin.SimpleListFilter):
-    """A filter by rows of the study that the list shows: of others they would only be in the way."""
+    """A filter limited to rows of the study in the list."""
 
     rows = None
 
@@ -90,10 +90,12 @@ class ExcludeForm(CleanWords, forms.Form):
         required=False,
         max_length=1000,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
-        help_text="For the record. Name no person: the report may be read by others.",
+        help_text="For the record. Do not name a person: others may read the report.",
     )
     reopen = forms.BooleanField(
-        required=False, label="open the place again for somebody else", help_text="A copy of the batch with one place."
+        required=False,
+        label="reopen the place for another annotator",
+        help_text=("heval adds a copy of the batch with one place."),
     )
 
 
@@ -103,10 +105,10 @@ class NoteForm(CleanWords, forms.Form):
 
 @admin.action(description="Exclude from the analysis…")
 def exclude_chosen(modeladmin, request, queryset):
-    """On to the form that asks why."""
+    """Redirect to the form that asks for the reason."""
     codes = list(queryset.values_list("code", flat=True)[:1001])
     if len(codes) > 1000:
-        messages.error(request, "Choose at most 1000 at a time.")
+        messages.error(request, "Choose at most 1000 assignments at a time.")
         return None
     return modeladmin.exclude_page(request, codes)
 
@@ -130,7 +132,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
     list_per_page = 100
     show_full_result_count = False
     search_fields = ("code",)
-    search_help_text = "A receipt, the first eight characters of a code, or all of it"
+    search_help_text = "Search by receipt, by code, or by the first eight characters of a code"
     ordering = ("-pk",)
     actions = [exclude_chosen]
 
@@ -143,7 +145,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
             return queryset, False
         found = assignment_code_q(term, "code")
         if looks_like_receipt(term):
-            # A receipt is made from the code and stored nowhere.
+            # Receipts are computed from codes and not stored.
             rows = queryset.order_by().values_list("pk", "code").iterator()
             found |= Q(
                 pk__in=[pk for pk, code in rows if normalize_receipt(receipt_of(code)) == normalize_receipt(term)]
@@ -175,7 +177,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
     def trusted(self, assignment):
         return assignment.trust
 
-    @admin.display(description="came by", ordering="recruitment")
+    @admin.display(description="link", ordering="recruitment")
     def link_key(self, assignment):
         return assignment.recruitment.key if assignment.recruitment_id else "–"
 
@@ -265,7 +267,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "admin/annotators/exclude.html", context, status=status)
 
     def exclude_view(self, request):
-        """GET ?code=… asks why; POST does it."""
+        """Exclude assignments: GET ?code=… asks for the reason, POST excludes."""
         data = request.POST if request.method == "POST" else request.GET
         codes = [code for code in data.getlist("code") if code.isascii() and code.isprintable()][:1000]
         if request.method != "POST":
@@ -297,7 +299,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
             if not form.is_valid():
                 raise ActionRefused(" ".join(message for errors in form.errors.values() for message in errors))
             reverse_exclusion(exclusion, request.user, form.cleaned_data["note"])
-            messages.success(request, "The exclusion is taken back: the assignment counts again.")
+            messages.success(request, "The exclusion was taken back: the assignment counts again.")
         except ActionRefused as refused:
             messages.error(request, str(refused))
         return HttpResponseRedirect(reverse("admin:annotators_assignment_change", args=[exclusion.assignment_id]))
@@ -309,7 +311,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
         try:
             release_place(assignment, request.user)
             messages.success(
-                request, "The place is free again. If the person comes back while it is, they get it back."
+                request, "The place is free again. If the annotator returns before it is taken, they get it back."
             )
         except ActionRefused as refused:
             messages.error(request, str(refused))
@@ -317,7 +319,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
 
 
 def _exclusion_message(made: list[Exclusion], chosen: int, is_reopened: bool) -> str:
-    """What was excluded, what became of the places, and what was excluded before."""
+    """Describe the exclusions, the reopened places, and assignments that were excluded before."""
     said = []
     if made:
         study = Study.objects.get(pk=made[0].assignment.study_id)
@@ -329,7 +331,10 @@ def _exclusion_message(made: list[Exclusion], chosen: int, is_reopened: bool) ->
 
 
 def _answers(assignment: Assignment, visits) -> list[tuple[str, str, str]]:
-    """(question as it was read, label, answer). The words are those of the page, with letters: no system has a name here."""
+    """Return (question as shown, label, answer).
+
+    The words are those of the page, with letters instead of system names.
+    """
     words = {pk: text for visit in visits for _, pk, text, _ in visit.shown.get("questions", ())}
     rows = assignment.responses.order_by("pk").annotate(said=F("question__text"), scale=F("question__scale"))
     return [(words.get(r.question_id, r.said).replace("{label}", r.label), r.label, _answer(r)) for r in rows]

@@ -1,4 +1,4 @@
-"""While a study collects, and before: the collecting page, the inbox, the preview, the try."""
+"""Admin pages for preparing and collecting: collecting page, inbox, preview and test runs."""
 
 from django.conf import settings
 from django.contrib import admin, messages
@@ -31,7 +31,7 @@ from .recruitment import LINKS_SHOWN, links_of
 
 @admin.register(Inquiry)
 class InquiryAdmin(ReadOnlyAdmin):
-    """Registered for the addresses of its pages; its rows are read on the collecting page."""
+    """Registered only for its page addresses; the collecting page lists its rows."""
 
     def has_module_permission(self, request):
         return False
@@ -93,7 +93,7 @@ class InquiryAdmin(ReadOnlyAdmin):
         return study_page.render(request, self.admin_site, "admin/annotators/collecting.html", study, context)
 
     def handle_view(self, request, pk, inquiry):
-        """Mark an inquiry as handled, or not."""
+        """Mark an inquiry as handled or not handled."""
         study = get_study(request.user, Action.MANAGE_ASSIGNMENTS, pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -101,10 +101,10 @@ class InquiryAdmin(ReadOnlyAdmin):
         mark_inquiry_handled(chosen, request.user, "again" not in request.POST)
         return HttpResponseRedirect(f"{reverse('admin:annotators_collecting', args=[study.pk])}#inbox")
 
-    # Preview and tries
+    # Preview and test runs
 
     def preview_view(self, request, pk, key=""):
-        """One page as an annotator will see it. Whatever is sent from it is thrown away."""
+        """Show one page as annotators will see it. The preview discards everything that is sent from it."""
         study = get_study(request.user, Action.VIEW, pk=pk)
         arms = list(study.arms.order_by("name"))
         arm = next((one for one in arms if str(one.pk) == request.GET.get("arm", "")), None)
@@ -124,7 +124,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
         except KeyError:
             raise Http404("The study has no such page.") from None
-        except (ValueError, TypeError) as refused:  # a scale or a setting that cannot be read: the checklist names it
+        except (ValueError, TypeError) as refused:  # a scale or a setting cannot be read: the checklist names it
             messages.warning(request, f"There is nothing to preview yet. {refused}")
             return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
         place = page.keys.index(page.key)
@@ -155,7 +155,7 @@ class InquiryAdmin(ReadOnlyAdmin):
         return response
 
     def start_test_run_view(self, request, pk):
-        """Take part for real, marked as a test. GET says what that is."""
+        """Take part on the real pages, marked as a test run. GET explains this and offers a button."""
         study = get_study(request.user, Action.EDIT, pk=pk)
         if request.method == "POST":
             arm = next((one for one in study.arms.all() if str(one.pk) == request.POST.get("arm", "")), None)
@@ -163,10 +163,10 @@ class InquiryAdmin(ReadOnlyAdmin):
                 assignment = start_test_run(study, request.user, arm)
                 return HttpResponseRedirect(f"/p/{assignment.code}/")
             except (ActionRefused, ValueError, TypeError) as refused:
-                messages.warning(request, f"It cannot be tried out yet. {refused}")
+                messages.warning(request, f"A test run is not possible yet. {refused}")
                 return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
         context = {
-            "title": "Try it for real",
+            "title": "Test run",
             "arms": list(study.arms.order_by("name")),
             "tries": study.assignments.filter(origin="test").order_by("-pk")[:50],
             "clear_url": reverse("admin:annotators_clear_tries", args=[study.pk]),
@@ -180,7 +180,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             return HttpResponseNotAllowed(["POST"])
         try:
             n = delete_test_runs(study, request.user)
-            words = f"{n} tries are deleted, with their answers." if n != 1 else "One try is deleted."
+            words = f"{n} test runs were deleted, with their answers." if n != 1 else "One test run was deleted."
             messages.success(request, words)
         except ActionRefused as refused:
             messages.warning(request, str(refused))

@@ -1,4 +1,4 @@
-"""The page of a recruitment's panel: its token, what it shows beside what we know, what it was told, and what a person must decide."""
+"""Admin page of a recruitment's panel: token, comparison with the panel, orders, and cases for a person to decide."""
 
 from collections.abc import Mapping
 
@@ -60,7 +60,7 @@ MAX_ROWS = 100
 
 
 class PanelAdminMixin:
-    """For the admin of recruitments."""
+    """Admin views of the panel, mixed into the admin of recruitments."""
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
@@ -80,7 +80,10 @@ class PanelAdminMixin:
         return recruitment
 
     def panel(self, request, pk):
-        """Look; POST keeps secrets, asks the panel, takes in its file, or orders approval of what was sent to both."""
+        """Show the panel page.
+
+        POST stores secrets, asks the panel, imports its file, or approves work finished at both.
+        """
         recruitment = self._get_recruitment_or_404(request, pk)
         channel = REGISTRY[recruitment.channel]
         secrets, export, looked = SecretsForm(recruitment), PanelFileForm(), None
@@ -93,14 +96,16 @@ class PanelAdminMixin:
                 if secrets.is_valid():
                     if changes := secrets.changes():
                         store_secrets(recruitment, changes, by=request.user)
-                        messages.success(request, "Kept. It is enciphered, and no page shows it again.")
+                        messages.success(request, "The token is stored and encrypted. No page shows it again.")
                     return here
             elif channel.takes_file(recruitment):
                 export = PanelFileForm(request.POST, request.FILES)
                 if export.is_valid():
                     looked = self._import_file(request, recruitment, export)
                     if looked is not None and "take" in request.POST:
-                        messages.success(request, f"{looked.seen} submission{'' if looked.seen == 1 else 's'} read.")
+                        messages.success(
+                            request, f"{looked.seen} submission{'' if looked.seen == 1 else 's'} imported."
+                        )
                         return here
         status = 400 if secrets.errors or export.errors else 200
         return study_page.render(
@@ -120,7 +125,7 @@ class PanelAdminMixin:
         else:
             wished = {"approves": "approve" in request.POST, "listens": "listen" in request.POST}
             sync.schedule_sync(recruitment, by=request.user, **wished)
-            messages.success(request, "The panel is being asked. Load this page again in a moment.")
+            messages.success(request, "heval is asking the panel. Reload this page in a moment.")
         return here
 
     def _import_file(self, request, recruitment, form):
@@ -198,10 +203,10 @@ class PanelAdminMixin:
         }
 
     def panel_publish(self, request, pk):
-        """What publishing costs and what speaks against it; published is only what was shown."""
+        """Show the cost of publishing and what prevents it. Only the values that were shown are published."""
         recruitment = self._get_recruitment_or_404(request, pk)
         if not REGISTRY[recruitment.channel].publishes or not has_token(recruitment):
-            raise Http404("Nothing can be published from here.")
+            raise Http404("heval cannot publish at this panel.")
         form, cost, told = PublishForm(recruitment), None, []
         if request.method == "POST":
             form = PublishForm(recruitment, request.POST.copy())
@@ -241,27 +246,27 @@ class PanelAdminMixin:
             messages.warning(request, str(words))
             return False
         sync.schedule_sync(recruitment, by=request.user)
-        messages.success(request, "The order to publish is given. Load this page again in a moment.")
+        messages.success(request, "Publishing is ordered. Reload this page in a moment.")
         return True
 
     def panel_rounds(self, request, pk):
-        """How places go out. POST declares it, or lets a round be ordered again that the panel refused."""
+        """Show the rounds. POST saves the plan, or repeats a round that the panel refused."""
         recruitment = self._get_recruitment_or_404(request, pk)
         if not REGISTRY[recruitment.channel].publishes or not has_token(recruitment):
-            raise Http404("Nothing can be published from here.")
+            raise Http404("heval cannot publish at this panel.")
         form, here = PlanForm(recruitment), reverse("admin:annotators_panel_rounds", args=[pk])
         if "again" in request.POST:
             if rounds.retry_refused_round(recruitment, request.user):
                 sync.schedule_sync(recruitment, by=request.user)
-                messages.success(request, "The round is ordered again. Load this page again in a moment.")
+                messages.success(request, "The round is ordered again. Reload this page in a moment.")
             else:
-                messages.warning(request, "No round was refused: the panel may have taken it meanwhile.")
+                messages.warning(request, "There is no refused round. The panel may have accepted it meanwhile.")
             return HttpResponseRedirect(here)
         if request.method == "POST":
             form = PlanForm(recruitment, request.POST)
             if form.is_valid():
                 rounds.save_plan(recruitment, by=request.user, **form.cleaned_data)
-                messages.success(request, "Declared. The next look at the panel follows it.")
+                messages.success(request, "The plan is saved. The next check of the panel follows it.")
                 return HttpResponseRedirect(here)
         made = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
         task = rounds.newest_published_task(recruitment)
@@ -280,7 +285,7 @@ class PanelAdminMixin:
         )
 
     def stop_panel_task(self, request, pk, task):
-        """POST: nobody new shall come from this task."""
+        """POST: stop recruiting for this task."""
         recruitment = self._get_recruitment_or_404(request, pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -290,11 +295,11 @@ class PanelAdminMixin:
         stop_task(row, by=request.user)
         if has_token(recruitment):
             sync.schedule_sync(recruitment, by=request.user)
-        messages.success(request, "The order to stop is given. Who is at work can finish.")
+        messages.success(request, "The task will be stopped. People who have started can finish.")
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
 
     def resolve_panel_order(self, request, pk, order):
-        """POST: take an order back, or say what became of one of which nobody knows."""
+        """POST: cancel an order, or resolve one whose result is unclear."""
         recruitment = self._get_recruitment_or_404(request, pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -308,12 +313,12 @@ class PanelAdminMixin:
         else:
             is_done = False
         if not is_done:
-            messages.warning(request, "That cannot be done any more: the order stands otherwise now.")
+            messages.warning(request, "This is no longer possible: the order's status has changed.")
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
 
 
 def _describe_entered_code(recruitment: Recruitment, row: PanelSubmission | None, people: Mapping[int, str]) -> str:
-    """What the code says that somebody gave to the panel; '' where none is known."""
+    """Describe the code that a person entered at the panel; '' if unknown."""
     if row is None or not row.receipt:
         return ""
     if row.receipt.startswith(PERSON_PREFIX):
@@ -328,14 +333,14 @@ def _describe_entered_code(recruitment: Recruitment, row: PanelSubmission | None
         return "the receipt of this work"
     channel = REGISTRY[recruitment.channel]
     codes = {outcome: channel.way_back(recruitment, outcome, ids, receipt).code for outcome in OUTCOMES}
-    # One code may stand for several ways to end.
+    # Several ways to end may share one code.
     if ends := [words for outcome, words in OUTCOMES.items() if codes[outcome].casefold() == row.receipt.casefold()]:
         return f"the code of {' or '.join(f'“{words}”' for words in ends)}"
-    return f"a code that is none of this link's ({row.receipt})"
+    return f"a code that does not belong to this link ({row.receipt})"
 
 
 def _bulk_approval_texts(recruitment: Recruitment, channel) -> list[BulkText]:
-    """The approval of everybody whose work came both here and there and who is not rejected here, as text for the panel's own form."""
+    """Approvals of all work finished at both and not rejected in heval, as text for the panel's own form."""
     rows = bulk_approval.undecided_submissions(recruitment).select_related("task").order_by("pk")
     people = get_person_ids(rows.values_list("annotator", flat=True))
     orders = {}
@@ -343,11 +348,11 @@ def _bulk_approval_texts(recruitment: Recruitment, channel) -> list[BulkText]:
         if person := people.get(row.annotator_id):
             task = row.task.external_id if row.task else ""
             values = {"task": task, "submission": submission_id_at_panel(row, person), "person": person, "message": ""}
-            # The panel's forms know people: whoever sent two works to one task stands there once.
+            # The panel's forms list people, so a person with two submissions to one task appears once.
             orders[task, person] = Order("approve", f"approve-{row.pk}", values)
     return channel.bulk_texts(list(orders.values()))
 
 
 def _class_rows(found: dict[str, int]) -> list[tuple[int, str, str, bool]]:
-    """(how many, what, what is to be done, whether a person must)."""
+    """Return rows of (count, status, what to do, whether a person must act)."""
     return [(n, *MATCH_STATUSES[name], name in NEEDS_REVIEW) for name, n in found.items()]

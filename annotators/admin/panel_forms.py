@@ -1,4 +1,4 @@
-"""Forms of a panel's page: its secrets, its exported file, what is published, and the plan of rounds."""
+"""Forms of the panel page: secrets, exported file, publishing, and the plan of rounds."""
 
 from django import forms
 
@@ -12,7 +12,7 @@ MAX_FILE_SIZE = 8 * 1024 * 1024
 
 
 class SecretsForm(forms.Form):
-    """A field for each secret of a channel. What is kept is never sent back: an empty field leaves it as it is."""
+    """One field per secret of a channel. Stored secrets are never sent back; an empty field changes nothing."""
 
     def __init__(self, recruitment: Recruitment, *args):
         super().__init__(*args)
@@ -23,9 +23,9 @@ class SecretsForm(forms.Form):
                 max_length=500,
                 label=label,
                 widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-                help_text=f"Kept since {kept[name]:%Y-%m-%d %H:%M} UTC. Empty: it stays."
+                help_text=f"Stored since {kept[name]:%Y-%m-%d %H:%M} UTC. Leave this empty to keep it."
                 if name in kept
-                else "None is kept.",
+                else "Not stored yet.",
             )
             if name in kept:
                 self.fields[f"forget_{name}"] = forms.BooleanField(required=False, label=f"forget: {label}")
@@ -37,9 +37,7 @@ class SecretsForm(forms.Form):
 
 
 class PanelFileForm(forms.Form):
-    file = forms.FileField(
-        label="The file that the panel exports", widget=forms.FileInput(attrs={"accept": ".csv,.txt"})
-    )
+    file = forms.FileField(label="The panel's exported file", widget=forms.FileInput(attrs={"accept": ".csv,.txt"}))
 
     def clean_file(self):
         file = self.cleaned_data["file"]
@@ -48,19 +46,20 @@ class PanelFileForm(forms.Form):
         try:
             return file.read().decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise forms.ValidationError("The file is not text in UTF-8. Save it as CSV, UTF-8.") from None
+            raise forms.ValidationError("The file is not UTF-8 text. Save it as “CSV UTF-8”.") from None
 
 
 class PublishForm(forms.Form):
-    """What the panel is told. ``seen`` says for which values the cost was shown: others are shown first."""
+    """The task as the panel will show it.
 
-    title = forms.CharField(max_length=120, help_text="Of the task, at the panel. Name no system.")
+    ``seen`` holds the values whose cost was shown; the cost of other values must be shown first.
+    """
+
+    title = forms.CharField(max_length=120, help_text="The title of the task at the panel. Do not name a system.")
     description = forms.CharField(max_length=2000, widget=forms.Textarea(attrs={"rows": 4}))
     places = forms.IntegerField(min_value=1, max_value=10_000, label="people")
-    minutes = forms.IntegerField(min_value=1, max_value=1440, label="minutes that it takes")
-    reward = forms.DecimalField(
-        min_value=0, max_value=10_000, max_digits=7, decimal_places=2, label="pay of one person"
-    )
+    minutes = forms.IntegerField(min_value=1, max_value=1440, label="estimated minutes")
+    reward = forms.DecimalField(min_value=0, max_value=10_000, max_digits=7, decimal_places=2, label="pay per person")
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, recruitment: Recruitment, *args):
@@ -82,21 +81,26 @@ class PublishForm(forms.Form):
 
     @property
     def shown(self) -> str:
-        """The values of which a cost is shown, and how often something was published then: a page that is sent again later buys nothing."""
+        """The values of the displayed cost, and the number of earlier publications, so that a page sent again publishes
+        nothing.
+        """
         return "{places} x {reward}, {minutes}, after {before}".format(before=self.before, **self.cleaned_data)
 
 
 class PlanForm(forms.Form):
-    """Of rounds: declared before, and anew when it is wanted."""
+    """The plan of rounds. It can be changed later."""
 
-    people = forms.IntegerField(min_value=1, max_value=10_000, label="people wanted in all, by this link")
-    round_places = forms.IntegerField(min_value=1, max_value=10_000, label="places a round")
+    people = forms.IntegerField(min_value=1, max_value=10_000, label="total number of people wanted by this link")
+    round_places = forms.IntegerField(min_value=1, max_value=10_000, label="places per round")
     lost_percent = forms.IntegerField(
         min_value=0,
         max_value=50,
         initial=0,
-        label="places that bring no finished work, in per cent",
-        help_text="What you expect. 0: nobody is invited beyond those wanted. It is measured from 20 used places on.",
+        label="percentage of places without finished work",
+        help_text=(
+            "Your estimate. With 0, heval publishes no extra places. From 20 used places on, heval "
+            "measures the percentage."
+        ),
     )
 
     def __init__(self, recruitment: Recruitment, *args):
@@ -109,5 +113,5 @@ class PlanForm(forms.Form):
     def clean_people(self):
         people = self.cleaned_data["people"]
         if self.study.target_n and people > self.study.target_n:
-            raise forms.ValidationError(f"The study wants {self.study.target_n} people.")
+            raise forms.ValidationError(f"The study needs {self.study.target_n} people.")
         return people

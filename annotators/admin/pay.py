@@ -1,4 +1,7 @@
-"""The pages of pay: what the work comes to an hour, what is due, ordered and paid, and what a person adds, orders and marks."""
+"""Admin pages for pay: hourly pay, and payments that are due, ordered and paid.
+
+They also add bonuses, order payments and mark them as paid.
+"""
 
 from decimal import Decimal, InvalidOperation
 
@@ -30,10 +33,13 @@ class BonusForm(forms.Form):
         max_length=MAX_FILE_SIZE,
         label="receipt, amount, reason",
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
-        help_text="One a line, such as: ABCDE-FGHJK,1.50,Your explanation helped us much. The person may read the reason.",
+        help_text=(
+            "One per line, for example: ABCDE-FGHJK,1.50,Your explanation helped us much. The annotator "
+            "may read the reason."
+        ),
     )
     file = forms.FileField(
-        required=False, label="or a file of such lines (CSV)", widget=forms.FileInput(attrs={"accept": ".csv,.txt"})
+        required=False, label="or a CSV file with such lines", widget=forms.FileInput(attrs={"accept": ".csv,.txt"})
     )
 
     def clean(self):
@@ -44,12 +50,12 @@ class BonusForm(forms.Form):
             try:
                 cleaned["lines"] = file.read().decode("utf-8-sig")
             except UnicodeDecodeError:
-                raise forms.ValidationError("The file is not text in UTF-8. Save it as CSV, UTF-8.") from None
+                raise forms.ValidationError("The file is not UTF-8 text. Save it as “CSV UTF-8”.") from None
         return cleaned
 
 
 class PayAdminMixin:
-    """For the admin of recruitments, beside PanelPages."""
+    """Admin views of pay, mixed in beside PanelPages."""
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
@@ -61,7 +67,7 @@ class PayAdminMixin:
         ]
 
     def study_pay(self, request, pk):
-        """What the work takes and comes to an hour, by arm, and what each link costs."""
+        """Show time and hourly pay by arm, and the cost of each link."""
         study = get_study(request.user, Action.VIEW, pk=pk)
         arms = hourly_pay.pay_by_arm(study)
         links = list(study.recruitments.order_by("pk"))
@@ -79,7 +85,10 @@ class PayAdminMixin:
         return study_page.render(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
 
     def pay_file(self, request, pk):
-        """What is due and is not paid by approving, as a file for whoever pays. It names people by the panel's ids."""
+        """Export payments that are due and not paid by approval, as a CSV file.
+
+        The file contains the panel's ids of people.
+        """
         recruitment = self._get_recruitment_or_404(request, pk, Action.PAY)
         answer = HttpResponse(files.payment_file(recruitment), content_type="text/csv; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="payments-{recruitment.key}.csv"'
@@ -87,7 +96,7 @@ class PayAdminMixin:
         return answer
 
     def pay(self, request, pk):
-        """Look; POST writes down what is due, orders it, marks what was paid, adds bonuses and compensation."""
+        """Show the ledger. POST records what is due, orders it, marks payments, or adds bonuses and compensation."""
         recruitment = self._get_recruitment_or_404(request, pk, Action.PAY if request.method == "POST" else Action.VIEW)
         bonus, looked = BonusForm(), None
         if request.method == "POST":
@@ -96,7 +105,7 @@ class PayAdminMixin:
                 looked = self._read_bonuses(request, recruitment, bonus) if bonus.is_valid() else None
                 if looked is not None and "add" in request.POST:
                     n = ledger.add_extra_payments(recruitment, looked, Payment.Kind.BONUS, request.user)
-                    messages.success(request, f"{n} written down as due.")
+                    messages.success(request, f"{n} payment{'' if n == 1 else 's'} recorded as due.")
                     return self._redirect_to_due(pk)
             else:
                 try:
@@ -125,7 +134,10 @@ class PayAdminMixin:
             return None
 
     def _perform_action(self, request, recruitment) -> str:
-        """What was done, in words. Raises NotNow."""
+        """Perform the action and describe the result.
+
+        Raises ActionRefused.
+        """
         if "settle" in request.POST:
             told = ledger.settle_payments(recruitment, by=request.user)
             return f"{told.due} newly due, {told.amount} {told.currency}." if told.due else "Nothing new is due."
@@ -140,17 +152,20 @@ class PayAdminMixin:
             except NoService as words:
                 raise ActionRefused(str(words)) from None
             sync.schedule_sync(recruitment, by=request.user)
-            return f"{n} ordered at the panel. Load this page again in a moment."
+            return f"{n} payment{'' if n == 1 else 's'} ordered at the panel. Reload this page in a moment."
         ticked = {
             int(one) for one in request.POST.getlist("payment") if one.isascii() and one.isdigit() and len(one) < 19
         }
         if "paid" in request.POST:
             return f"{ledger.mark_paid(recruitment, ticked, request.user)} marked as paid."
         if "cancel" in request.POST:
-            return f"{sum(ledger.cancel_extra_payment(recruitment, one, request.user) for one in sorted(ticked))} taken back."
+            return (
+                f"{sum(ledger.cancel_extra_payment(recruitment, one, request.user) for one in sorted(ticked))} "
+                "taken back."
+            )
         if "compensate" in request.POST:
             return f"{compensation.compensate_unsent_rewards(recruitment, ticked, request.user)} to be paid by hand."
-        raise ActionRefused("Nothing was asked for.")
+        raise ActionRefused("No action was chosen.")
 
     def _pay_context(self, request, recruitment, bonus, looked) -> dict:
         may_edit = is_request_allowed(request, Action.PAY, recruitment.study_id)
@@ -201,7 +216,7 @@ class PayAdminMixin:
 
 
 def _count_hidden(rows: QuerySet[Payment], shown: list[Payment]) -> int:
-    """How many are not shown. Counted only where a page is full."""
+    """Count the rows that are not shown. Count only if a page is full."""
     return rows.count() - len(shown) if len(shown) == MAX_ROWS else 0
 
 
@@ -209,4 +224,4 @@ def _amount(typed: str) -> Decimal:
     try:
         return Decimal(typed.strip())
     except InvalidOperation:
-        raise ActionRefused("Type the total as it is shown, such as 12.50. Nothing was ordered.") from None
+        raise ActionRefused("Enter the total as shown, for example 12.50. Nothing was ordered.") from None

@@ -1,4 +1,7 @@
-"""The annotator's pages as they will be, for the researcher. They are the real ones; the transaction that made them is undone."""
+"""Preview of the annotators' pages for researchers.
+
+The pages are the real ones; the transaction that creates them is rolled back.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,7 +22,7 @@ from studies.models import FIRST_TEST_NUMBER, Arm, Study
 from studies.protocols import REGISTRY
 from studies.services.lifecycle import ActionRefused
 
-PREVIEW_SEED = 20_230_707  # the same orders each time a page is looked at
+PREVIEW_SEED = 20_230_707  # the same orders each time a page is previewed
 PAGES_BEFORE, PAGES_AFTER = ("landing",), ("done", "consent", "withdraw")
 PAGE_NAMES = {
     "landing": "Landing page",
@@ -28,12 +31,12 @@ PAGE_NAMES = {
     "consent": "Consent, to read again",
     "withdraw": "Withdrawal",
 }
-MAX_NAMED_QUESTIONS = 3  # questions that a page's name tells
+MAX_NAMED_QUESTIONS = 3  # questions of the page, as its name identifies them
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewPage:
-    """One page as HTML, all pages in order, by key and by name, and the stored names of the images by their opaque ones."""
+    """One page as HTML, with all pages in order (key and name), and the stored image names by their opaque names."""
 
     html: str
     keys: tuple[str, ...]
@@ -44,7 +47,7 @@ class PreviewPage:
 
 @contextmanager
 def _always_rollback():
-    """A transaction of which nothing stays."""
+    """A transaction that is always rolled back."""
     with transaction.atomic():
         point = transaction.savepoint()
         try:
@@ -59,7 +62,7 @@ def _create_preview_assignment(study: Study, arm: Arm | None) -> Assignment:
     batches = study.batches.filter(number__lt=FIRST_TEST_NUMBER)
     batch = (batches.filter(arm=arm) if arm else batches).order_by("number").first()
     if batch is None:
-        raise ActionRefused("No batch is drawn for this arm: choose another arm.")
+        raise ActionRefused("There is no batch for this arm. Choose another arm.")
     return Assignment.objects.create(
         study=study,
         batch=batch,
@@ -72,7 +75,10 @@ def _create_preview_assignment(study: Study, arm: Arm | None) -> Assignment:
 
 
 def preview(request, study: Study, key: str, arm: Arm | None = None) -> PreviewPage:
-    """Render one page of the study. Raises NotNow where the design cannot be shown yet, KeyError for a page there is not."""
+    """Render one page of the study.
+
+    Raises ActionRefused if the design cannot be shown yet, KeyError for an unknown page.
+    """
     with _always_rollback():
         assignment = _create_preview_assignment(study, arm)
         assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
@@ -98,7 +104,7 @@ def preview(request, study: Study, key: str, arm: Arm | None = None) -> PreviewP
 
 
 def _name(assignment: Assignment, step: Step) -> str:
-    """A page as whoever made the study knows it: the section by its place there, and what is asked by its names in the data."""
+    """Name a page in the researcher's terms: the section's position and the keys of its questions."""
     page = step.page
     planned = get_itinerary(assignment).sections[page.section.position - 1].planned
     section = f"{planned.position}. {re.split(r':| of | [(]', REGISTRY[planned.protocol].label)[0]}"
@@ -132,9 +138,10 @@ def make_inert_html(
     head_html: str,
     csrf_token: str,
 ) -> str:
-    """The page's HTML with its links among the previewed pages, its images by the researcher's address, and a bar on top.
+    """Return the page's HTML for the preview.
 
-    Annotators' forms need no token against forged requests, for they carry no cookie; the admin's do.
+    Links lead to other previewed pages, images use the researcher's address, and a bar is added on top. Annotators'
+    forms carry no CSRF token because their pages use no cookie; the admin's forms need one.
     """
     code = re.escape(page.media[""])
     html = re.sub(_IMAGE.format(code=code), lambda found: image_url(page.media.get(found["name"], "")), page.html)
@@ -149,14 +156,14 @@ def make_inert_html(
         return f'{found["attribute"]}="{page_url(target)}"'
 
     html = re.sub(_ADDRESS.format(code=code), linked, html)
-    # A form without an address sends to its own page: the landing's.
+    # A form without an action posts to its own page: the landing page.
     html = re.sub(
         r"<form([^>]*)>", lambda f: f[0] if "action=" in f[1] else f'<form{f[1]} action="{page_url(following)}">', html
     )
     csrf_token = f'<input type="hidden" name="csrfmiddlewaretoken" value="{csrf_token}">'
     # Not for a form that leads back to a panel.
     html = re.sub(r'<form(?=[^>]* method="post")[^>]* action="/(?!/)[^>]*>', lambda found: found[0] + csrf_token, html)
-    # The page's script would save drafts and count seconds of an assignment that is not there.
+    # The page's script would save drafts and count seconds for an assignment that does not exist.
     html = re.sub(r"<script[^>]*></script>", "", html).replace(page.media[""], "preview")
     html = html.replace("</head>", f"{head_html}</head>", 1)
     return re.sub(r"(<body[^>]*>)", lambda found: found[1] + bar_html, html, count=1)

@@ -1,4 +1,4 @@
-"""The part of a link's form that says what an early end pays."""
+"""The part of a link's form that sets the pay for an early end."""
 
 from copy import copy
 from decimal import Decimal
@@ -13,11 +13,13 @@ Outcome, Rule = OutcomePay.Outcome, OutcomePay.Rule
 CHECKED_COLUMNS = {"key", "reward", "currency", "opens_at", "closes_at"}
 FIELD_NAMES = tuple((f"ends_{outcome}", f"ends_{outcome}_amount") for outcome in Outcome)
 HELP_TEXTS = {
-    Outcome.SCREENED_OUT: "Weigh it by how long the first questions take.",
-    Outcome.FAILED_CHECKS: "Nobody is refused by default: they did the work as far as they came.",
-    Outcome.FULL: "They came by your link and found it closed.",
-    Outcome.FAULT: "Whoever is at work when the study is closed over them.",
-    Outcome.WITHDRAWN: "Whoever leaves before the last page. Who finished is paid in any case.",
+    Outcome.SCREENED_OUT: "Consider how long the first questions take.",
+    Outcome.FAILED_CHECKS: (
+        "People who fail attention checks are not rejected by default. They did the work up to that point."
+    ),
+    Outcome.FULL: "They used your link and could not take part.",
+    Outcome.FAULT: "People who are still working when the study is closed.",
+    Outcome.WITHDRAWN: "People who leave before the last page. People who finish are always paid.",
 }
 
 
@@ -26,7 +28,7 @@ def promise_fields() -> dict[str, forms.Field]:
     for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
         made[name] = forms.ChoiceField(
             required=False,
-            choices=[("", "not said yet"), *Rule.choices],
+            choices=[("", "not set yet"), *Rule.choices],
             label=outcome.label,
             help_text=HELP_TEXTS[outcome],
         )
@@ -35,13 +37,16 @@ def promise_fields() -> dict[str, forms.Field]:
             min_value=0,
             max_digits=7,
             decimal_places=2,
-            label=format_html('this much<span class="heard"> ({})</span>', outcome.label),
+            label=format_html('amount<span class="heard"> ({})</span>', outcome.label),
         )
     return made
 
 
 class PromisesFormMixin:
-    """For the form of a link: the fields of what an early end pays, and what ``recruiting.faults`` says of the link as it would be."""
+    """Mixin for the link's form: fields for the pay of each early end.
+
+    Validation adds the faults of ``link_actions.find_link_errors`` for the link as it would be saved.
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -68,9 +73,9 @@ class PromisesFormMixin:
         for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
             rule, much = cleaned.get(name), cleaned.get(amount)
             if rule == Rule.AMOUNT and much is None and amount not in self.errors:
-                self.add_error(amount, "Say how much.")
+                self.add_error(amount, "Enter the amount.")
             elif rule != Rule.AMOUNT and much is not None:
-                self.add_error(amount, f"An amount is paid only where “{Rule.AMOUNT.label}” is chosen.")
+                self.add_error(amount, f"Leave the amount empty unless you choose “{Rule.AMOUNT.label}”.")
             elif rule:
                 found[outcome] = (rule, much)
         return found

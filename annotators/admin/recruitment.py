@@ -1,4 +1,4 @@
-"""Recruitments: first the channel, then its settings as fields, then the links to copy."""
+"""Admin of recruitments: first the channel, then its settings as form fields, then the links to copy."""
 
 from django import forms
 from django.conf import settings as site_settings
@@ -29,7 +29,7 @@ LINKS_SHOWN = 20
 
 
 def links_of(recruitment: Recruitment) -> list[tuple[str, str]]:
-    """(what it is, the whole address) of each link of a recruitment."""
+    """Return (label, full address) for each link of a recruitment."""
     channel = REGISTRY.get(recruitment.channel)
     base = f"{site_settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"
     return channel.links(recruitment, base) if channel else []
@@ -44,12 +44,12 @@ class AddRecruitmentForm(CleanWords, forms.ModelForm):
 
 
 class RecruitmentForm(promises_form.PromisesFormMixin, SettingsFormMixin):
-    # A channel reads what is stored and knows no defaults.
+    # A channel reads the stored settings and knows no defaults.
     stores_defaults = True
 
     class Meta:
-        labels = {"key": "End of the link", "wanted": "People wanted"}
-        help_texts = {"key": "What stands after /e/ in it. It may be read out."}
+        labels = {"key": "Link name", "wanted": "Target number of people"}
+        help_texts = {"key": "The part of the link after /e/. Annotators can see it."}
 
     opens_at = moment_field(label="Opens")
     closes_at = moment_field(label="Closes")
@@ -91,14 +91,16 @@ class RecruitmentAdmin(
         ]
 
     def door(self, request, pk):
-        """POST: nobody new comes by this link, or people may again."""
+        """POST: stop the link for new people, or open it again."""
         recruitment = get_row(request.user, Action.RECRUIT, Recruitment.objects.select_related("study"), pk=pk)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if "stop" in request.POST and link_actions.stop_link(recruitment, request.user):
-            self.message_user(request, "The link is stopped. Who is at work can finish, and is paid.", messages.SUCCESS)
+            self.message_user(
+                request, "The link is stopped. People who have started can finish, and are paid.", messages.SUCCESS
+            )
         elif "open" in request.POST and link_actions.reopen_link(recruitment, request.user):
-            self.message_user(request, "People may come by this link again.", messages.SUCCESS)
+            self.message_user(request, "The link is open to new people again.", messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:annotators_recruitment_change", args=[pk]))
 
     def has_add_permission(self, request):
@@ -124,7 +126,7 @@ class RecruitmentAdmin(
             return ((None, {"fields": fields}),)
         parts = [
             (
-                "Who comes",
+                "Who can take part",
                 {
                     "fields": (
                         ("key", "pool"),
@@ -137,10 +139,10 @@ class RecruitmentAdmin(
         ]
         parts.append(
             (
-                "What an early end pays",
+                "Pay for an early end",
                 {
                     "fields": promises_form.FIELD_NAMES,
-                    "description": "Told on the first page. Who reaches the last page is paid the reward.",
+                    "description": "The first page shows this. People who reach the last page get the reward.",
                     "classes": ["pairs"],
                 },
             )
@@ -148,7 +150,7 @@ class RecruitmentAdmin(
         if names:
             apart = settings_fieldsets(channel.settings_form)
             own = tuple(name for name in names if not any(name in options["fields"] for _, options in apart))
-            parts += [(f"Settings of: {channel.label}", {"fields": own}), *apart]
+            parts += [(f"Settings of {channel.label}", {"fields": own}), *apart]
         return tuple(parts)
 
     def get_form(self, request, obj=None, change=False, **kwargs):
@@ -167,12 +169,12 @@ class RecruitmentAdmin(
         arms = {row.pk: row for row in obj.study.arms.order_by("name")}
         form = build_settings_form(self.form, channel.settings_form if channel else None)
         extra = promises_form.promise_fields() | {
-            "shown_arms": RowMultipleChoiceField(arms, label="arms", help_text="None ticked: all.")
+            "shown_arms": RowMultipleChoiceField(arms, label="arms", help_text="If you tick none, all are allowed.")
         }
         return super().get_form(request, obj, change, **kwargs | {"form": type("RecruitmentForm", (form,), extra)})
 
     def get_readonly_fields(self, request, obj=None):
-        # An address that was given out stays good, and people stay who they are.
+        # The address and the people's identities must not change after the link was shared.
         return ("key", "pool") if obj is not None and obj.assignments.exists() else ()
 
     def get_changeform_initial_data(self, request):
@@ -213,7 +215,7 @@ class RecruitmentAdmin(
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def response_add(self, request, obj, post_url_continue=None):
-        self.message_user(request, "The link is made. These are the settings of its channel.", messages.SUCCESS)
+        self.message_user(request, "The link is created. Now set its channel below.", messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:annotators_recruitment_change", args=[obj.pk]))
 
     def response_change(self, request, obj):

@@ -1,4 +1,4 @@
-"""The page of a recruitment's rehearsals: a button that starts one, how far it is, and the last report."""
+"""Admin page of rehearsals: a button to start one, its progress, and the last report."""
 
 from django import forms
 from django.contrib import messages
@@ -17,27 +17,27 @@ class RehearsalForm(forms.Form):
         min_value=rehearsal_jobs.MIN_PEOPLE,
         max_value=rehearsal_jobs.MAX_PEOPLE,
         initial=rehearsal_jobs.DEFAULT_PEOPLE,
-        label="robots that come",
-        help_text="One for each way to end, eleven at most; the others simply finish.",
+        label="number of robots",
+        help_text="One for each way to end (at most eleven). All other robots finish normally.",
     )
 
 
 class RehearsalAdminMixin:
-    """For the admin of recruitments, beside PanelPages."""
+    """Admin views of rehearsals, mixed in beside PanelPages."""
 
     def get_urls(self):
         page = path("<int:pk>/rehearsal/", self.admin_site.admin_view(self.rehearsal), name="annotators_rehearsal")
         return [page, *super().get_urls()]
 
     def rehearsal(self, request, pk):
-        """Look; POST starts one, unless one runs."""
+        """Show the rehearsal page. POST starts a rehearsal if none is running."""
         recruitment = self._get_recruitment_or_404(request, pk)
         form = RehearsalForm()
         if request.method == "POST":
             form = RehearsalForm(request.POST)
             if form.is_valid():
                 rehearsal_jobs.schedule_rehearsal(recruitment, form.cleaned_data["people"], by=request.user)
-                messages.success(request, "The rehearsal is on its way.")
+                messages.success(request, "The rehearsal is starting.")
                 return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
         asked = rehearsal_jobs.rehearsals_of(recruitment)
         last, done = asked.first(), asked.filter(state=Job.State.DONE).first()

@@ -1,4 +1,4 @@
-"""The page of a sample: which columns of the panel's demographic file are kept, the file, and the table that a paper prints."""
+"""Admin page of a recruitment's sample: declared columns, the panel's demographic file, and the table for a paper."""
 
 from django import forms
 from django.contrib import messages
@@ -16,25 +16,28 @@ MAX_COLUMNS = 20
 
 
 class ColumnsForm(forms.Form):
-    """One column a line: what is not named here is never stored."""
+    """One column per line. Columns that are not named here are never stored."""
 
     numbers = forms.CharField(
         required=False,
-        label="columns of numbers",
+        label="numeric columns",
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="One a line, as the file's first row names it: Age",
+        help_text="One per line, as named in the file's first row, for example: Age",
     )
     categories = forms.CharField(
         required=False,
-        label="columns of categories",
+        label="categorical columns",
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="One a line: Sex, Country of residence, and so on.",
+        help_text="One per line, for example: Sex, Country of residence.",
     )
     shown_small = forms.CharField(
         required=False,
-        label="columns whose small counts are shown",
+        label="columns with small counts shown",
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Counts below five can tell who somebody is, and are hidden. Name a column here to show them: one a line.",
+        help_text=(
+            "Counts below five can identify a person, so they are hidden. To show them for a column, "
+            "name it here, one per line."
+        ),
     )
 
     def __init__(self, study, *args):
@@ -52,11 +55,11 @@ class ColumnsForm(forms.Form):
         if long := next((name for name in columns if len(name) > sample.MAX_VALUE_LENGTH), None):
             raise forms.ValidationError(f"“{long[:40]}…” is longer than {sample.MAX_VALUE_LENGTH} characters.")
         if twice := next((name for name in columns if [one.lower() for one in columns].count(name.lower()) > 1), None):
-            raise forms.ValidationError(f"{twice} is named twice.")
+            raise forms.ValidationError(f"The column {twice} is named twice.")
         if len(columns) > MAX_COLUMNS:
-            raise forms.ValidationError(f"At most {MAX_COLUMNS} columns: a table of the sample needs few.")
+            raise forms.ValidationError(f"Declare at most {MAX_COLUMNS} columns.")
         if unknown := [name for name in named["shown_small"] if name not in columns]:
-            raise forms.ValidationError(f"{unknown[0]} is no column that is kept.")
+            raise forms.ValidationError(f"{unknown[0]} is not one of the columns to keep.")
         kinds = {"numbers": SampleColumn.Kind.NUMBER, "categories": SampleColumn.Kind.CATEGORY}
         self.columns = [
             (name, kind, name in named["shown_small"]) for field, kind in kinds.items() for name in named[field]
@@ -65,7 +68,7 @@ class ColumnsForm(forms.Form):
 
 
 class SampleFileForm(PanelFileForm):
-    person = forms.CharField(max_length=100, label="column with the panel's ids of people")
+    person = forms.CharField(max_length=100, label="column with the panel's participant ids")
     field_order = ("person", "file")
 
     def __init__(self, recruitment: Recruitment, *args):
@@ -74,7 +77,7 @@ class SampleFileForm(PanelFileForm):
 
 
 class SampleAdminMixin:
-    """For the admin of recruitments, beside the panel's page."""
+    """Admin views of the sample, mixed into the admin of recruitments."""
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
@@ -85,7 +88,7 @@ class SampleAdminMixin:
         ]
 
     def sample(self, request, pk):
-        """The table; POST declares columns, or looks at a file or reads it."""
+        """Show the sample table. POST declares columns, previews a file, or imports it."""
         recruitment = self._get_recruitment_or_404(request, pk)
         columns, file, joined = ColumnsForm(recruitment.study), SampleFileForm(recruitment), None
         here = HttpResponseRedirect(reverse("admin:annotators_sample", args=[pk]))
@@ -93,17 +96,17 @@ class SampleAdminMixin:
             columns = ColumnsForm(recruitment.study, request.POST)
             if columns.is_valid():
                 sample.declare_columns(recruitment.study, columns.columns, by=request.user)
-                messages.success(request, "Declared. Of a file nothing else is kept.")
+                messages.success(request, "The columns are declared. Nothing else is kept from a file.")
                 return here
         elif request.method == "POST":
             file = SampleFileForm(recruitment, request.POST, request.FILES)
             if file.is_valid():
                 joined = self._read_sample_file(request, recruitment, file)
                 if joined is not None and "take" in request.POST:
-                    messages.success(request, f"Read: {joined.people} people of this link, {joined.values} values.")
+                    messages.success(request, f"Imported: {joined.people} people of this link, {joined.values} values.")
                     return here
         context = {
-            "title": "The sample",
+            "title": "Sample",
             "recruitment": recruitment,
             "columns": columns,
             "file": file,

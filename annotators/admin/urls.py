@@ -3,6 +3,6 @@ from django.urls import path
 from . import views
 
 urlpatterns = [
-    # Before the address of a stimuli file, whose last part is a name of any letters.
+    # This must come before the address of a stimuli file, which ends in an arbitrary name.
     path("<uuid:code>/import/answers/", views.import_answers, name="import_answers"),
 ]

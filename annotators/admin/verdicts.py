@@ -1,4 +1,4 @@
-"""The pages on which one person decides about one piece of work, and answers to whoever objects."""
+"""Admin pages for deciding about one piece of work, and for answering appeals."""
 
 from hashlib import sha256
 
@@ -27,32 +27,40 @@ from ..models import Appeal, PanelOrder, Recruitment, Verdict
 
 
 class RejectForm(CleanWords, forms.Form):
-    """A category whose evidence is there, the words to the person, and what was seen. ``seen``: which of it was shown for a last look."""
+    """A category with evidence, the message to the annotator, and the reviewer's note.
+
+    ``seen`` records the values that were shown for confirmation.
+    """
 
     category = forms.ChoiceField(widget=forms.RadioSelect)
     message = forms.CharField(
         max_length=MAX_MESSAGE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 6, "cols": 70}),
-        label="what the person reads",
-        help_text="Say what was wrong so that they understand it. Name no system and no answer that was expected.",
+        label="message to the annotator",
+        help_text=(
+            "Explain what was wrong, so that the annotator understands it. Do not name a system or an expected answer."
+        ),
     )
     note = forms.CharField(
         required=False,
         max_length=1000,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
-        label="what you saw",
-        help_text="For your colleagues and for whoever answers an appeal. The person does not read it.",
+        label="your observations",
+        help_text="For your colleagues and for the person who answers an appeal. The annotator does not see this.",
     )
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, grounds: list[RejectionGround], min_length: int, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.fields["category"].choices = [
-            (one.category, f"{one.category}: {one.words} ({'rests on what you saw' if one.needs_note else 'measured'})")
+            (
+                one.category,
+                f"{one.category}: {one.words} ({'based on your observations' if one.needs_note else 'measured'})",
+            )
             for one in grounds
             if not one.missing
         ]
-        self.fields["message"].help_text += f" At least {min_length} characters."
+        self.fields["message"].help_text += f" Use at least {min_length} characters."
 
     @property
     def shown(self) -> str:
@@ -64,7 +72,7 @@ class MessageForm(CleanWords, forms.Form):
     message = forms.CharField(
         max_length=MAX_MESSAGE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
-        label="what the person reads",
+        label="message to the annotator",
     )
 
 
@@ -77,20 +85,23 @@ class ReverseRejectionForm(MessageForm):
 class AppealAnswerForm(CleanWords, forms.Form):
     is_upheld = forms.ChoiceField(
         choices=[
-            ("yes", "They are right: the rejection is taken back, and they are paid"),
+            ("yes", "The annotator is right: take back the rejection and pay"),
             ("no", "The rejection stays"),
         ],
         widget=forms.RadioSelect,
-        label="What you decide",
+        label="Decision",
     )
     answer = forms.CharField(
         max_length=MAX_MESSAGE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 5, "cols": 70}),
-        label="your answer to the person",
+        label="your answer to the annotator",
     )
     says_another = forms.BooleanField(
         label="I am not the person who rejected this work at the panel",
-        help_text="The person was promised that somebody else reads it, and nobody here knows who rejected it.",
+        help_text=(
+            "Annotators were promised that another person reads their appeal. heval does not know who "
+            "rejected this work."
+        ),
     )
 
     def __init__(self, appeal: Appeal, *args, **kwargs):
@@ -100,7 +111,7 @@ class AppealAnswerForm(CleanWords, forms.Form):
 
 
 class VerdictAdminMixin:
-    """For the admin of recruitments, beside the panel's page."""
+    """Admin views of verdicts and appeals, mixed into the admin of recruitments."""
 
     def get_urls(self):
         wrap = self.admin_site.admin_view
@@ -112,7 +123,7 @@ class VerdictAdminMixin:
         ]
 
     def verdict(self, request, pk, submission=None, assignment=None):
-        """Evidence, and what may follow from it. A rejection is shown once more before it is ordered."""
+        """Show the evidence and the possible decisions. A rejection is shown for confirmation before it is ordered."""
         recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
         found = (
             decisions.work_of_submission(recruitment, submission)
@@ -173,7 +184,7 @@ class VerdictAdminMixin:
 
 
 class _VerdictPage:
-    """One piece of work, looked at or decided."""
+    """One piece of work, shown or decided."""
 
     def __init__(self, pages, request, work: WorkUnderReview):
         self.pages, self.request, self.work = pages, request, work
@@ -225,19 +236,19 @@ class _VerdictPage:
         if not form.is_valid():
             return ""
         decisions.ask_for_return(self.work, form.cleaned_data["message"], self.request.user)
-        return "The order to ask for a return is given. Wait for five days before you think of rejecting."
+        return "The panel will ask the annotator to return the task. Wait five days before you consider a rejection."
 
     def _back(self) -> str:
         form = self.forms["back"] = ReverseRejectionForm(self.request.POST, prefix="back")
         standing = decisions.effective_rejection(self.assignment) if self.assignment else None
         if standing is None:
-            raise ActionRefused("No rejection stands.")
+            raise ActionRefused("This work has no rejection to take back.")
         if not form.is_valid():
             return ""
         return _reversal_message(decisions.reverse_rejection(standing, self.request.user, form.cleaned_data["message"]))
 
     def _reject(self) -> str:
-        """The first press shows what would be ordered; only what was shown is ordered."""
+        """Show the rejection on the first press; order it only if exactly the shown values are sent again."""
         form = self.forms["reject"] = self._reject_form(self.request.POST.copy())
         if self.reason_not_rejectable:
             raise ActionRefused(self.reason_not_rejectable)
@@ -250,7 +261,10 @@ class _VerdictPage:
             self.needs_confirmation = True
             return ""
         decisions.reject(self.work, typed["category"], typed["message"], self.request.user, typed["note"])
-        return "Rejected. The person reads your reason on their last page, and may appeal to somebody else."
+        return (
+            "Rejected. The annotator reads your reason on their last page, and may appeal. Another editor "
+            "must answer the appeal."
+        )
 
     def shown(self, status: int = 200):
         work, one, request = self.work, self.assignment, self.request
@@ -297,7 +311,7 @@ class _VerdictPage:
 
 
 def _current_evidence(assignment) -> dict:
-    """For who answers, where nobody here measured anything when the panel rejected."""
+    """Measure the work now, for rejections made at the panel, which have no stored evidence."""
     return measure_work(assignment).as_json() if assignment.batch_id else {}
 
 
@@ -314,5 +328,11 @@ def _reversal_message(back: Verdict) -> str:
     if back.evidence.get("way") == "unsent":
         return "The rejection is taken back before it took effect, and the work is approved."
     if amount := back.evidence.get("compensation"):
-        return f"The rejection is taken back. The panel cannot do that any more: a compensation of {amount} {back.evidence['currency']} is due."
-    return "The rejection is taken back. The panel cannot be told from here: approve it there, or pay the person another way."
+        return (
+            f"The rejection is taken back. The panel cannot pay any more, so a compensation of {amount} "
+            f"{back.evidence['currency']} is due."
+        )
+    return (
+        "The rejection is taken back. heval cannot send this to the panel: approve the work there, or pay "
+        "the annotator another way."
+    )

@@ -1,4 +1,4 @@
-"""The page on which a file of answers that were given elsewhere is chosen; the look at it and the confirmation are all imports' own."""
+"""The page for importing a file of answers given elsewhere. Preview and confirmation are shared with other imports."""
 
 from django import forms
 from django.contrib.auth.decorators import login_required
@@ -18,14 +18,14 @@ from studies.stimuli.settings_records import SettingsRefused
 class AnswersForm(forms.Form):
     file = forms.FileField(
         label="File",
-        help_text="CSV or JSON lines, one row an answer.",
+        help_text="CSV or JSON lines, one answer per row.",
         widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.txt,.jsonl,.ndjson,.json"}),
     )
     columns = forms.CharField(
         required=False,
         max_length=5000,
-        label="Columns that have other names in the file",
-        help_text="One a line: our name, an equals sign, the file's name.",
+        label="Column mapping",
+        help_text="One per line: heval's column name, an equals sign, and the name in the file.",
         widget=forms.Textarea(attrs={"rows": 6, "cols": 50, "spellcheck": "false", "class": "code"}),
     )
 
@@ -40,7 +40,7 @@ class AnswersForm(forms.Form):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_answers(request, code):
-    """Choose a file of answers, and say what its columns are called."""
+    """Choose a file of answers and map its columns."""
     study = get_study(request.user, Action.EDIT, code=code)
     if words := reason_not_importable(study):
         return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200, fault=words)

@@ -1,7 +1,8 @@
-"""Answers that were given elsewhere, as assignments and responses of origin ``imported``. docs: reference/import-formats.
+"""Import answers that were given elsewhere, as assignments and responses of origin ``imported``.
 
-A study that holds them is frozen and closed: they refer to its Design, nobody is sent to it, and no monitor of a running study
-ever sees them.
+Docs: reference/import-formats.
+
+A study with imported answers is frozen and closed. The answers refer to its Design, and no annotator can come to it.
 """
 
 from .options import Options

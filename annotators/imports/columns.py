@@ -1,4 +1,4 @@
-"""The columns of a file of answers, and a row as one record: who said what of what."""
+"""The columns of a file of answers, and the parsing of its rows."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ COLUMNS = (
     "annotator", "arm", "section", "question", "prompt_key", "system", "sample", "value", "chosen", "choice", "text", "skip_reason",
     "part", "label", "position", "time",
 )  # fmt: skip
-# Which system stood under which letter of the screen: shown:A, shown:B, …
+# The system that was shown under each letter of the screen: shown:A, shown:B, …
 SHOWN_COLUMN = re.compile(r"shown:([A-Z]{1,2})")
 LABEL_PATTERN = re.compile(r"[A-Z]{1,4}")
 ANSWER_COLUMNS = ("value", "chosen", "choice", "text", "skip_reason")
@@ -32,7 +32,10 @@ NAME_LIMITS = {"annotator": 200, "arm": 50, "question": 50, "prompt_key": 100, "
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """One row: an answer and what it is about. ``shown``: (letter, system) pairs as far as the file tells."""
+    """One row of the file: an answer and what it is about.
+
+    ``shown``: the (letter, system) pairs that the file contains.
+    """
 
     row: int
     annotator: str
@@ -56,7 +59,7 @@ class AnswerRow:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The columns of an answer that the row fills."""
+        """Return the answer columns that are not empty in this row."""
         return tuple(name for name in ANSWER_COLUMNS if getattr(self, name))
 
 
@@ -71,9 +74,10 @@ def _layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> A
     cells: dict[str, str] = {}
     ignored, problem = [], ""
     for missing in [theirs for theirs in named if theirs not in columns]:
-        problem = problem or f"there is no column “{missing}”, which was said to be {named[missing]}."
+        problem = problem or f"the file has no column “{missing}”, which is declared as {named[missing]}."
     for column in columns:
-        # A column that was given a meaning has no other; and a name of ours that was given to another column is theirs alone.
+        # A mapped column has only its mapped meaning. If one of heval's names is mapped, a column with that name is
+        # ignored.
         ours = named.get(column) or COLUMN_ALIASES.get(column, column)
         if column not in named and ours in dict(mapping):
             ignored.append(column)
@@ -84,14 +88,14 @@ def _layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> A
         else:
             ignored.append(column)
     if "annotator" not in cells:
-        found = ", ".join(columns)
+        column_list = ", ".join(columns)
         problem = problem or (
-            f"no column annotator; the columns found are: {found[:500]}. If another column names the annotator, write its name under "
+            f"no column annotator; the columns found are: {column_list[:500]}. If another column names the annotator, write its name under "
             f"“Columns that have other names in the file”: annotator = {columns[0][:50] if columns else 'worker'}."
         )
     if not problem and not any(name in cells for name in (*ANSWER_COLUMNS, "label")):
         problem = (
-            f"no column holds an answer ({', '.join(ANSWER_COLUMNS)}); the columns found are: {', '.join(columns)[:500]}. A file has a row for each "
+            f"no column holds an answer ({', '.join(ANSWER_COLUMNS)}); the columns found are: {', '.join(columns)[:500]}. The file needs one row per "
             f"answer. If another column holds the answers, write its name under “Columns that have other names in the file”: value = {columns[-1][:50]}."
         )
     places = sorted((name.partition(":")[2], column) for name, column in cells.items() if SHOWN_COLUMN.fullmatch(name))
@@ -123,14 +127,14 @@ def _parse_row(row: Row, layout: AnswerLayout) -> AnswerRow:
     time, has_offset = _parse_time(*cell("time"))
     label = parse_name_cell(*cell("label"), 8)
     if label and not LABEL_PATTERN.fullmatch(label):
-        raise CellRefused(cells["label"], f"“{label}” is no letter as A or B.")
+        raise CellRefused(cells["label"], f"must be a letter such as A or B, not “{label}”.")
     shown = tuple(
         (letter, system)
         for letter, column in layout.places
         if (system := parse_name_cell(values.get(column), column, 100))
     )
     if len({system for _, system in shown}) < len(shown):
-        raise CellRefused(layout.places[0][1], "one system is said to stand in two places.")
+        raise CellRefused(layout.places[0][1], "the same system is in two of the shown: columns.")
     prompt = names.pop("prompt_key")
     return AnswerRow(
         row.number,
@@ -149,7 +153,7 @@ def _parse_row(row: Row, layout: AnswerLayout) -> AnswerRow:
 
 
 def _parse_value(value: Any, column: str) -> str:
-    """A number as a page would send it: 4.0 of a spreadsheet is 4."""
+    """Return a number as a page would send it: 4.0 from a spreadsheet is 4."""
     if value is None or value == "":
         return ""
     written = str(value).strip() if not isinstance(value, bool) else ""
@@ -163,16 +167,16 @@ def _parse_value(value: Any, column: str) -> str:
 
 
 def _parse_time(value: Any, column: str) -> tuple[datetime | None, bool]:
-    """The time in UTC, and whether the file said how far from UTC it was."""
+    """Return the time in UTC, and whether the file gave its UTC offset."""
     if value is None or value == "":
         return None, True
     try:
-        found = datetime.fromisoformat(value.strip()) if isinstance(value, str) and len(value) < 50 else None
-        moved = found and (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        parsed = datetime.fromisoformat(value.strip()) if isinstance(value, str) and len(value) < 50 else None
+        in_utc = parsed and (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        found = None
-    if found is None or moved.year < 1970:
+        parsed = None
+    if parsed is None or in_utc.year < 1970:
         raise CellRefused(column, f"must be a time such as 2026-11-21T10:00:00Z, not {value!r:.40}.")
-    if moved > datetime.now(UTC):
-        raise CellRefused(column, f"lies in the future: {value!r:.40}.")
-    return moved, found.tzinfo is not None
+    if in_utc > datetime.now(UTC):
+        raise CellRefused(column, f"must not be in the future: {value!r:.40}.")
+    return in_utc, parsed.tzinfo is not None

@@ -1,4 +1,4 @@
-"""An import of answers from end to end: read, hold against the study, report; and, when confirmed, write what was reported."""
+"""Import a file of answers: read it, check it against the study, report, and write it after confirmation."""
 
 from itertools import chain
 from pathlib import Path
@@ -36,13 +36,13 @@ COUNTED_KINDS = ("annotators", "items", "answers")
 
 
 def reason_not_importable(study: Study) -> str:
-    """Why answers cannot be imported into the study now; '' where they can."""
+    """Return why answers cannot be imported into the study now, or ''."""
     if study.state == Study.State.DRAFT:
         return ""
     if study.state != Study.State.CLOSED:
-        return "Answers given elsewhere never stand beside those that a study still collects: clone it, and import them into the clone."
+        return "A study that collects answers cannot import others. Clone it, and import the answers into the clone."
     if study.assignments.filter(origin=Assignment.Origin.LIVE).exists():
-        return "The study has answers of its own. Answers given elsewhere belong into a study of their own: clone it."
+        return "The study has collected answers, so it cannot import others. Clone it, and import the answers into the clone."
     return ""
 
 
@@ -58,9 +58,10 @@ def import_answers(
     progress: ProgressCallback = no_progress,
     job: Job | None = None,
 ) -> ImportReport:
-    """Read a file of answers into a study: all of it, or nothing and a report that says why.
+    """Import a file of answers into a study: the whole file, or nothing and a report with the reasons.
 
-    A draft is frozen and closed by it. The same file a second time changes nothing. ``agreed``: see ``studies.imports.tables``.
+    A draft is frozen and closed. Importing the same file again changes nothing. ``expected_outcome``: see
+    ``studies.imports.tables``. Raises ActionRefused if the study cannot import answers.
     """
     check_permission(by, Action.EDIT, study)
     how = options if isinstance(options, Options) else Options.from_json(options or {})
@@ -74,9 +75,9 @@ def import_answers(
             report.problems.add(None, None, f"The study is not ready: {problem.text}")
     sittings: list[ImportedAssignment] = []
     if report.is_sound:
-        ground = build_study_index(study)
-        sittings = _build_imports(ground, rows, report, progress)
-        _count_new_and_known(ground, load_earlier_imports(study), sittings, report)
+        study_index = build_study_index(study)
+        sittings = _build_imports(study_index, rows, report, progress)
+        _count_new_and_known(study_index, load_earlier_imports(study), sittings, report)
     _add_findings(study, report, rows)
     check_expected_outcome(report, expected_outcome)
     if is_dry_run or not report.is_sound or not report.has_changes:
@@ -85,13 +86,14 @@ def import_answers(
     with transaction.atomic():
         if study.is_draft:
             study = lifecycle.freeze_and_close(study, by)
-        # Under the study's lock nobody else imports, and what is counted is what is written.
+        # The study's lock excludes other imports, so the written rows match the counts.
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         if words := reason_not_importable(study):
             raise lifecycle.ActionRefused(words)
-        before = load_earlier_imports(study)
-        new = [one for one in (_only_new_answers(ground, before, sitting) for sitting in sittings) if one.answers]
-        write_imported_answers(study, ground, before, new, job or _create_done_job(study, by, report))
+        earlier = load_earlier_imports(study)
+        new_parts = (_only_new_answers(study_index, earlier, sitting) for sitting in sittings)
+        new = [sitting for sitting in new_parts if sitting.answers]
+        write_imported_answers(study, study_index, earlier, new, job or _create_done_job(study, by, report))
         audit.record(AUDIT_VERB, study=study, by=by, filename=filename[:200], options=how.as_json(), **report.outcome())
     report.is_written = True
     return report
@@ -100,43 +102,42 @@ def import_answers(
 def _read_rows(
     study: Study, path: Path, how: Options, report: ImportReport, progress: ProgressCallback
 ) -> dict[str, list[AnswerRow]]:
-    """The rows by annotator, annotators in the order in which the file names them first."""
+    """Return the rows by annotator, in the order in which annotators first appear in the file."""
     known = (*COLUMNS, *COLUMN_ALIASES, *how.columns.values())
     limits = TableLimits(rows=MAX_ROWS)
-    found: dict[str, list[AnswerRow]] = {}
+    rows_by_annotator: dict[str, list[AnswerRow]] = {}
     with path.open("rb") as file:
         table = read_rows(report.filename, file, known=known, limits=limits, problems=report.problems)
         answers = AnswerReader(table, how.columns, report.problems)
-        for said in answers:
-            found.setdefault(said.annotator, []).append(said)
+        for row in answers:
+            rows_by_annotator.setdefault(row.annotator, []).append(row)
             if answers.count % PROGRESS_EVERY == 0:
                 progress(answers.count, 0, f"Reading row {answers.count:,}")
         report.rows = answers.count
     add_file_findings(study, report, answers, AUDIT_VERB)
-    return found
+    return rows_by_annotator
 
 
 def _build_imports(
-    ground: StudyIndex, rows: dict[str, list[AnswerRow]], report: ImportReport, progress: ProgressCallback
+    study_index: StudyIndex, rows: dict[str, list[AnswerRow]], report: ImportReport, progress: ProgressCallback
 ) -> list[ImportedAssignment]:
-    found, done = [], 0
-    for name, mine in rows.items():
-        sitting = build_imported_assignment(ground, name, mine, report.problems)
+    sittings, done = [], 0
+    for name, own_rows in rows.items():
+        sitting = build_imported_assignment(study_index, name, own_rows, report.problems)
         if sitting is not None:
-            found.append(sitting)
-        done += len(mine)
-        progress(done, report.rows, f"Answers of {len(found):,} of {len(rows):,} annotators fit")
-    for answer in sorted(chain.from_iterable(one.answers for one in found), key=lambda one: one.about.said.row)[
-        :MAX_EXAMPLE_ROWS
-    ]:
+            sittings.append(sitting)
+        done += len(own_rows)
+        progress(done, report.rows, f"Checked the answers of {len(sittings):,} of {len(rows):,} annotators")
+    answers = chain.from_iterable(sitting.answers for sitting in sittings)
+    for answer in sorted(answers, key=lambda answer: answer.about.said.row)[:MAX_EXAMPLE_ROWS]:
         report.first.append(_example_row(answer))
-    return found
+    return sittings
 
 
 def _example_row(answer: ImportedAnswer) -> dict[str, Any]:
-    """A row as it was understood, for a table."""
+    """Return a row as heval understood it, for the table of examples."""
     about, row = answer.about, answer.row
-    said = (
+    value = (
         row.value
         if row.value is not None
         else row.choice or row.text or row.skip_reason or about.said.chosen or row.label
@@ -148,7 +149,7 @@ def _example_row(answer: ImportedAnswer) -> dict[str, Any]:
         "batch": about.said.annotator,
         "prompt": about.said.prompt or f"section {about.section.position}",
         "prompt_text": "",
-        "outputs": [[of, f"{said}{place}"[:160]]],
+        "outputs": [[of, f"{value}{place}"[:160]]],
     }
 
 
@@ -158,79 +159,83 @@ def _answer_key(answer: ImportedAnswer) -> tuple[Any, ...]:
 
 
 def _count_new_and_known(
-    ground: StudyIndex, before: EarlierImports, sittings: list[ImportedAssignment], report: ImportReport
+    study_index: StudyIndex, earlier: EarlierImports, sittings: list[ImportedAssignment], report: ImportReport
 ) -> None:
-    """What is new and what is the study's already; an answer that differs from the one stored is a problem."""
+    """Count the new answers and those that are already stored. A different stored answer is a problem."""
     items, people, answers = (report.counts[kind] for kind in ("items", "annotators", "answers"))
     n_gone = 0
     for sitting in sittings:
-        person = before.people.get(person_key(ground.study, sitting.name))
+        person = earlier.people.get(person_key(study_index.study, sitting.name))
         people.new += person is None
         people.same += person is not None
         for answer in sitting.answers:
-            standing = _import_status(before, person, sitting, answer)
-            n_gone += standing == "gone"
-            answers.same += standing != "new"
-            answers.new += standing == "new"
-            if standing == "other":
-                words = f"“{sitting.name}” is stored with another answer to this; what was answered is never changed."
+            status = _import_status(earlier, person, sitting, answer)
+            n_gone += status == "gone"
+            answers.same += status != "new"
+            answers.new += status == "new"
+            if status == "other":
+                words = (
+                    f"another answer of “{sitting.name}” to this is already stored. Stored answers are never changed."
+                )
                 report.problems.add(answer.about.said.row, None, words)
     keys = {key for sitting in sittings for key in sitting.items}
-    items.same = len(keys & before.items)
+    items.same = len(keys & earlier.items)
     items.new = len(keys) - items.same
     if n_gone:
         report.add_finding(
-            "gone", f"{n_gone:,} answers were erased or withdrawn since they were imported; they do not come back."
+            "gone", f"{n_gone:,} answers were erased or withdrawn after their import. They are not imported again."
         )
 
 
 def _import_status(
-    before: EarlierImports, person: int | None, sitting: ImportedAssignment, answer: ImportedAnswer
+    earlier: EarlierImports, person: int | None, sitting: ImportedAssignment, answer: ImportedAnswer
 ) -> str:
-    """new | same | other | gone: how an answer stands to what was imported before."""
+    """Return "new", "same", "other" (a different answer is stored) or "gone" (it was erased or withdrawn)."""
     if person is None:
         return "new"
-    if person in before.withdrawn:
+    if person in earlier.withdrawn:
         return "gone"
     row = answer.row
     item = sitting.items[row.item_id - 1] if row.item_id else None
-    there = before.said.get((person, row.question_id, item, row.exposure_id), [])
-    mine = _answer_key(answer)
+    stored = earlier.said.get((person, row.question_id, item, row.exposure_id), [])
     is_one_of_many = answer.about.question.scale.kind == "multiple" or bool(row.part)
     if is_one_of_many:
-        there = [one for one in there if one == ERASED_ANSWER or (one[2], one[3]) == (row.choice, row.part)]
-    if not there:
+        stored = [key for key in stored if key == ERASED_ANSWER or (key[2], key[3]) == (row.choice, row.part)]
+    if not stored:
         return "new"
-    return "gone" if ERASED_ANSWER in there else "same" if mine in there else "other"
+    return "gone" if ERASED_ANSWER in stored else "same" if _answer_key(answer) in stored else "other"
 
 
-def _only_new_answers(ground: StudyIndex, before: EarlierImports, sitting: ImportedAssignment) -> ImportedAssignment:
-    """The part of a sitting that is not stored yet."""
-    person = before.people.get(person_key(ground.study, sitting.name))
-    kept = [one for one in sitting.answers if _import_status(before, person, sitting, one) == "new"]
-    return ImportedAssignment(sitting.name, sitting.arm, sitting.items, kept)
+def _only_new_answers(
+    study_index: StudyIndex, earlier: EarlierImports, sitting: ImportedAssignment
+) -> ImportedAssignment:
+    """Return the imported assignment with only the answers that are not stored yet."""
+    person = earlier.people.get(person_key(study_index.study, sitting.name))
+    new_answers = [answer for answer in sitting.answers if _import_status(earlier, person, sitting, answer) == "new"]
+    return ImportedAssignment(sitting.name, sitting.arm, sitting.items, new_answers)
 
 
 def _add_findings(study: Study, report: ImportReport, rows: dict[str, list[AnswerRow]]) -> None:
     if study.is_draft:
         report.add_finding(
             "freezes",
-            "The study is a draft. Writing these answers freezes its design and closes it: nobody can be sent to it afterwards. "
+            "The study is a draft. Writing these answers freezes its design and closes it, so it cannot collect answers later. "
             "Clone it to collect answers of your own.",
         )
-    every = list(chain.from_iterable(rows.values()))
-    if n := sum(not said.has_utc_offset for said in every):
-        report.add_finding("no_offset", f"{n:,} times do not say how far from UTC they are; they are read as UTC.")
-    if every and not any(said.time for said in every):
-        report.add_finding("no_times", "The file has no times: when answers were given stays unknown.")
-    if any(said.prompt for said in every) and not any(said.shown or said.label for said in every):
+    all_rows = list(chain.from_iterable(rows.values()))
+    if n := sum(not row.has_utc_offset for row in all_rows):
+        report.add_finding("no_offset", f"{n:,} times have no UTC offset. They are read as UTC.")
+    if all_rows and not any(row.time for row in all_rows):
+        report.add_finding("no_times", "The file has no times, so the times of the answers are unknown.")
+    if any(row.prompt for row in all_rows) and not any(row.shown or row.label for row in all_rows):
         report.add_finding(
-            "no_places", "The file does not say what stood where: whether the place mattered cannot be found."
+            "no_places",
+            "The file does not say where each output was shown, so position effects cannot be analysed.",
         )
 
 
 def _create_done_job(study: Study, by: Any, report: ImportReport) -> Job:
-    """What imported answers name as their source, where no job read them: the same row, done."""
+    """Create a finished job as the source of imported answers, if no job read them."""
     from django.db.models.functions import Now
 
     return Job.objects.create(

@@ -1,4 +1,4 @@
-"""What a file of answers stands on: the study's questions, prompts and outputs, read once, and what was imported before."""
+"""The data that a file of answers is checked against: the study's questions, prompts and outputs, and earlier imports."""
 
 import re
 from collections.abc import Iterator
@@ -11,15 +11,18 @@ from studies.design.wording import QuestionWording, SectionWording, wording_of
 from studies.models import Exposure, Output, Question, Study
 from studies.protocols import REGISTRY, Protocol, StimulusPool, UnfillableBatch
 
-# The section (by id) that shows it, its prompt, its outputs in ascending order.
+# The id of the section that shows the item, its prompt, and its outputs in ascending order.
 ItemKey = tuple[int, int, tuple[int, ...]]
-# Of one answer: value, output chosen, choice, part, text, skip reason.
+# The columns of one answer: value, chosen output, choice, part, text, skip reason.
 StoredAnswer = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StudyIndex:
-    """A study as rows of a file are held against it. Items are (section that shows them, prompt, outputs); an exposure is its output."""
+    """Index of a study for checking rows of a file.
+
+    An item is (section that shows it, prompt, outputs); an exposure is its output.
+    """
 
     study: Study
     sections: dict[int, SectionWording]
@@ -35,14 +38,14 @@ class StudyIndex:
         return REGISTRY[section.protocol]
 
     def questions_with_key(self, key: str) -> Iterator[tuple[SectionWording, QuestionWording]]:
-        """The questions of this key; '' for all."""
+        """Return the questions with this key, or all questions for ''."""
         for section in self.sections.values():
             for question in section.questions:
                 if key in ("", question.key):
                     yield section, question
 
     def source(self, section: SectionWording) -> SectionWording:
-        """The section whose items this one shows."""
+        """Return the section whose items this section shows."""
         return self.sections.get(section.reuses or section.position, section)
 
 
@@ -70,15 +73,15 @@ def build_study_index(study: Study) -> StudyIndex:
 
 
 def _item_sizes(study: Study, systems: dict[str, int]) -> dict[int, int | None]:
-    """How many outputs an item of each section holds; None where the protocol shows one, of any system."""
-    found: dict[int, int | None] = {}
+    """Return the number of outputs per item by section; None if the protocol shows one output of any system."""
+    sizes: dict[int, int | None] = {}
     names = sorted(systems.values())
     for section in study.sections.order_by("position"):
         protocol = REGISTRY.get(section.protocol)
         if protocol is None or not protocol.has_items:
             continue
         if not protocol.shows_every_system:
-            found[section.position] = None
+            sizes[section.position] = None
             continue
         section.m = section.m or 1
         pool = StimulusPool([0], names, {(0, system): (system,) for system in names})
@@ -86,12 +89,15 @@ def _item_sizes(study: Study, systems: dict[str, int]) -> dict[int, int | None]:
             drawn = protocol.draw(section, pool, _FirstChoice())
         except UnfillableBatch:
             drawn = []
-        found[section.position] = len(drawn[0].outputs) if drawn else len(names)
-    return found
+        sizes[section.position] = len(drawn[0].outputs) if drawn else len(names)
+    return sizes
 
 
 class _FirstChoice:
-    """A draw whose outcome nobody uses: only the shape of what is drawn is asked for."""
+    """A random generator that always takes the first option.
+
+    Only the number of drawn outputs is used, not the outputs.
+    """
 
     def choice(self, options):
         return options[0]
@@ -104,13 +110,13 @@ class _FirstChoice:
 
 
 def natural_sort_key(key: str) -> list[tuple[int, int, str]]:
-    """Sorts p2 before p10: numbers within keys by their value."""
+    """Return a sort key that compares numbers by their value, so that p2 comes before p10."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"([0-9]+)", key) if part]
 
 
 @dataclass(slots=True)
 class EarlierImports:
-    """What is stored of imported answers: of each annotator (by keyed name) what they said of what, and who is gone."""
+    """Earlier imports: annotators by keyed name, their stored answers, and the annotators who withdrew."""
 
     people: dict[str, int] = field(default_factory=dict)
     said: dict[tuple[int, int, ItemKey | None, int | None], list[StoredAnswer]] = field(default_factory=dict)
@@ -123,8 +129,8 @@ ERASED_ANSWER: StoredAnswer = ("erased",)
 
 
 def load_earlier_imports(study: Study) -> EarlierImports:
-    """Everything that was imported into the study before, and its items as (section, prompt, outputs)."""
-    found = EarlierImports()
+    """Return everything that was imported into the study before, and its items as (section, prompt, outputs)."""
+    earlier = EarlierImports()
     shown: dict[int, tuple[int, int, list[int]]] = {}
     exposures = Exposure.objects.filter(item__study=study).order_by("item_id", "output_id")
     for item, section, prompt, output in exposures.values_list(
@@ -132,28 +138,28 @@ def load_earlier_imports(study: Study) -> EarlierImports:
     ).iterator(2000):
         shown.setdefault(item, (section, prompt, []))[2].append(output)
     keys = {item: (section, prompt, tuple(outputs)) for item, (section, prompt, outputs) in shown.items()}
-    found.items = set(keys.values())
-    mine = Assignment.objects.filter(study=study, origin=Assignment.Origin.IMPORTED)
-    for person, key, ordinal, withdrawn in mine.values_list(
+    earlier.items = set(keys.values())
+    imported = Assignment.objects.filter(study=study, origin=Assignment.Origin.IMPORTED)
+    for person, key, ordinal, withdrawn in imported.values_list(
         "annotator_id", "annotator__external_id", "ordinal", "withdrawn_at"
     ):
-        found.people[key] = person
-        found.ordinals[person] = max(ordinal, found.ordinals.get(person, 0))
+        earlier.people[key] = person
+        earlier.ordinals[person] = max(ordinal, earlier.ordinals.get(person, 0))
         if withdrawn:
-            found.withdrawn.add(person)
-    if not found.people:
-        return found
-    rows = Response.objects.filter(assignment__in=mine).values_list(
+            earlier.withdrawn.add(person)
+    if not earlier.people:
+        return earlier
+    rows = Response.objects.filter(assignment__in=imported).values_list(
         "assignment__annotator_id", "question_id", "item_id", "exposure__output_id", "erased_at", "value", "chosen__output_id", "choice", "part", "text", "skip_reason",
     )  # fmt: skip
-    for person, question, item, output, erased, *said in rows.iterator(2000):
+    for person, question, item, output, erased, *columns in rows.iterator(2000):
         place = (person, question, keys.get(item), output)
-        found.said.setdefault(place, []).append(ERASED_ANSWER if erased else tuple(said))
-    return found
+        earlier.said.setdefault(place, []).append(ERASED_ANSWER if erased else tuple(columns))
+    return earlier
 
 
 def person_key(study: Study, name: str) -> str:
-    """The keyed hash of a name in the file: names of one study say nothing of those of another."""
+    """Return the keyed hash of a name in the file. The same name has another hash in another study."""
     return hash_person_id(pool_of(study), name)
 
 

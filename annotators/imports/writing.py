@@ -1,4 +1,7 @@
-"""Imported answers as rows: a batch and an assignment for each annotator, and their responses. All of it in the caller's transaction."""
+"""Write imported answers: a batch and an assignment for each annotator, and their responses.
+
+The caller opens the transaction.
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -18,9 +21,12 @@ from .study_index import EarlierImports, ItemKey, StudyIndex, natural_sort_key, 
 def write_imported_answers(
     study: Study, study_index: StudyIndex, earlier: EarlierImports, imported: Sequence[ImportedAssignment], job: Job
 ) -> None:
-    """The study is frozen and locked. Items are numbered in the order of their prompts' keys, numbers in them by their value."""
+    """Write the answers of a frozen and locked study.
+
+    Items are numbered in the natural order of their prompts' keys.
+    """
     items = _get_or_create_items(study, {key for sitting in imported for key in sitting.items})
-    # An item of which nothing is new is not placed again.
+    # An item without new answers is not placed again.
     drawn = [DrawnBatch(0, sitting.arm, tuple(_answered_items(sitting, items))) for sitting in imported]
     last = Batch.objects.filter(study=study).exclude(origin=Batch.Origin.TEST).aggregate(n=Max("number"))["n"]
     batches = write_batches(
@@ -30,11 +36,11 @@ def write_imported_answers(
     people = _get_or_create_annotators(study, imported)
     now = timezone.now()
     design = study.designs.order_by("version").last()
-    made = []
+    assignments = []
     for sitting, batch in zip(imported, batches, strict=True):
         person = people[person_key(study, sitting.name)]
         begun, ended = min(sitting.times, default=now), max(sitting.times, default=now)
-        made.append(
+        assignments.append(
             Assignment(
                 study=study,
                 batch=batch,
@@ -48,12 +54,12 @@ def write_imported_answers(
                 submitted_at=ended,
             )
         )
-    Assignment.objects.bulk_create(made, batch_size=500)
-    Response.objects.bulk_create(_responses(imported, made, items, now), batch_size=1000)
+    Assignment.objects.bulk_create(assignments, batch_size=500)
+    Response.objects.bulk_create(_responses(imported, assignments, items, now), batch_size=1000)
 
 
 def _get_or_create_items(study: Study, wanted: set[ItemKey]) -> dict[ItemKey, int]:
-    """The ids of these items; those that are not there yet are made."""
+    """Return the ids of these items. Create missing items."""
     prompts = {prompt for _, prompt, _ in wanted}
     keys = {pk: key for pk, key in Prompt.objects.filter(study=study).values_list("pk", "key") if pk in prompts}
     ordered = sorted(wanted, key=lambda item: (natural_sort_key(keys[item[1]]), keys[item[1]], item[0], item[2]))
@@ -70,26 +76,26 @@ def _answered_items(sitting: ImportedAssignment, items: dict[ItemKey, int]) -> I
 
 
 def _get_or_create_annotators(study: Study, sittings: Sequence[ImportedAssignment]) -> dict[str, int]:
-    """Annotators by their keyed name."""
+    """Return the ids of the annotators by keyed name. Create missing annotators."""
     pool = pool_of(study)
     keys = {person_key(study, sitting.name) for sitting in sittings}
-    there = set(Annotator.objects.filter(pool=pool).values_list("external_id", flat=True))
+    existing = set(Annotator.objects.filter(pool=pool).values_list("external_id", flat=True))
     Annotator.objects.bulk_create(
-        (Annotator(pool=pool, external_id=key) for key in sorted(keys - there)), batch_size=500
+        (Annotator(pool=pool, external_id=key) for key in sorted(keys - existing)), batch_size=500
     )
     return dict(Annotator.objects.filter(pool=pool).values_list("external_id", "pk"))
 
 
 def _responses(
-    sittings: Sequence[ImportedAssignment], made: Sequence[Assignment], items: dict[ItemKey, int], now: datetime
+    sittings: Sequence[ImportedAssignment], assignments: Sequence[Assignment], items: dict[ItemKey, int], now: datetime
 ) -> Iterator[Response]:
     exposures: dict[tuple[int, int], int] = {}
-    if made:
-        rows = Exposure.objects.filter(item__in=Item.objects.filter(study=made[0].study_id))
+    if assignments:
+        rows = Exposure.objects.filter(item__in=Item.objects.filter(study=assignments[0].study_id))
         exposures = {
             (item, output): pk for item, output, pk in rows.values_list("item_id", "output_id", "pk").iterator(2000)
         }
-    for sitting, assignment in zip(sittings, made, strict=True):
+    for sitting, assignment in zip(sittings, assignments, strict=True):
         for answer in sitting.answers:
             row = answer.row
             item = items[sitting.items[row.item_id - 1]] if row.item_id else None

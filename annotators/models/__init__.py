@@ -1,4 +1,4 @@
-"""All tables of this app. The modules here import nothing else of it but names."""
+"""The models of this app. These modules import nothing else from the app."""
 
 from .assignments import (
     Annotator,

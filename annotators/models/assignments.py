@@ -1,4 +1,4 @@
-"""Who answers, and what they said. Answers are only ever added."""
+"""Annotators, their assignments and their answers. Answers are append-only."""
 
 import secrets
 import uuid
@@ -26,12 +26,12 @@ PROTECT = models.PROTECT
 
 
 def new_code() -> str:
-    """128 random bits: whoever has the code is the annotator."""
+    """Return 128 random bits as text. The code is the annotator's credential."""
     return secrets.token_urlsafe(16)
 
 
 class Annotator(models.Model):
-    """A person, as one pool knows them: by a keyed hash alone."""
+    """A person in one pool, identified only by a keyed hash."""
 
     code = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     pool = models.CharField(max_length=50)
@@ -45,7 +45,7 @@ class Annotator(models.Model):
 
 
 class PanelIdentity(models.Model):
-    """The panel's own id of an annotator, enciphered, kept apart and only until it is paid."""
+    """The panel's id of an annotator: encrypted, in its own table, and kept only until the annotator is paid."""
 
     annotator = models.OneToOneField(Annotator, PROTECT, related_name="identity")
     ciphertext = models.BinaryField(null=True)
@@ -53,7 +53,7 @@ class PanelIdentity(models.Model):
 
 
 class Assignment(models.Model):
-    """An annotator with a batch. ``claimed`` of a batch counts its assignments that are not released."""
+    """An annotator with a batch. ``Batch.claimed`` counts the batch's assignments that are not released."""
 
     class Trust(models.TextChoices):
         CLAIMED = "claimed", "claimed: the address said so"
@@ -76,7 +76,7 @@ class Assignment(models.Model):
         WITHDRAWN = "withdrawn"
 
     code = models.CharField(max_length=32, unique=True, default=new_code, editable=False)
-    # Found by the constraints below, which begin with them: each further index is a page written with every answer.
+    # No own indexes: the constraints below begin with these columns. Each further index costs a page write per answer.
     study = protected_foreign_key(Study, "assignments", db_index=False)
     batch = optional_foreign_key(Batch, "assignments", db_index=False)
     annotator = protected_foreign_key(Annotator, "assignments")
@@ -141,7 +141,7 @@ class Assignment(models.Model):
             ),
             CheckConstraint(name="assignment_holds_no_id_of_a_person", condition=~Q(external_ids__has_key="person")),
         ]
-        # No index holds what every page changes (``reserved_until``): PostgreSQL then writes the row alone.
+        # No index contains ``reserved_until``, which every page changes. So PostgreSQL writes only the row.
         indexes = [models.Index(fields=["study", "submitted_at"], name="assignment_submitted")]
 
     def __str__(self):
@@ -149,10 +149,10 @@ class Assignment(models.Model):
 
 
 class PageVisit(models.Model):
-    """A page that an annotator was shown. ``shown`` is written once, at first sight; the draft until it is recorded.
+    """A page that an annotator was shown. ``shown`` is written once; ``draft`` is kept until the page is recorded.
 
-    The row is written without waiting for the disk, so a crash of the database may lose it. It is then made again from the
-    assignment's seed when the page's answers or a draft arrive; nobody knows any more when the page was shown, and ``shown_at``
+    The row is written without a wait for the disk, so a crash of the database may lose it. Then it is made again from
+    the assignment's seed when answers or a draft arrive. In this case the time of showing is unknown and ``shown_at``
     is null.
     """
 
@@ -164,7 +164,7 @@ class PageVisit(models.Model):
     shown_at = models.DateTimeField(null=True, blank=True, db_default=Now())
     recorded_at = optional_datetime_field()
     active_seconds = models.PositiveIntegerField(default=0)
-    # A row is inserted without it: the database itself must know the default.
+    # New rows are inserted without this column, so the database itself needs the default.
     unseen = models.TextField(blank=True, default="", db_default="")
 
     class Meta:
@@ -186,7 +186,7 @@ class PageVisit(models.Model):
 
 
 class Response(AppendOnlyModel):
-    """One stored answer: the value of one slot, and what it is about."""
+    """One stored answer: the value of one slot, with its question, item and exposure."""
 
     erasable_fields = frozenset({"text", "value", "chosen", "choice", "part", "skip_reason", "erased_at"})
 
@@ -224,7 +224,7 @@ class Response(AppendOnlyModel):
                 condition=Q(exposure=None) | Q(item__isnull=False),
             ),
         ]
-        # Most answers leave some of these empty, and stand in no index for it.
+        # Partial indexes: most answers leave some of these columns empty.
         indexes = [
             models.Index(fields=[name], condition=Q(**{f"{name}__isnull": False}), name=f"response_by_{name}")
             for name in ("item", "exposure", "chosen")
@@ -235,7 +235,7 @@ class Response(AppendOnlyModel):
 
 
 class Exclusion(AppendOnlyModel):
-    """A person decided to leave an assignment out of the analysis, or took such a decision back."""
+    """A user's decision to leave an assignment out of the analysis, or to undo such a decision (``reverses``)."""
 
     study_path = "assignment__study"
 
@@ -258,7 +258,7 @@ class Exclusion(AppendOnlyModel):
 
 
 class Inquiry(models.Model):
-    """What an annotator reported of a text or asked the researcher, from any page. Blind to systems."""
+    """An annotator's report about a text or question to the researchers. It does not show systems."""
 
     class Kind(models.TextChoices):
         REPORT = "report", "about a text"

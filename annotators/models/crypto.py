@@ -1,4 +1,4 @@
-"""What PSEUDONYM_KEY is used for: hashes by which people are known again, and texts that the database keeps encrypted."""
+"""The uses of PSEUDONYM_KEY: hashes that recognise people again, and encrypted texts in the database."""
 
 import base64
 import hashlib
@@ -10,13 +10,19 @@ from django.conf import settings
 
 
 def keyed_hash(*parts: str) -> str:
-    """A keyed hash: the same parts give the same name, and nobody without the key can find the parts."""
+    """Return a keyed hash of the parts.
+
+    The same parts give the same hash. The parts cannot be computed without the key.
+    """
     message = "\x1f".join(parts).encode()
     return hmac.new(settings.PSEUDONYM_KEY.encode(), message, hashlib.sha256).hexdigest()
 
 
 class Purpose(StrEnum):
-    """What a text is; each purpose has a key of its own. The values are part of the keys: a value that changes makes stored texts unreadable."""
+    """The purpose of an encrypted text. Each purpose has its own key.
+
+    The values are part of the keys: if a value changes, stored texts become unreadable.
+    """
 
     IDENTITY = "panel identity"
     CREDENTIAL = "panel secret"
@@ -27,12 +33,15 @@ def encrypt(purpose: Purpose, text: str) -> bytes:
 
 
 def decrypt(purpose: Purpose, stored: bytes | memoryview) -> str:
-    """Raises cryptography.fernet.InvalidToken where the text was encrypted with another key or for another purpose."""
+    """Decrypt a text.
+
+    Raises cryptography.fernet.InvalidToken if it was encrypted with another key or for another purpose.
+    """
     return _cipher(purpose, settings.PSEUDONYM_KEY).decrypt(bytes(stored)).decode()
 
 
 @lru_cache(maxsize=len(Purpose))
 def _cipher(purpose: Purpose, secret: str):
-    from cryptography.fernet import Fernet  # a page that needs no cipher does not load it
+    from cryptography.fernet import Fernet  # imported late, because most pages do not need it
 
     return Fernet(base64.urlsafe_b64encode(hashlib.sha256(f"{purpose}{secret}".encode()).digest()))

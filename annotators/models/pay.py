@@ -1,4 +1,4 @@
-"""What a link promises for each way to end, and each sum that a person gets: once, with its currency and how it came."""
+"""The pay that a link promises for early ends, and the payments to people."""
 
 from django.conf import settings
 from django.db import models
@@ -14,7 +14,7 @@ from studies.models.fields import (
 
 
 class OutcomePay(models.Model):
-    """What a link promises to who does not reach the last page. Whoever does is paid the reward: that is the offer itself."""
+    """The pay that a link promises for one early end. People who reach the last page get the link's reward instead."""
 
     class Outcome(models.TextChoices):
         SCREENED_OUT = "screened_out", "screened out"
@@ -55,7 +55,10 @@ class OutcomePay(models.Model):
 
 
 class Payment(models.Model):
-    """A sum that one person gets for one assignment. What was owed and is not covered makes one more row, never a change of a row."""
+    """An amount that one person gets for one assignment.
+
+    If more is owed later, a new row is added; rows do not change.
+    """
 
     class Kind(models.TextChoices):
         BASE = "base", "the reward"
@@ -77,7 +80,7 @@ class Payment(models.Model):
         FAILED = "failed", "refused by the panel"
         CANCELLED = "cancelled", "taken back"
 
-    # What is promised, and what stands in its place. A bonus comes on top.
+    # The kinds that cover the promised pay. A bonus is additional.
     COVERING = (Kind.BASE, Kind.OUTCOME, Kind.DIFFERENCE, Kind.COMPENSATION)
 
     assignment = protected_foreign_key("annotators.Assignment", "payments")

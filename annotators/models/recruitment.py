@@ -1,4 +1,7 @@
-"""Links by which people come, what their panels were told to do, and what these show. What a panel says is kept beside what we know, never in its place."""
+"""Recruitment links, orders to panels, and the state that panels show.
+
+Panel data is stored next to heval's own data and never replaces it.
+"""
 
 import secrets
 
@@ -22,12 +25,12 @@ from .registry import choices
 
 
 def new_key() -> str:
-    """A recruitment's key in its address: short enough to read out, too long to guess."""
+    """Return a new key for a recruitment's address: short enough to read aloud, too long to guess."""
     return secrets.token_hex(6)
 
 
 class Recruitment(models.Model):
-    """A way by which annotators come to a study: one link, at one panel, with its pay and its return routes."""
+    """A way for annotators to come to a study: one link on one panel, with its pay and its ways back."""
 
     study = protected_foreign_key(Study, "recruitments")
     channel = models.CharField(max_length=20, choices=choices)
@@ -84,7 +87,7 @@ class RecruitmentArm(models.Model):
 
 
 class PanelSecret(models.Model):
-    """What lets us speak to a panel in a researcher's name: enciphered, written and never shown."""
+    """A credential for a panel's API in a researcher's name. It is encrypted and never shown."""
 
     recruitment = protected_foreign_key("annotators.Recruitment", "panel_secrets")
     name = models.SlugField(max_length=30)
@@ -99,7 +102,7 @@ class PanelSecret(models.Model):
 
 
 class PanelTask(models.Model):
-    """What a panel offers to its people, such as a study of Prolific. Published from here, or there by hand and named here."""
+    """A panel's offer to its people, such as a Prolific study: published by heval, or by hand and entered here."""
 
     recruitment = protected_foreign_key("annotators.Recruitment", "panel_tasks")
     external_id = models.CharField(max_length=64)
@@ -118,7 +121,7 @@ class PanelTask(models.Model):
 
 
 class PanelPlan(models.Model):
-    """How a link's places go out: so many people in all, so many places a round."""
+    """How a link's places are published: the total number of people, and the places per round."""
 
     recruitment = models.OneToOneField("annotators.Recruitment", models.PROTECT, related_name="panel_plan")
     people = models.PositiveIntegerField()
@@ -138,7 +141,10 @@ class PanelPlan(models.Model):
 
 
 class PanelSubmission(models.Model):
-    """One person's work as the panel shows it. The panel may give its id to another person after a return: both rows stay."""
+    """One person's work as the panel shows it.
+
+    If the panel gives the same id to another person after a return, both rows stay.
+    """
 
     class Source(models.TextChoices):
         SERVICE = "service", "the panel's service"
@@ -175,7 +181,7 @@ class PanelSubmission(models.Model):
 
 
 class PanelBar(models.Model):
-    """A person whom an order keeps out. The order itself names nobody."""
+    """A person whom an order keeps out. The order itself contains no person."""
 
     order = protected_foreign_key("annotators.PanelOrder", "bars")
     annotator = protected_foreign_key("annotators.Annotator", "panel_bars")
@@ -188,7 +194,7 @@ class PanelBar(models.Model):
 
 
 class PanelEvent(models.Model):
-    """Something that happened at a panel, or at its door, and was to be looked at: once for its id, however often it is told."""
+    """An event at a panel or at its link that heval must handle. Idempotent: one row per source and id."""
 
     source = models.CharField(max_length=64)
     external_id = models.CharField(max_length=200)
@@ -209,7 +215,7 @@ class PanelEvent(models.Model):
 
 
 class SampleColumn(models.Model):
-    """A column of a panel's demographic file that was declared to be kept. No other is."""
+    """A declared column of a panel's demographic file. heval stores only declared columns."""
 
     class Kind(models.TextChoices):
         CATEGORY = "category"
@@ -229,7 +235,7 @@ class SampleColumn(models.Model):
 
 
 class SampleValue(models.Model):
-    """What a file said of a person in a column. Nothing is kept where it is missing."""
+    """A person's value in a demographic column. Missing values have no row."""
 
     column = protected_foreign_key(SampleColumn, "values")
     annotator = protected_foreign_key("annotators.Annotator", "sample_values")
@@ -246,7 +252,7 @@ class SampleValue(models.Model):
 
 
 class PanelOrder(models.Model):
-    """Something that a panel shall do once, written down before it is sent. Its token names it at the panel too."""
+    """An order to a panel, stored before it is sent and carried out once. Its token identifies it at the panel too."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "to be sent"

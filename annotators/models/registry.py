@@ -1,4 +1,8 @@
-"""The channels by slug. The modules of ``annotators.recruitment.channels`` register themselves; models and places ask them without importing one."""
+"""The channels by slug.
+
+The modules in ``annotators.recruitment.channels`` register themselves, so models and places can use channels without an
+import.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Decisions about pay, which are only ever added, and the appeals against them, which are answered once by somebody else."""
+"""Verdicts about work, which are append-only, and the appeals against them, which another user answers once."""
 
 from django.conf import settings
 from django.db import models
@@ -10,20 +10,20 @@ from studies.models.guards import AppendOnlyModel
 
 
 class Verdict(AppendOnlyModel):
-    """A person's decision about one piece of work. ``evidence``: what was measured at that moment, kept as it was then.
+    """A user's decision about one piece of work. ``evidence``: the measurements at that time, stored unchanged.
 
-    ``message``: what the annotator reads. ``note``: what the decider saw, for colleagues alone. ``by``: empty where the panel shows a
-    rejection that was made there; it is written down when its person objects.
+    ``message``: the text for the annotator. ``note``: a note for colleagues only. ``by``: empty for a rejection that
+    was made at the panel; such a verdict is stored when the annotator objects.
     """
 
-    AT_PANEL = "at_panel"  # the category of those
+    AT_PANEL = "at_panel"  # the category of rejections that were made at the panel
 
     class Kind(models.TextChoices):
         APPROVE = "approve", "approved"
         REJECT = "reject", "rejected"
         REVERSE = "reverse", "rejection taken back"
 
-    # Whoever leaves a study that deletes ratings leaves it here too.
+    # If a person withdraws from a study that deletes ratings, the evidence is erased too.
     erasable_fields = frozenset({"evidence"})
 
     submission = optional_foreign_key("annotators.PanelSubmission", "verdicts")
@@ -77,8 +77,11 @@ class Verdict(AppendOnlyModel):
 
 
 class Appeal(models.Model):
-    """What somebody whose work was rejected says to it. Who rejected stands beside who answers, so that the database can tell them apart;
-    empty where it was done at the panel."""
+    """An annotator's objection to a rejection, with its answer.
+
+    ``rejected_by`` is stored so that the database can check that another user answers. It is empty if the panel
+    rejected.
+    """
 
     verdict = models.OneToOneField(Verdict, models.PROTECT, related_name="appeal")
     rejected_by = optional_foreign_key(settings.AUTH_USER_MODEL)

@@ -1,4 +1,4 @@
-"""What was read lately and never changes, as much of it as a process may hold."""
+"""A cache for values that never change, limited by the sum of their sizes."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class SizedLRUCache:
-    """Values by key, those used last; ``most`` bounds the sum of their sizes. Threads may share it."""
+    """Least-recently-used cache. ``max_size`` limits the sum of the values' sizes. Safe to share between threads."""
 
     def __init__(self, max_size: int):
         self.most, self.size = max_size, 0
@@ -15,7 +15,10 @@ class SizedLRUCache:
         self._lock = Lock()
 
     def get(self, key: Hashable, make_value: Callable[[], Any], size_of: Callable[[Any], int]) -> Any:
-        """The value of this key, made where it is not kept. One that is larger than a hundredth of all is not kept."""
+        """Return the value of this key; make it if it is not cached.
+
+        Values above one hundredth of the limit are not cached.
+        """
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

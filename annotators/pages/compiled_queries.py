@@ -1,7 +1,7 @@
-"""Statements that Django compiles once.
+"""SQL statements that Django compiles only once.
 
-The ORM builds and compiles a query anew each time: for a row by its key that takes several times as long as the database's
-answer. The few statements of every page are still written in the ORM's words; they are compiled at their first use, and run
+The ORM builds and compiles each query again. For one row by its key, this takes several times as long as the database's
+answer. The few statements of every page are still written with the ORM. They are compiled at their first use, and run
 by a plain cursor from then on.
 """
 
@@ -18,39 +18,42 @@ from django.db.models.sql import UpdateQuery
 SYNCHRONOUS_NORMAL = 1
 INSERT_SQL = "{insert} VALUES {places}"
 INSERT_OR_IGNORE_SQL = "{insert} VALUES {places} ON CONFLICT DO NOTHING"
-# The same on PostgreSQL, without waiting for its disk.
+# The same on PostgreSQL, without a wait for its disk.
 INSERT_WITHOUT_FSYNC_SQL = (
     "WITH light AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)) "
     "{insert} SELECT {row} FROM light ON CONFLICT DO NOTHING"
 )
-# The parts of a statement on PostgreSQL of which each waits for the one before it.
+# Parts of a PostgreSQL statement. Each part runs only if the part before it changed a row.
 AFTER_UPDATE_SQL = " AND EXISTS (SELECT 1 FROM done{})"
 INSERT_AFTER_UPDATE_SQL = "{{insert}} SELECT new.* FROM (VALUES {{places}}) AS new, done{}"
 COUNT_UPDATED_SQL = "(SELECT count(*) FROM done{})"
-# What stands for a value while a statement is compiled: found again among the parameters.
+# Stand-ins for values while a statement is compiled. They are recognised among the compiled parameters.
 PLACEHOLDER_VALUES: dict[type, Callable[[int], Any]] = {
     int: lambda n: 7_310_000_000 + n,
     str: lambda n: f"stand-in {n}",
 }
-# Asking the field what to do with each value took longer than writing them.
+# For these fields a Python value of this type needs no conversion. Converting each value took longer than writing it.
 UNCONVERTED_FIELDS: dict[type[Field], type] = {BigAutoField: int, CharField: str, TextField: str}
 
 
 class _CompiledStatement:
-    """``build`` takes a value of each of ``kinds`` and says what is asked or changed."""
+    """A statement that is compiled once.
+
+    ``build`` takes one value of each type in ``kinds`` and returns the ORM's query.
+    """
 
     def __init__(self, build: Callable[..., Any], *kinds: type):
         self.build, self.kinds = build, kinds
 
     @cached_property
     def compiled(self) -> tuple[str, list[tuple[int | None, Any]], tuple]:
-        """The statement, where each of its parameters comes from, and what makes Python's values of the database's."""
+        """Return the SQL, the origin of each parameter, and the converters from database values to Python values."""
         stand_ins = [PLACEHOLDER_VALUES[kind](n) for n, kind in enumerate(self.kinds)]
         compiler = self.query(self.build(*stand_ins)).get_compiler(DEFAULT_DB_ALIAS)
         sql, parameters = compiler.as_sql()
-        origins = [(stand_ins.index(one), None) if one in stand_ins else (None, one) for one in parameters]
+        origins = [(stand_ins.index(value), None) if value in stand_ins else (None, value) for value in parameters]
         if {place for place, _ in origins if place is not None} != set(range(len(stand_ins))):
-            raise ValueError(f"A value does not reach its statement as it is: {sql}")
+            raise ValueError(f"The ORM converts a value of this statement, so it cannot be compiled once: {sql}")
         return sql, origins, self.converters(compiler)
 
     @staticmethod
@@ -69,7 +72,7 @@ class _CompiledStatement:
 
 
 class CompiledSelect(_CompiledStatement):
-    """``build`` gives a QuerySet of ``values_list``; calling gives its rows."""
+    """A SELECT. ``build`` returns a QuerySet with ``values_list``; a call returns its rows."""
 
     def __call__(self, *values: Any) -> list[tuple]:
         connection = connections[DEFAULT_DB_ALIAS]
@@ -93,7 +96,7 @@ class CompiledSelect(_CompiledStatement):
 
 
 class CompiledUpdate(_CompiledStatement):
-    """``build`` gives a QuerySet and the columns to set; calling gives the number of rows that it found."""
+    """An UPDATE. ``build`` returns a QuerySet and the columns to set; a call returns the number of matching rows."""
 
     def __call__(self, *values: Any) -> int:
         with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
@@ -110,21 +113,21 @@ class CompiledUpdate(_CompiledStatement):
 
 @lru_cache(maxsize=256)
 def _insertion(model: type[Model], columns: tuple[str, ...], rows: int, statement: str, is_typed: bool = False) -> str:
-    # Names of our own tables and columns, and nothing that came from outside.
+    # The SQL contains only names of our own tables and columns, never input from outside.
     connection = connections[DEFAULT_DB_ALIAS]
     quoted = connection.ops.quote_name
     fields = [model._meta.get_field(name) for name in columns]
     names = ", ".join(quoted(field.column) for field in fields)
-    # Kinds without their lengths: a cast to a length cuts words short and says nothing.
+    # Types without their lengths, because a cast to a type with a length silently truncates texts.
     row = ", ".join(f"%s::{field.db_type(connection).partition('(')[0]}" if is_typed else "%s" for field in fields)
     insert = f"INSERT INTO {quoted(model._meta.db_table)} ({names})"
     return statement.format(insert=insert, places=", ".join([f"({row})"] * rows), row=row)
 
 
 def insert_missing_without_fsync(model: type[Model], columns: tuple[str, ...], row: Any) -> None:
-    """Insert a row that is made again, the same, where it is missing: unless it is there, and without waiting for the disk.
+    """Insert a row if it is missing, without a wait for the disk. Use it only for rows that can be made again.
 
-    A power cut may lose it, as long as nothing that was written after it has reached the disk.
+    A power cut may lose the row until something that was written later has reached the disk.
     """
     connection = connections[DEFAULT_DB_ALIAS]
     with connection.cursor() as cursor:
@@ -135,33 +138,33 @@ def insert_missing_without_fsync(model: type[Model], columns: tuple[str, ...], r
         statement = _insertion(model, columns, 1, INSERT_OR_IGNORE_SQL)
         values = _values(model, columns, [row], connection)
         database = connection.connection
-        kept = database.execute("PRAGMA synchronous").fetchone()[0]
-        # Within a transaction SQLite refuses to change it, and there it is the transaction's own commit that waits.
-        if connection.in_atomic_block or kept <= SYNCHRONOUS_NORMAL:
+        previous = database.execute("PRAGMA synchronous").fetchone()[0]
+        # SQLite does not change this within a transaction. There, the transaction's commit waits for the disk anyway.
+        if connection.in_atomic_block or previous <= SYNCHRONOUS_NORMAL:
             cursor.execute(statement, values)
             return
         database.execute(f"PRAGMA synchronous={SYNCHRONOUS_NORMAL}")
         try:
             cursor.execute(statement, values)
         finally:
-            database.execute(f"PRAGMA synchronous={kept}")
+            database.execute(f"PRAGMA synchronous={previous}")
 
 
 def update_then_insert(
     updates: Sequence[tuple[CompiledUpdate, tuple]], model: type[Model], columns: tuple[str, ...], rows: Iterable[Any]
 ) -> int:
-    """Change one row after the other, each with its values, then insert rows: as far as each update finds its row. Says how many did.
+    """Run the updates one after the other, then insert the rows; stop at the first update that finds no row.
 
-    Whoever comes second waits at the first row. What was changed before an update that found nothing stays, unless a
-    transaction around is rolled back. One statement on PostgreSQL, where sending one costs as much as what it does.
-    ``columns`` of the new rows are written, the database's own defaults fill the others; a row is whatever has the columns'
-    values under their names: an instance of the model, or less.
+    Return the number of updates that found their row. A second request waits at the first row. Changes before an update
+    that found nothing stay, unless the caller rolls back. On PostgreSQL this is one statement, because sending a
+    statement costs as much as running it. Only ``columns`` of the new rows are written; the database's defaults fill
+    the others. A row is any object with these columns as attributes, such as an instance of the model.
     """
     rows = list(rows)
     connection = connections[DEFAULT_DB_ALIAS]
     if connection.vendor == "postgresql":
         statement = _chain(tuple(update for update, _ in updates), model, columns, len(rows))
-        parameters = [one for update, values in updates for one in update.parameters(values)]
+        parameters = [parameter for update, values in updates for parameter in update.parameters(values)]
         with connection.cursor() as cursor:
             cursor.execute(statement, parameters + _values(model, columns, rows, connection))
             return sum(cursor.fetchone())
@@ -183,7 +186,7 @@ def _chain(updates: tuple[CompiledUpdate, ...], model: type[Model], columns: tup
         after = AFTER_UPDATE_SQL.format(number - 1) if number else ""
         parts.append(f"done{number} AS ({update.compiled[0]}{after} RETURNING 1)")
     if rows:
-        # In a list of values that is chosen from, nothing else says of what kind an empty one is.
+        # In a SELECT from VALUES, PostgreSQL cannot infer the type of NULL, so each value is cast.
         insertion = _insertion(model, columns, rows, INSERT_AFTER_UPDATE_SQL.format(len(updates) - 1), is_typed=True)
         parts.append(f"written AS ({insertion})")
     return f"WITH {', '.join(parts)} SELECT {', '.join(COUNT_UPDATED_SQL.format(number) for number in range(len(updates)))}"
@@ -191,11 +194,13 @@ def _chain(updates: tuple[CompiledUpdate, ...], model: type[Model], columns: tup
 
 @lru_cache(maxsize=64)
 def _fields(model: type[Model], columns: tuple[str, ...]) -> tuple[tuple[str, Field, type], ...]:
-    """Under what name a row has each value, the field that knows how the database takes it (of a link, what it leads to), and
-    of what type a value is taken as it is."""
+    """Return for each column the attribute of a row, the field that converts it, and the type that needs no conversion.
+
+    For a foreign key, the field is the field that it points to.
+    """
     fields = [model._meta.get_field(name) for name in columns]
-    known = [(field.attname, field.target_field if field.is_relation else field) for field in fields]
-    return tuple((name, field, UNCONVERTED_FIELDS.get(type(field), NoneType)) for name, field in known)
+    targets = [(field.attname, field.target_field if field.is_relation else field) for field in fields]
+    return tuple((name, field, UNCONVERTED_FIELDS.get(type(field), NoneType)) for name, field in targets)
 
 
 def _values(model: type[Model], columns: tuple[str, ...], rows: Iterable[Any], connection) -> list[Any]:
@@ -209,20 +214,20 @@ def _values(model: type[Model], columns: tuple[str, ...], rows: Iterable[Any], c
 
 
 def instance_from_row(model: type[Model], columns: Sequence[str], row: Iterable[Any]) -> Any:
-    """An instance with these columns, as ``from_db`` makes it: any other column is read when it is asked for.
+    """Return an instance with these columns, as ``from_db`` does. Other columns are loaded on access.
 
     ``from_db`` goes through all fields of the model and sends two signals, which took longer than the query.
     """
-    made = model.__new__(model)
-    made.__dict__.update(zip(columns, row, strict=True))
-    made._state = ModelState()
-    made._state.adding, made._state.db = False, DEFAULT_DB_ALIAS
-    return made
+    instance = model.__new__(model)
+    instance.__dict__.update(zip(columns, row, strict=True))
+    instance._state = ModelState()
+    instance._state.adding, instance._state.db = False, DEFAULT_DB_ALIAS
+    return instance
 
 
 def columns_of(model: type[Model], *names: str) -> tuple[str, ...]:
-    """These columns, or all, in the order of the model."""
-    found = tuple(field.attname for field in model._meta.concrete_fields if not names or field.attname in names)
-    if unknown := set(names) - set(found):
+    """Return these columns, or all columns, in the order of the model. Raises ValueError for an unknown name."""
+    columns = tuple(field.attname for field in model._meta.concrete_fields if not names or field.attname in names)
+    if unknown := set(names) - set(columns):
         raise ValueError(f"{model.__name__} has no {', '.join(sorted(unknown))}")
-    return found
+    return columns

@@ -1,6 +1,6 @@
-"""The truth about a practice item, told once its question was answered, and never elsewhere.
+"""Show the truth about a practice item, only after its question was answered and only on the feedback page.
 
-Whoever has not answered is told nothing, whatever address they ask for: the answer is read from what is stored.
+Feedback is built from stored answers, so an annotator who has not answered sees nothing, whatever address they open.
 """
 
 import re
@@ -13,13 +13,13 @@ from studies.protocols import REGISTRY, Page, PageItem, PageQuestion
 
 from .presentation import cached_markdown
 
-# What an explanation quotes is marked in the text it speaks of. Shorter than this it would be found everywhere.
+# Quotations of an explanation are marked in the text. Quotations under three characters would match everywhere.
 QUOTED_TEXT = re.compile(r"“([^”]{3,300})”|\"([^\"]{3,300})\"")
 
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A stretch of a text, marked where the explanation quotes it."""
+    """A part of a text. It is marked if the explanation quotes it."""
 
     text: str
     is_marked: bool = False
@@ -27,7 +27,10 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class PracticeFeedback:
-    """What one practice item's answer was, what it should be, and why. ``quotes``: the words that the explanation quotes."""
+    """The answer to one practice item, the truth and the explanation.
+
+    ``quotes`` are the texts that the explanation quotes.
+    """
 
     position: int
     said: str
@@ -38,7 +41,7 @@ class PracticeFeedback:
 
 
 def get_practice_feedback(assignment: Assignment, page: Page) -> tuple[PracticeFeedback, ...]:
-    """The truth about the items of a feedback page, for the questions that this annotator has answered."""
+    """Return the feedback on the items of a feedback page, for the questions that this annotator has answered."""
     items = {item.id: item for item in page.items}
     questions = {question.id: question for question in page.questions}
     answers = {
@@ -65,7 +68,7 @@ def _build_feedback(
     else:
         truth = (expected.low, expected.high)
         is_right = answer.value is not None and expected.low <= answer.value <= expected.high
-    quotes = tuple(found[1] or found[2] for found in QUOTED_TEXT.finditer(expected.explanation))
+    quotes = tuple(match[1] or match[2] for match in QUOTED_TEXT.finditer(expected.explanation))
     return PracticeFeedback(
         item.position,
         _answer_text(page, question, labels, answer),
@@ -89,9 +92,12 @@ def _answer_text(page: Page, question: PageQuestion, labels: dict[int, str], ans
 
 
 def split_at_quotes(text: str, quotes: Sequence[str]) -> tuple[TextPart, ...]:
-    """The text cut where a quoted stretch of it begins and ends; whole where nothing of it is quoted."""
-    found = [quote for quote in quotes if quote in text]
-    if not found:
+    """Split the text at the beginning and end of each quotation.
+
+    Without a quotation, return the whole text as one part.
+    """
+    matches = [quote for quote in quotes if quote in text]
+    if not matches:
         return (TextPart(text),)
-    pattern = "|".join(re.escape(quote) for quote in sorted(found, key=len, reverse=True))
-    return tuple(TextPart(part, part in found) for part in re.split(f"({pattern})", text) if part)
+    pattern = "|".join(re.escape(quote) for quote in sorted(matches, key=len, reverse=True))
+    return tuple(TextPart(part, part in matches) for part in re.split(f"({pattern})", text) if part)

@@ -1,4 +1,4 @@
-"""What a page's form sends: read, checked against what the page asks, and made into the rows that are stored."""
+"""Parse a page's form, check it against the page's questions, and build the rows that are stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,13 +22,13 @@ from .images import (
 from .sequence import Step
 
 SKIP_SUFFIX = ".skip"
-# What a page may send beside its answers.
+# Form fields of a page that are not answers.
 CONTROL_NAMES = frozenset({"go", "save", "layout", "active"})
 
 
 @dataclass(slots=True)
 class PageForm:
-    """A page's form as it came: cleaned values, messages by slot, and the texts as typed."""
+    """A parsed form: cleaned values and error messages by slot, and the texts as typed."""
 
     values: dict[str, Any] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class PageForm:
 
 @dataclass(slots=True)
 class NewResponse:
-    """A Response to be: its columns alone, which takes a tenth of the time that making the model takes."""
+    """The columns of a new Response. Creating this takes a tenth of the time of creating the model instance."""
 
     assignment_id: int
     question_id: int
@@ -60,67 +60,70 @@ class NewResponse:
 
 
 def parse_page_form(step: Step, asks: Mapping[str, PageField], data: QueryDict, has_files: bool = False) -> PageForm:
-    """Check what was sent against what the page asks: every name known, every value single and exactly one of those offered."""
+    """Check the form against the page's questions: each name must be known, and each value must be single and allowed."""
     sent = PageForm()
     names = {slot: input_names(slot, ask) for slot, ask in asks.items()}
-    known = {name for mine in names.values() for name in mine.values()}
+    known = {name for slot_names in names.values() for name in slot_names.values()}
     known |= {slot + SKIP_SUFFIX for slot, ask in asks.items() if ask.skip_reasons}
     # ``validate_unseen_images`` checks the names of images.
-    if strange := [
+    if unknown := [
         name for name in data if not (name in known or name in CONTROL_NAMES or name.startswith(UNSEEN_PREFIX))
     ]:
         sent.non_field_errors.append(
-            f"This page does not ask for {', '.join(name[:40] for name in sorted(strange)[:3])}. Please reload it."
+            f"This page does not ask for {', '.join(name[:40] for name in sorted(unknown)[:3])}. Please reload it."
         )
     if has_files:
-        sent.non_field_errors.append("This page takes no files.")
+        sent.non_field_errors.append("You cannot send files on this page.")
     for slot, ask in asks.items():
         values = {part: data.getlist(name) for part, name in names[slot].items()}
         skips = [reason for reason in data.getlist(slot + SKIP_SUFFIX) if reason]
-        sent.typed.update({names[slot][part]: mine[0] if mine else "" for part, mine in values.items()})
+        sent.typed.update({names[slot][part]: texts[0] if texts else "" for part, texts in values.items()})
         if skips:
             sent.typed[slot + SKIP_SUFFIX] = skips[0]
         try:
             sent.values[slot] = clean_answer(ask, values, skips)
         except AnswerRefused as refused:
             sent.errors[slot] = str(refused)
-    # One look shows all that is wrong: what was valid is checked together whatever else was refused.
+    # Show all errors at once: check the valid values together, even if other values were refused.
     sent.errors = step.protocol.clean(step.page, sent.values) | sent.errors
     return sent
 
 
 def validate_unseen_images(assignment: Assignment, page: Page, data: QueryDict, form: PageForm) -> str:
-    """The images of which the form says that they were not seen, as a visit keeps them. ``sent`` takes what must be shown again."""
+    """Return the images that the annotator could not see, in the format of ``PageVisit.unseen``.
+
+    Add the values to show again, and errors about unknown images, to ``form``.
+    """
     if not mentions_images(data):
         return ""
     unseen, wrong = parse_unseen_images(data, page_image_names(page, plan_of(assignment).images))
     form.typed.update(unseen_form_data(join_image_names(unseen)))
     if wrong:
         names = ", ".join(name[:40] for name in wrong[:3])
-        form.non_field_errors.append(f"This page shows no such image: {names}. Please reload it.")
+        form.non_field_errors.append(f"This page does not show the image {names}. Please reload it.")
     return join_image_names(unseen)
 
 
 def input_names(slot: str, ask: PageField) -> dict[str, str]:
-    """The names of a slot's form inputs, by part; a plain field has one, the slot itself."""
+    """Return the names of a slot's form inputs by part. A plain field has one input, with the name of the slot."""
     return {part: f"{slot}.{part}" for part in ask.field.inputs} or {"": slot}
 
 
 def clean_answer(ask: PageField, values: dict[str, list[str]], skips: list[str]) -> Any:
-    if any(len(mine) > 1 for mine in values.values()) or len(skips) > 1:
-        raise AnswerRefused("Please give one answer only.")
-    single = {part: mine[0] if mine else "" for part, mine in values.items()}
+    if any(len(texts) > 1 for texts in values.values()) or len(skips) > 1:
+        raise AnswerRefused("Please give only one answer.")
+    single = {part: texts[0] if texts else "" for part, texts in values.items()}
     if skips:
         if skips[0] not in dict(ask.skip_reasons):
             raise AnswerRefused("Please choose one of the answers.")
         if any(value.strip() for value in single.values()):
-            raise AnswerRefused("Please answer, or say that you cannot; not both.")
+            raise AnswerRefused("Please answer, or say that you cannot answer, but not both.")
         return Answer(skip_reason=skips[0])
     return ask.field.clean(single if ask.field.inputs else single[""])
 
 
 def answer_columns(ask: PageField, value: Any) -> dict[str, Any] | None:
-    """The columns of a Response for a cleaned value, or None where nothing was answered."""
+    """Return the columns of a Response for a cleaned value, or None if there is no answer."""
     if value is None:
         return None
     if isinstance(value, Answer):
@@ -159,21 +162,21 @@ def build_new_responses(assignment_id: int, asks: Mapping[str, PageField], form:
 
 
 def _label(ask: PageField, typed: str) -> str:
-    """The letter on the screen that the answer is about: of the output asked about, or of the one chosen."""
+    """Return the letter on the annotator's screen: of the output that the question is about, or of the chosen output."""
     if ask.answer_column != "chosen":
         return ask.label
     return typed if typed in dict(getattr(ask.field, "exposures", ())) else ""
 
 
 def answer_value(response: Response | NewResponse) -> Any:
-    """What a protocol sees of an earlier answer."""
+    """Return the value of an earlier answer as protocols see it."""
     if response.value is not None:
         return response.value
     return response.chosen_id or response.choice or response.text or None
 
 
 def has_screening_answer(asks: Mapping[str, PageField], form: PageForm) -> bool:
-    """Whether an answer was one that the researcher marked as ending participation."""
+    """Return whether an answer screens the annotator out."""
     return any(
         option.screens_out
         for slot, ask in asks.items()
@@ -183,12 +186,14 @@ def has_screening_answer(asks: Mapping[str, PageField], form: PageForm) -> bool:
 
 
 def active_seconds(data: QueryDict) -> int:
-    """What the page's script counted; a hint, never evidence."""
+    """Return the active seconds that the page's script counted. This is a hint, not evidence."""
     value = data.get("active", "")
     return min(int(value), 86_400) if value.isascii() and value.isdigit() and len(value) < 7 else 0
 
 
 def nonempty_inputs(data: QueryDict) -> dict[str, list[str]]:
-    """What was typed or chosen on a page, by the names of its inputs: all that is not empty, but for the page's own controls."""
-    typed = {name: [one for one in values if one.strip()] for name, values in data.lists() if name not in CONTROL_NAMES}
+    """Return all non-empty values of a form by the names of its inputs, without the page's controls."""
+    typed = {
+        name: [value for value in values if value.strip()] for name, values in data.lists() if name not in CONTROL_NAMES
+    }
     return {name: values for name, values in typed.items() if values}

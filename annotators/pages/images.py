@@ -1,14 +1,14 @@
-"""Images that an annotator could not see: how a page's form names them, and what is stored about them.
+"""Images that an annotator could not see: their names in a page's form, and how they are stored.
 
-An image is named by what the page shows: ``i2.A`` is the output with the letter A of the second prompt, ``i2`` the image of
-that prompt itself. Such a name tells nothing about a system.
+An image is named after its position on the page: ``i2.A`` is output A of the second prompt, ``i2`` is the image of that
+prompt itself. Such a name says nothing about a system.
 """
 
 from collections.abc import Collection, Mapping
 
 from studies.protocols import Page
 
-# The form's field of an image is this, followed by the image's name.
+# The form field of an image has this prefix, followed by the image's name.
 UNSEEN_PREFIX = "unseen."
 TICKED = "1"
 
@@ -18,7 +18,7 @@ def image_name(position: int, label: str = "") -> str:
 
 
 def page_image_names(page: Page, images: Collection[tuple[str, int]]) -> list[str]:
-    """The names of the page's images in the order in which they are shown. ``images``: all images of the annotator's plan."""
+    """Return the names of the page's images in display order. ``images`` are all images of the annotator's plan."""
     names = []
     for item in page.items:
         if ("prompt", item.id) in images:
@@ -30,22 +30,22 @@ def page_image_names(page: Page, images: Collection[tuple[str, int]]) -> list[st
 
 
 def mentions_images(data: Mapping[str, str]) -> bool:
-    """Whether a form says of any image that it was not seen."""
+    """Return whether a form contains a field about an unseen image."""
     return any(name.startswith(UNSEEN_PREFIX) for name in data)
 
 
 def parse_unseen_images(data, names: Collection[str]) -> tuple[list[str], list[str]]:
-    """The images that a form says were not seen, in the order of ``names``, and the fields of the form that cannot be read."""
+    """Return the unseen images in the order of ``names``, and the names of invalid form fields."""
     sent = {name.removeprefix(UNSEEN_PREFIX): data.getlist(name) for name in data if name.startswith(UNSEEN_PREFIX)}
     wrong = [UNSEEN_PREFIX + name for name, values in sent.items() if name not in names or values != [TICKED]]
     return [name for name in names if sent.get(name) == [TICKED]], sorted(wrong)
 
 
 def join_image_names(names: Collection[str]) -> str:
-    """As ``PageVisit.unseen`` keeps them."""
+    """Return image names in the format of ``PageVisit.unseen``."""
     return ";".join(names)
 
 
 def unseen_form_data(unseen: str) -> dict[str, str]:
-    """What ``PageVisit.unseen`` keeps, as the fields of a form."""
+    """Return the value of ``PageVisit.unseen`` as form data."""
     return {UNSEEN_PREFIX + name: TICKED for name in unseen.split(";") if name}

@@ -1,4 +1,7 @@
-"""What templates are given: frozen records of words, labels and form fields. None leads to a system, an arm or a kind of item."""
+"""Frozen records of texts, labels and form fields for templates.
+
+They never contain a system, an arm or a kind of item.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,9 +29,9 @@ def cached_markdown(text: str) -> SafeString:
     return render_markdown(text, scrolls_wide_blocks=True)
 
 
-# Characters of a prompt that fill about half a small screen in the column beside its outputs.
+# A prompt with more characters fills about half a small screen in the column beside its outputs.
 LONG_PROMPT = 500
-# Characters of a question in a list of questions: two lines of a phone.
+# The length in characters of a question in a list of questions: two lines on a phone.
 BRIEF = 60
 
 
@@ -40,7 +43,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class ShownOutput:
-    """One output, as text, HTML made of Markdown, turns of a dialogue or an image; or nothing, where the system gave nothing."""
+    """One output: a text, HTML from Markdown, the turns of a dialogue, an image, or nothing if it is empty."""
 
     kind: str
     text: str = ""
@@ -54,7 +57,7 @@ class ShownOutput:
 
 @dataclass(frozen=True, slots=True)
 class ShownImage:
-    """How the form names an image, and whether the annotator said that it could not be seen."""
+    """The name of an image in the form, and whether the annotator said that they could not see it."""
 
     name: str
     is_unseen: bool = False
@@ -70,7 +73,7 @@ class ShownImage:
 
 @dataclass(frozen=True, slots=True)
 class ShownField:
-    """A form field with what was typed, said of it, and refused."""
+    """A form field with its texts, the typed value and the error message."""
 
     slot: str
     field: Field
@@ -91,17 +94,20 @@ class ShownField:
 
     @property
     def is_blank(self) -> bool:
-        """Whether it looks the same wherever its question stands: nobody has typed here, and it shows nothing of its page."""
+        """Return whether the field looks the same on every page: it is empty and does not depend on its page."""
         own = self.field.inputs or self.field.depends_on_page
         return not (own or self.value or self.values or self.error or self.skip_value)
 
     @property
     def brief_text(self) -> str:
-        """The question for a long list. Its middle is left out: questions of a page begin alike and end in what tells them apart."""
+        """Return the question, shortened for a list.
+
+        The middle is left out, because a page's questions differ at the end.
+        """
         if len(self.text) <= BRIEF:
             return self.text
         start, end = self.text[: BRIEF // 3], self.text[-BRIEF * 2 // 3 :]
-        # At words, where the writing has spaces between them.
+        # Cut between words, if the language has spaces between words.
         return f"{start.rpartition(' ')[0] or start} … {end.partition(' ')[2] or end}"
 
     @property
@@ -114,7 +120,7 @@ class ShownField:
 
     @property
     def group(self) -> str:
-        """The question's own slot: the boxes of a multiple choice share it."""
+        """Return the question's own slot, which all boxes of a multiple choice share."""
         return self.slot.partition(".o")[0]
 
     @property
@@ -123,9 +129,9 @@ class ShownField:
 
     @property
     def described_by(self) -> str:
-        """The ids of what is said about this field: its help, the numbers it takes, why it was refused."""
-        said = (("h", self.help), ("n", self.field.kind == "number"), ("e", self.error))
-        return " ".join(f"{self.id}-{letter}" for letter, is_there in said if is_there)
+        """Return the ids of the elements that describe this field: its help, the allowed numbers, and its error."""
+        descriptions = (("h", self.help), ("n", self.field.kind == "number"), ("e", self.error))
+        return " ".join(f"{self.id}-{letter}" for letter, is_there in descriptions if is_there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +154,7 @@ class ShownItem:
 
     @property
     def is_long(self) -> bool:
-        """Whether the prompt may be higher than a screen, so that it scrolls by itself beside its outputs."""
+        """Return whether the prompt may be higher than the screen. Then it scrolls on its own beside its outputs."""
         return len(self.prompt) + len(self.source) > LONG_PROMPT or bool(self.media and self.source)
 
 
@@ -165,7 +171,7 @@ class ShownPage:
 
     @cached_property
     def all_fields(self) -> list[ShownField]:
-        """Every field of the page, in the order in which the page shows them."""
+        """Return all fields of the page in display order."""
         inside = (
             shown
             for item in self.items
@@ -179,7 +185,7 @@ class ShownPage:
 
     @property
     def has_images(self) -> bool:
-        return any(item.image or any(one.output.image for one in item.exposures) for item in self.items)
+        return any(item.image or any(exposure.output.image for exposure in item.exposures) for item in self.items)
 
     @property
     def errors(self) -> list[ShownField]:
@@ -187,9 +193,14 @@ class ShownPage:
 
     @property
     def located_errors(self) -> list[tuple[str, ShownField]]:
-        """What was refused, with the place that a question asked of many texts does not tell: "Writer B"."""
+        """Return the refused fields, each with the text that it is about, such as "Writer B", or ''."""
         noun = capfirst(self.noun or "text")
-        labels = {id(f): f"{noun} {one.label}" for item in self.items for one in item.exposures for f in one.fields}
+        labels = {
+            id(shown): f"{noun} {exposure.label}"
+            for item in self.items
+            for exposure in item.exposures
+            for shown in exposure.fields
+        }
         return [(labels.get(id(shown), ""), shown) for shown in self.errors]
 
 
@@ -219,7 +230,10 @@ def shown_page(
     draft: Mapping[str, Any] | None = None,
     form: PageForm | None = None,
 ) -> ShownPage:
-    """The page with its texts (one query, of this page alone) and its fields: as stored, as refused just now, or as drafted."""
+    """Return the page with its texts and its fields. The fields show stored answers, a refused form, or a draft.
+
+    One query loads the texts of this page only.
+    """
     if form is not None:
         typed: Mapping[str, str] = form.typed
     elif stored is not None:
@@ -266,7 +280,7 @@ def _first(values: Any) -> str:
 
 @lru_cache(maxsize=64)
 def _texts_query(items: int) -> CompiledSelect:
-    """The query for the texts of so many items."""
+    """Return the query for the texts of this number of items."""
     return CompiledSelect(
         lambda *ids: Exposure.objects.filter(item__in=ids).order_by().values_list(
             "pk", "item_id", "output__format", "output__text", "output__media", "output__alt", "output__is_empty",
@@ -280,7 +294,7 @@ Texts = tuple[dict[int, tuple], dict[int, tuple]]
 
 
 def _load_texts(items: tuple[int, ...]) -> Texts:
-    """What these items show: of each exposure its output's columns, of each item its prompt's."""
+    """Return the columns of each exposure's output and of each item's prompt."""
     outputs, prompts = {}, {}
     for pk, item, format, text, media, alt, is_empty, language, *prompt in _texts_query(len(items))(*items):
         outputs[pk] = (format, text, media, alt, is_empty, language)
@@ -292,7 +306,7 @@ def _characters(texts: Texts) -> int:
     return sum(len(column) for rows in texts for row in rows.values() for column in row if isinstance(column, str))
 
 
-# Texts that a frozen design shows never change. A character takes one to four bytes.
+# The limit is in characters of one to four bytes. The texts of a frozen design never change.
 text_cache = SizedLRUCache(3_000_000)
 
 
@@ -337,23 +351,25 @@ def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) 
 
 
 def responses_as_form_data(asks: Mapping[str, PageField], page: Page, responses) -> dict[str, str]:
-    """Recorded answers as a form would have sent them, for the page that is looked at again."""
+    """Return recorded answers as form data, to show a recorded page again."""
     letters = {exposure: label for item in page.items for label, exposure in item.exposures}
     texts: dict[str, str] = {}
-    for r in responses:
-        if r.slot not in asks:
+    for response in responses:
+        if response.slot not in asks:
             continue
-        if r.skip_reason:
-            texts[r.slot + SKIP_SUFFIX] = r.skip_reason
-        elif asks[r.slot].field.inputs:
-            names = input_names(r.slot, asks[r.slot])
-            texts.update({names[part]: text for part, text in asks[r.slot].field.as_form_values(r).items()})
-        elif r.chosen_id:
-            texts[r.slot] = letters.get(r.chosen_id, "")
-        elif r.text:
-            texts[r.slot] = r.text
-        elif asks[r.slot].answer_column in ("choice", "chosen"):
-            texts[r.slot] = r.choice
-        elif r.value is not None:
-            texts[r.slot] = f"{r.value.normalize():f}"
+        if response.skip_reason:
+            texts[response.slot + SKIP_SUFFIX] = response.skip_reason
+        elif asks[response.slot].field.inputs:
+            names = input_names(response.slot, asks[response.slot])
+            texts.update(
+                {names[part]: text for part, text in asks[response.slot].field.as_form_values(response).items()}
+            )
+        elif response.chosen_id:
+            texts[response.slot] = letters.get(response.chosen_id, "")
+        elif response.text:
+            texts[response.slot] = response.text
+        elif asks[response.slot].answer_column in ("choice", "chosen"):
+            texts[response.slot] = response.choice
+        elif response.value is not None:
+            texts[response.slot] = f"{response.value.normalize():f}"
     return texts

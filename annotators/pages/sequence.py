@@ -1,4 +1,7 @@
-"""The pages that an annotator sees: their order from the assignment's own seed, what they showed kept in ``PageVisit.shown``."""
+"""The pages that an annotator sees.
+
+The assignment's seed decides their order, and ``PageVisit.shown`` stores what they showed.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +23,7 @@ CHARACTERS_PER_WORD = 6
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One page with who draws it. ``purpose`` never reaches a template."""
+    """One page with its protocol. ``purpose`` never reaches a template."""
 
     protocol: Protocol
     page: Page
@@ -28,7 +31,7 @@ class Step:
 
 
 class InstructionsProtocol(Protocol):
-    """The page before the first text. It asks nothing; that it was read is its visit."""
+    """The instructions page before the first text. It has no questions; its visit records that it was read."""
 
     slug = "instructions"
     has_items = False
@@ -42,7 +45,7 @@ INSTRUCTIONS = InstructionsProtocol()
 
 
 class FeedbackProtocol(Protocol):
-    """The page behind a practice page: what was answered there, and the truth. It asks nothing."""
+    """The feedback page after a practice page: the annotator's answer and the truth. It has no questions."""
 
     slug = "feedback"
     template = "annotate/feedback.html"
@@ -64,7 +67,10 @@ class OrderedSection:
 
 
 class PageSequence:
-    """Pages in their order, found by key. ``left``: of all the work, the part that lies on this page and those after it."""
+    """Pages in order and by key.
+
+    ``left``: for each page, the fraction of all work on this page and the pages after it.
+    """
 
     __slots__ = ("keys", "left", "places", "steps")
 
@@ -75,35 +81,38 @@ class PageSequence:
         self.left = _parts_left([step.page for step in self.steps.values()], plan)
 
     def before(self, key: str) -> str:
-        """The page before this one, or ''."""
+        """Return the key of the page before this one, or ''."""
         place = self.places[key]
         return self.keys[place - 1] if place else ""
 
     def after(self, key: str) -> str | None:
-        """The page after this one, or None."""
+        """Return the key of the page after this one, or None."""
         place = self.places[key] + 1
         return self.keys[place] if place < len(self.keys) else None
 
 
 def _parts_left(pages: Sequence[Page], plan: BatchPlan) -> list[float]:
-    """By reading and by answering, not by pages: a text counts where it is first shown, a question a quarter of a minute."""
-    a_minute = plan.wording.study["words_per_minute"] * CHARACTERS_PER_WORD
+    """Estimate the work by time: a text counts where it is first shown, and a question takes a quarter of a minute."""
+    characters_per_minute = plan.wording.study["words_per_minute"] * CHARACTERS_PER_WORD
     read: set[int] = set()
     work = []
     for page in pages:
         shown = {exposure for item in page.items for _, exposure in item.exposures}
         characters = sum(plan.text_lengths.get(exposure, 0) for exposure in shown - read)
         read |= shown
-        each = 1 if any(question.label for question in page.questions) else max(1, len(shown))
+        times_asked = 1 if any(question.label for question in page.questions) else max(1, len(shown))
         characters += len(plan.instructions) if page.key == "start" else 0
-        work.append(characters / a_minute + len(page.questions) * each / 4 + 0.1)
+        work.append(characters / characters_per_minute + len(page.questions) * times_asked / 4 + 0.1)
     total = sum(work)
     return [part / total for part in accumulate(reversed(work))][::-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Itinerary:
-    """What one assignment meets: its sections in its order, and its pages where no answer has a say in them."""
+    """The sections of one assignment in its order.
+
+    ``fixed`` holds its pages, or None if answers decide which pages come.
+    """
 
     plan: BatchPlan
     sections: tuple[OrderedSection, ...]
@@ -116,7 +125,7 @@ def get_itinerary(assignment: Assignment) -> Itinerary:
     return _build_itinerary(plan_of(assignment), assignment.seed)
 
 
-# About as many as answer at the same time: a way of a hundred pages takes 50 kB.
+# About the number of people who answer at the same time. An itinerary of a hundred pages takes 50 kB.
 @lru_cache(maxsize=256)
 def _cached_itinerary(batch_id: int, design_id: int, seed: int) -> Itinerary:
     return _build_itinerary(frozen_plan(batch_id, design_id), seed)
@@ -124,16 +133,19 @@ def _cached_itinerary(batch_id: int, design_id: int, seed: int) -> Itinerary:
 
 @lru_cache(maxsize=4096)
 def _batch_design_seed(code: str) -> tuple[int, int, int]:
-    """The batch, design and seed of an assignment, none of which changes. Raises LookupError where no design is frozen."""
-    found = Assignment.objects.filter(code=code, batch__isnull=False, design__isnull=False)
-    row = found.values_list("batch_id", "design_id", "seed").first()
+    """Return the batch, design and seed of an assignment, which never change.
+
+    Raises LookupError if no design is frozen.
+    """
+    frozen = Assignment.objects.filter(code=code, batch__isnull=False, design__isnull=False)
+    row = frozen.values_list("batch_id", "design_id", "seed").first()
     if row is None:
         raise LookupError(code)
     return row
 
 
 def page_before(code: str, key: str) -> str:
-    """The page before this one where the pages are fixed; else ''. The assignment itself is not read for it."""
+    """Return the key of the page before this one if pages are fixed, else ''. This does not load the assignment."""
     try:
         walk = _cached_itinerary(*_batch_design_seed(code)).fixed
     except LookupError:
@@ -142,15 +154,15 @@ def page_before(code: str, key: str) -> str:
 
 
 def _build_itinerary(plan: BatchPlan, seed: int) -> Itinerary:
-    laid = _build_ordered_sections(plan, seed)
-    return Itinerary(plan, laid, _fixed_sequence(plan, laid))
+    sections = _build_ordered_sections(plan, seed)
+    return Itinerary(plan, sections, _fixed_sequence(plan, sections))
 
 
 def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection, ...]:
     by_position = {section.position: section for section in plan.sections}
     letters: dict[int, tuple[str, ...]] = {}
     used = 0
-    laid = []
+    sections = []
     for place, planned in enumerate(_order_sections(plan, seed), 1):
         source = by_position.get(planned.reuses, planned) if planned.reuses else planned
         width = max((len(exposures) for _, exposures in source.items), default=0)
@@ -162,19 +174,19 @@ def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection,
                 seeded_random(seed, "labels", source.position).shuffle(names)
             letters[source.position] = tuple(names)
             used = max(used, start + width)
-        laid.append(_build_ordered_section(planned, source, seed, place, letters.get(source.position, ())))
-    return tuple(laid)
+        sections.append(_build_ordered_section(planned, source, seed, place, letters.get(source.position, ())))
+    return tuple(sections)
 
 
 def label_of(n: int) -> str:
-    """A, B, … Z, AA, AB, …"""
+    """Return the n-th label: A, B, … Z, AA, AB, …"""
     return (label_of(n // 26 - 1) if n >= 26 else "") + ascii_uppercase[n % 26]
 
 
 def _order_sections(plan: BatchPlan, seed: int) -> Sequence[PlannedSection]:
-    """Screening first, then training, then live sections in the order of the design or at random.
+    """Return the sections in order: screening, training, then live sections in the order of the design or at random.
 
-    A section that reuses another stays right behind it, whatever the order: it speaks of what was just read.
+    A section that reuses another always comes directly after it, because it asks about what was just read.
     """
     order = {"screening": 0, "training": 1, "live": 2}
     sections = sorted(plan.sections, key=lambda section: (order[section.purpose], section.position))
@@ -203,10 +215,10 @@ def _build_ordered_section(
     by_section = REGISTRY[source.protocol].labels == "section" or source.settings.get("labels") == "fixed"
     items = []
     for position, (item, exposures) in enumerate(order, 1):
-        mine = letters
+        item_letters = letters
         if not by_section:
-            mine = tuple(seeded_random(seed, "item", item).sample(letters, len(letters)))
-        labelled = ((mine[number], exposure) for number, exposure in exposures)
+            item_letters = tuple(seeded_random(seed, "item", item).sample(letters, len(letters)))
+        labelled = ((item_letters[number], exposure) for number, exposure in exposures)
         items.append(PageItem(position, item, tuple(sorted(labelled, key=lambda pair: (len(pair[0]), pair[0])))))
     asked = [question for _, question in planned.asked]
     ids = {question.key: pk for pk, question in planned.asked}
@@ -232,30 +244,30 @@ def page_question(
 
 
 def build_page_sequence(assignment: Assignment, answers: Mapping[str, Any]) -> PageSequence:
-    """The pages, in order, as far as the answers so far determine them."""
-    way = get_itinerary(assignment)
-    return way.fixed or PageSequence(_steps(way.plan, way.sections, answers), way.plan)
+    """Return the pages in order, as far as the answers so far determine them."""
+    itinerary = get_itinerary(assignment)
+    return itinerary.fixed or PageSequence(_steps(itinerary.plan, itinerary.sections, answers), itinerary.plan)
 
 
 def _steps(plan: BatchPlan, sections: Sequence[OrderedSection], answers: Mapping[str, Any]) -> list[Step]:
     steps: list[Step] = []
     instructions = plan.instructions
-    for laid in sections:
-        if instructions and laid.planned.purpose != "screening":
+    for section in sections:
+        if instructions and section.planned.purpose != "screening":
             steps.append(_instructions_step())
             instructions = ""
-        protocol = REGISTRY[laid.planned.protocol]
-        for page in protocol.pages(laid.section, laid.items, answers):
-            steps.append(Step(protocol, page, laid.planned.purpose))
-            if tells := feedback_question_ids(page, laid.planned.told):
-                questions = tuple(question for question in page.questions if question.id in tells)
-                told = Page(f"{page.key}t", page.section, page.items, questions, step=protocol.slug)
-                steps.append(Step(FEEDBACK, told, laid.planned.purpose))
+        protocol = REGISTRY[section.planned.protocol]
+        for page in protocol.pages(section.section, section.items, answers):
+            steps.append(Step(protocol, page, section.planned.purpose))
+            if feedback_ids := feedback_question_ids(page, section.planned.told):
+                questions = tuple(question for question in page.questions if question.id in feedback_ids)
+                feedback_page = Page(f"{page.key}t", page.section, page.items, questions, step=protocol.slug)
+                steps.append(Step(FEEDBACK, feedback_page, section.planned.purpose))
     return steps
 
 
 def feedback_question_ids(page: Page, feedback_pairs: frozenset[tuple[int, int]]) -> set[int]:
-    """The questions of this page whose truth is told on the page behind it."""
+    """Return the ids of this page's questions that get feedback on the next page."""
     return {
         question.id for question in page.questions for item in page.items if (item.id, question.id) in feedback_pairs
     }
@@ -266,7 +278,7 @@ class _AnswersNeeded(Exception):
 
 
 class _UnreadableAnswers(Mapping):
-    """Answers at which nobody may look."""
+    """Answers that raise _AnswersNeeded on any access."""
 
     def _refuse(self, *_):
         raise _AnswersNeeded
@@ -275,7 +287,7 @@ class _UnreadableAnswers(Mapping):
 
 
 def _fixed_sequence(plan: BatchPlan, sections: Sequence[OrderedSection]) -> PageSequence | None:
-    """All pages, where they are determined without a look at any answer: then no answer changes them."""
+    """Return all pages if no answer can change them, else None."""
     try:
         return PageSequence(_steps(plan, sections, _UnreadableAnswers()), plan)
     except _AnswersNeeded:
@@ -287,7 +299,7 @@ def _instructions_step() -> Step:
 
 
 def page_snapshot(page: Page) -> dict[str, Any]:
-    """What this page showed, to be kept: item order with labels and media ids, questions in order with their words."""
+    """Return what this page shows as JSON: the items in order with labels, and the questions in order with texts."""
     return {
         "items": [
             [item.position, item.id, [[label, exposure] for label, exposure in item.exposures]] for item in page.items
@@ -297,7 +309,7 @@ def page_snapshot(page: Page) -> dict[str, Any]:
 
 
 def restore_shown_page(page: Page, shown: Mapping[str, Any]) -> Page:
-    """The page as it was at first sight, so that no later release of the code reorders it."""
+    """Return the page as it was first shown, so that a later version of the code cannot reorder it."""
     by_id = {question.id: question for question in page.section.questions}
     questions = tuple(
         replace(by_id[pk], position=position, text=text, label=label)
@@ -316,25 +328,31 @@ _BEHIND = {"f": "reasons", "t": "the truth"}
 
 
 def describe_page_key(key: str) -> str:
-    """A page's key as a researcher reads it: "s2.ask" is "section 2, questions". The numbers are this annotator's."""
+    """Describe a page key for researchers: "s2.ask" is "section 2, questions".
+
+    The numbers are in this annotator's order.
+    """
     words = []
     for part in key.split("."):
         letter, number = part[:1], part[1:].rstrip("".join(_BEHIND))
         if letter in _NUMBERED and number.isdigit():
             behind = part[1 + len(number) :]
-            words += [f"{_NUMBERED[letter]} {number}", *(_BEHIND[one] for one in behind)]
+            words += [f"{_NUMBERED[letter]} {number}", *(_BEHIND[suffix] for suffix in behind)]
         else:
             words.append(_PARTS.get(part, part))
     return ", ".join(words)
 
 
 def media_id(assignment_code: str, exposure_id: int, kind: str = "output") -> str:
-    """The name of an image in this assignment's pages: keyed, so that it tells nothing and nobody else can make it."""
+    """Return the name of an image on this assignment's pages.
+
+    It is a keyed hash: it reveals nothing and cannot be guessed.
+    """
     return keyed_hash("media", assignment_code, kind, str(exposure_id))[:32]
 
 
 def media_files_by_id(assignment: Assignment) -> dict[str, str]:
-    """Every image that this assignment may see: opaque id to stored name."""
+    """Return the images of this assignment: the opaque id and the stored file name of each."""
     rows = Exposure.objects.filter(item__placements__batch=assignment.batch_id).values_list(
         "pk", "output__media", "item_id", "item__prompt__media"
     )

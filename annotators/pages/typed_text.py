@@ -1,4 +1,4 @@
-"""What somebody typed on a page, in words that can be read and copied: for the pages that say that it is not stored."""
+"""The answers of a form as text that people can read and copy. Pages that say that answers are not stored show it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,10 @@ from .images import UNSEEN_PREFIX
 
 @dataclass(frozen=True, slots=True)
 class TypedAnswer:
-    """One answer. ``asked`` is empty where the page does not ask for it; ``is_in_field``: the page's own form shows it too."""
+    """One answer.
+
+    ``asked`` is '' if the page has no such question. ``is_in_field``: the page's form shows the answer too.
+    """
 
     asked: str
     said: str
@@ -21,10 +24,10 @@ class TypedAnswer:
 
 
 def typed_answers(asks: Mapping[str, PageField], data: QueryDict) -> list[TypedAnswer]:
-    """Everything that was typed or chosen, in the order in which it was sent."""
+    """Return all answers of a form, in the order in which they were sent."""
     inputs = {name: (ask, part) for slot, ask in asks.items() for part, name in input_names(slot, ask).items()}
     skips = {slot + SKIP_SUFFIX: ask for slot, ask in asks.items()}
-    found = []
+    answers = []
     for name, values in nonempty_inputs(data).items():
         for value in values:
             if name in skips:
@@ -36,10 +39,10 @@ def typed_answers(asks: Mapping[str, PageField], data: QueryDict) -> list[TypedA
                 asked, words = f"Image {name.removeprefix(UNSEEN_PREFIX)}", "I cannot see this image"
             else:
                 asked, words = "", None
-            # Of several values under one name, a form shows the first that was sent.
-            found.append(
+            # If one name has several values, a form shows only the first.
+            answers.append(
                 TypedAnswer(
                     asked, value if words is None else words, words is not None and value == data.getlist(name)[0]
                 )
             )
-    return found
+    return answers

@@ -1,6 +1,6 @@
-"""Links by which people come: made, changed, stopped, opened again, deleted. The only writer of Recruitment and of what it promises.
+"""Create, change, stop, reopen and delete recruitment links. Only this module writes Recruitment and OutcomePay.
 
-``by`` is the person who acts; None is the site itself, or a command of its operator.
+``by`` is the user who acts; None is the site itself or a command of its operator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,15 @@ from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
 
 Outcome, Rule = OutcomePay.Outcome, OutcomePay.Rule
-Promises = Mapping[str, tuple[str, Decimal | None]]  # by outcome: the rule, and an amount where the rule names one
+Promises = Mapping[str, tuple[str, Decimal | None]]  # by outcome: the rule, and its amount if the rule has one
 
 
 def create_link(recruitment: Recruitment, by) -> Recruitment:
-    """Store a new link with its channel's first settings, and with what an early end usually pays."""
+    """Store a new link with the default settings of its channel and the default pay for early ends."""
     study = recruitment.study
     check_permission(by, Action.RECRUIT, study)
     if study.archived_at or study.state == Study.State.CLOSED:
-        raise ActionRefused(
-            "The study is closed or archived: nobody comes to it by a new link. Clone it to collect more."
-        )
+        raise ActionRefused("The study is closed or archived, so it cannot have a new link. Clone it to collect more.")
     if form := REGISTRY[recruitment.channel].settings_form:
         blank = form()
         first = {name: blank.get_initial_for_field(field, name) for name, field in blank.fields.items()}
@@ -43,44 +41,44 @@ def create_link(recruitment: Recruitment, by) -> Recruitment:
 
 
 def find_link_errors(recruitment: Recruitment, promises: Promises) -> dict[str, str]:
-    """What forbids keeping a link as it would be, in words, by column or outcome. Once people came, pay can only rise."""
-    found = {}
+    """Return the errors of a changed link, by column or outcome. After people have come, pay can only rise."""
+    errors = {}
     if Recruitment.objects.filter(key__iexact=recruitment.key).exclude(pk=recruitment.pk).exists():
-        # It may be read out, and nobody hears a capital.
-        found["key"] = "A recruitment with this key already exists."
+        # A key may be read aloud, so it must be unique without regard to case.
+        errors["key"] = "A recruitment with this key already exists."
     opens, closes = recruitment.opens_at, recruitment.closes_at
     if opens and closes and closes <= opens:
-        found["closes_at"] = "It must close after it opens."
+        errors["closes_at"] = "It must close after it opens."
     if recruitment.pk and recruitment.assignments.exclude(origin="test").exists():
-        found |= _find_lowered_promises(recruitment, promises)
-    return found
+        errors |= _find_lowered_promises(recruitment, promises)
+    return errors
 
 
 def _find_lowered_promises(recruitment: Recruitment, promises: Promises) -> dict[str, str]:
-    found = {}
+    errors = {}
     before = Recruitment.objects.get(pk=recruitment.pk)
-    told, pays = arm_rewards(recruitment, before.reward), arm_rewards(recruitment, recruitment.reward)
-    if any(new < old for new, old in zip(pays, told, strict=True)):
-        found["reward"] = f"People have come: pay can only rise. They were told {told[-1]}."
+    promised, pays = arm_rewards(recruitment, before.reward), arm_rewards(recruitment, recruitment.reward)
+    if any(new < old for new, old in zip(pays, promised, strict=True)):
+        errors["reward"] = f"People have come, so pay can only rise. They were promised {promised[-1]}."
     if recruitment.currency != before.currency:
-        found["currency"] = "People have come, and were told another currency."
+        errors["currency"] = "People have come, so the currency cannot change."
     old = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
     for outcome in Outcome:
         rule, amount = promises.get(outcome, (None, None))
         new = OutcomePay(outcome=outcome, rule=rule, amount=amount) if rule else None
-        if is_pay_reduced(new, old.get(outcome), told):
-            found[outcome] = "People have come: what they were promised can only rise."
-    return found
+        if is_pay_reduced(new, old.get(outcome), promised):
+            errors[outcome] = "People have come, so the promised pay can only rise."
+    return errors
 
 
 def update_link(recruitment: Recruitment, by, changed_columns: Sequence[str], promises: Promises) -> None:
-    """Keep a link whose ``columns`` were set anew, and what it promises. Raises NotNow where something forbids it."""
+    """Store a link with its ``changed_columns`` and its promises. Raises ActionRefused if there are errors."""
     check_permission(by, Action.RECRUIT, recruitment.study)
     with transaction.atomic():
-        if found := find_link_errors(recruitment, promises):
-            raise ActionRefused(" ".join(found.values()))
+        if errors := find_link_errors(recruitment, promises):
+            raise ActionRefused(" ".join(errors.values()))
         if "reward" in changed_columns:
-            # Whoever is done was paid by the old one: what the panel pays them is that.
+            # The panel pays people who have finished by the old reward, so their payments are settled first.
             ledger.settle_payments(Recruitment.objects.get(pk=recruitment.pk), by=by)
         recruitment.save()
         if changed_columns:
@@ -103,12 +101,12 @@ def _store_promises(recruitment: Recruitment, by, promises: Promises) -> None:
         OutcomePay(recruitment=recruitment, outcome=outcome, rule=rule, amount=amount)
         for outcome, (rule, amount) in promises.items()
     )
-    told = {outcome: f"{rule} {amount or ''}".strip() for outcome, (rule, amount) in promises.items()}
-    audit.record_study_event("promise pay", recruitment.study, by=by, recruitment=recruitment.key, **told)
+    pay_by_outcome = {outcome: f"{rule} {amount or ''}".strip() for outcome, (rule, amount) in promises.items()}
+    audit.record_study_event("promise pay", recruitment.study, by=by, recruitment=recruitment.key, **pay_by_outcome)
 
 
 def delete_link(recruitment: Recruitment, by) -> None:
-    """A link by which nobody came."""
+    """Delete a link by which no person has come. Raises ActionRefused."""
     check_permission(by, Action.RECRUIT, recruitment.study)
     with transaction.atomic():
         if recruitment.assignments.exists():
@@ -120,12 +118,15 @@ def delete_link(recruitment: Recruitment, by) -> None:
 
 
 def stop_link(recruitment: Recruitment, by) -> bool:
-    """Nobody new comes by this link; whoever is at work finishes. False where it was stopped before."""
+    """Stop a link: no new people can come by it, but people who have started can finish.
+
+    Return False if already stopped.
+    """
     return _set_stopped(recruitment, "stop link", by, was_stopped=False)
 
 
 def reopen_link(recruitment: Recruitment, by) -> bool:
-    """People may come by this link again. False where it was not stopped."""
+    """Reopen a stopped link. Return False if it was not stopped."""
     return _set_stopped(recruitment, "open link again", by, was_stopped=True)
 
 

@@ -1,4 +1,4 @@
-"""What somebody who works over days sees of their own work: parts done, begun and still to be had, and what they pay."""
+"""The overview of a person's parts, for work over several days: done, started and free parts, and their pay."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from studies.design.wording import wording_of
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One batch of a person, without its number in the study: ``state`` is done, begun or given back."""
+    """One batch of a person, without its number in the study. ``state`` is "done", "begun" or "given back"."""
 
     number: int
     state: str
@@ -33,20 +33,26 @@ class Part:
 
 
 def count_free_parts(assignment: Assignment, own_assignments: Sequence[Assignment]) -> int:
-    """How many parts this person could begin now. ``mine``: all that they were given, the first one first, with their batches."""
+    """Return how many parts this person could start now.
+
+    ``own_assignments``: all of theirs with batches, oldest first.
+    """
     study = assignment.study
-    left = study.batches_per_annotator - sum(one.submitted_at is not None for one in own_assignments)
-    has_left = any(one.withdrawn_at or one.released_reason in assign.FINAL_RELEASE_REASONS for one in own_assignments)
+    left = study.batches_per_annotator - sum(row.submitted_at is not None for row in own_assignments)
+    has_left = any(row.withdrawn_at or row.released_reason in assign.FINAL_RELEASE_REASONS for row in own_assignments)
     if left <= 0 or has_left or not _is_link_open(assignment):
         return 0
     arms = [own_assignments[0].batch.arm_id] if own_assignments else []
-    own = [one.batch_id for one in own_assignments if assign.is_revivable(one)]
+    own = [row.batch_id for row in own_assignments if assign.is_revivable(row)]
     return min(open_places.open_batches(study, assignment.annotator, arms, own).count(), left)
 
 
 @dataclass(frozen=True, slots=True)
 class RemainingParts:
-    """What is left for somebody who has finished a part. ``is_begun``: another part of theirs waits to be finished."""
+    """The remaining parts of a person who has finished one.
+
+    ``has_begun_part``: another part is started but not finished.
+    """
 
     has_begun_part: bool
     free: int
@@ -59,14 +65,15 @@ class RemainingParts:
 
 
 def get_remaining_parts(assignment: Assignment) -> RemainingParts | None:
-    """None where one part is all that a person may do."""
+    """Return the remaining parts, or None if a person may do only one part."""
     study = assignment.study
     if study.batches_per_annotator <= 1 or assignment.recruitment is None:
         return None
-    mine = list(_own_assignments(assignment).select_related("batch"))
-    is_begun = any(not one.submitted_at and not one.released_at for one in mine)
-    done = sum(one.submitted_at is not None for one in mine)
-    return RemainingParts(is_begun, count_free_parts(assignment, mine), done, study.batches_per_annotator)
+    own_assignments = list(_own_assignments(assignment).select_related("batch"))
+    has_begun_part = any(not row.submitted_at and not row.released_at for row in own_assignments)
+    done = sum(row.submitted_at is not None for row in own_assignments)
+    free = count_free_parts(assignment, own_assignments)
+    return RemainingParts(has_begun_part, free, done, study.batches_per_annotator)
 
 
 def _own_assignments(assignment: Assignment) -> QuerySet[Assignment]:
@@ -75,21 +82,21 @@ def _own_assignments(assignment: Assignment) -> QuerySet[Assignment]:
 
 
 def parts_overview_context(assignment: Assignment) -> dict[str, Any]:
-    """The context of the page. Queries do not grow with the number of parts."""
+    """Return the context of the overview page. The number of queries does not grow with the number of parts."""
     study, recruitment = assignment.study, assignment.recruitment
-    mine = list(_own_assignments(assignment).select_related("study", "recruitment", "batch__arm"))
+    own_assignments = list(_own_assignments(assignment).select_related("study", "recruitment", "batch__arm"))
     terms = terms_of(recruitment) if recruitment else None
     parts = [
-        _part(number, one, terms if recruitment and one.recruitment_id == recruitment.pk else None)
-        for number, one in enumerate(mine, 1)
+        _part(number, row, terms if recruitment and row.recruitment_id == recruitment.pk else None)
+        for number, row in enumerate(own_assignments, 1)
     ]
     done = [part for part in parts if part.state == "done"]
     begun = [part for part in parts if part.state != "done"]
     allowed = study.batches_per_annotator
-    free = count_free_parts(assignment, mine)
+    free = count_free_parts(assignment, own_assignments)
     words = wording_of(study, assignment.design_id)
     pays = [part.offer.reward for part in parts if part.offer.reward is not None]
-    last = next((one for one in reversed(mine) if one.submitted_at), None)
+    last = next((row for row in reversed(own_assignments) if row.submitted_at), None)
     return {
         "study": words.study,
         "parts": parts,
@@ -110,25 +117,27 @@ def parts_overview_context(assignment: Assignment) -> dict[str, Any]:
     }
 
 
-def _part(number: int, one: Assignment, terms: PayTerms | None) -> Part:
-    words = wording_of(one.study, one.design_id)
-    reward = one.recruitment.reward if one.recruitment else None
-    offer = offer_of(words, words.arms[one.batch.arm.name], reward)
+def _part(number: int, assignment: Assignment, terms: PayTerms | None) -> Part:
+    words = wording_of(assignment.study, assignment.design_id)
+    reward = assignment.recruitment.reward if assignment.recruitment else None
+    offer = offer_of(words, words.arms[assignment.batch.arm.name], reward)
     if terms and offer.reward is not None:
-        offer = replace(offer, reward=terms.reward_of(one.design_id, one.batch.arm.name))  # pay may have risen since
-    path = f"/p/{one.code}/"
-    if one.submitted_at:
-        return Part(number, "done", f"{path}done/", offer, one.submitted_at, receipt_of(one.code))
-    if one.released_at:
-        return Part(number, "given back", path, offer, one.released_at)
-    # At most one is begun and not given back: two queries, not two for each part.
-    standing = page_state(one)
-    pages = len(standing.walk.keys)
-    recorded = sum(standing.is_recorded(key) for key in standing.walk.keys)
-    return Part(number, "begun", path, offer, one.reserved_until, page=min(recorded + 1, pages), pages=pages)
+        offer = replace(
+            offer, reward=terms.reward_of(assignment.design_id, assignment.batch.arm.name)
+        )  # pay may have risen since
+    path = f"/p/{assignment.code}/"
+    if assignment.submitted_at:
+        return Part(number, "done", f"{path}done/", offer, assignment.submitted_at, receipt_of(assignment.code))
+    if assignment.released_at:
+        return Part(number, "given back", path, offer, assignment.released_at)
+    # At most one part is started and not released, so this takes two queries in all.
+    state = page_state(assignment)
+    pages = len(state.walk.keys)
+    recorded = sum(state.is_recorded(key) for key in state.walk.keys)
+    return Part(number, "begun", path, offer, assignment.reserved_until, page=min(recorded + 1, pages), pages=pages)
 
 
 def _is_link_open(assignment: Assignment) -> bool:
-    """Whether people may begin something by the link by which this person came."""
+    """Return whether the link by which this person came accepts new work."""
     link = assignment.recruitment
     return link is not None and link_state(assignment.study, link) is LinkState.OPEN

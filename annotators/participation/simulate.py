@@ -1,7 +1,8 @@
-"""Robots that answer a study with known preferences, through the same functions that an annotator's browser reaches.
+"""Robots that answer a study with known preferences, through the same functions as an annotator's browser.
 
-What they prefer goes in, what the report finds must come out: for the demo, for trying a study before it is paid for, and for
-tests. Their assignments have the origin ``robot``, take real places, and count in a report only when it asks for them.
+The report must find the preferences that the robots were given. This is for the demo, for test runs before a paid
+study, and for tests. Their assignments have the origin ``robot``, take real places, and count only in reports that
+include robots.
 """
 
 import math
@@ -25,12 +26,13 @@ from studies.protocols.base.robots import Robot
 
 @dataclass(frozen=True, slots=True)
 class CrowdSettings:
-    """How robots answer. Standard deviations are on the scale of the answers, 0..1; shares are of robots.
+    """How robots answer. Standard deviations are on the scale of the answers, 0..1. Shares are fractions of the robots.
 
-    ``spread``: between robots' opinions of one pair; ``noise``: of each answer; ``acquiescent``: the share that adds
-    ``acquiescence`` to whatever is named first; ``screened_out``: the share that fails screening; ``commenting``: the share that
-    writes where words are voluntary; ``abandoning``: the share that leaves before the last page. ``words_per_minute`` is what
-    they are said to read at: their times are set back accordingly, as if they had taken them.
+    ``spread``: standard deviation between robots' opinions of one pair. ``noise``: standard deviation of each answer.
+    ``acquiescent``: the share that adds ``acquiescence`` to the system that is named first. ``screened_out``: the share
+    that fails screening. ``commenting``: the share that writes optional texts. ``abandoning``: the share that leaves
+    before the last page. ``words_per_minute``: their reading speed. Their start times are set back, as if they had read
+    at this speed.
     """
 
     spread: float = 0.15
@@ -46,7 +48,7 @@ class CrowdSettings:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """What became of the robots."""
+    """The number of robots by outcome."""
 
     submitted: int
     screened_out: int
@@ -55,7 +57,7 @@ class SimulationResult:
 
 
 def default_preferences(study: Study) -> dict[str, float]:
-    """Latent preferences where none are given: systems by name, half a point of log-odds apart."""
+    """Return default preferences: systems in order of their names, 0.5 log-odds apart."""
     return {
         name: 0.5 * place for place, name in enumerate(study.systems.order_by("name").values_list("name", flat=True))
     }
@@ -71,11 +73,11 @@ def simulate_answers(
     name: str = "robot",
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
 ) -> SimulationResult:
-    """Let ``n`` robots arrive, claim places and answer every page.
+    """Let ``n`` robots claim places and answer all pages. Stop early when no place is left.
 
-    ``preferences`` gives each system's strength in log-odds, so that the mean stated chance of x over y is
-    1 / (1 + exp(y - x)). Stops early when no place is left. Raises ValueError, naming the system, for a preference that is about
-    no system of the study, or a system without one.
+    ``preferences`` gives each system's strength in log-odds, so that the mean stated chance of x over y is 1 / (1 +
+    exp(y - x)). Raises ValueError with the name of the system if a preference is about an unknown system, or if a
+    system has no preference.
     """
     crowd, rng = crowd or CrowdSettings(), rng or random.Random(study.seed)
     strengths = default_preferences(study) if preferences is None else dict(preferences)
@@ -96,15 +98,17 @@ def simulate_answers(
 def _check(study: Study, strengths: Mapping[str, float]) -> None:
     names = set(study.systems.values_list("name", flat=True))
     if unknown := sorted(set(strengths) - names):
-        raise ValueError(f"preferences: {unknown[0]!r} is no system of this study ({', '.join(sorted(names))})")
+        raise ValueError(
+            f"preferences: the study has no system {unknown[0]!r}; its systems are {', '.join(sorted(names))}"
+        )
     if missing := sorted(names - set(strengths)):
-        raise ValueError(f"preferences: the system {missing[0]!r} has none")
+        raise ValueError(f"preferences: the system {missing[0]!r} has no preference")
     if wrong := sorted(name for name, value in strengths.items() if not math.isfinite(value)):
-        raise ValueError(f"preferences: that of {wrong[0]!r} is no finite number")
+        raise ValueError(f"preferences: the preference of {wrong[0]!r} must be a finite number")
 
 
 class World:
-    """What is the same for all robots, read once."""
+    """Data that all robots share, read once."""
 
     def __init__(self, study: Study, strengths: Mapping[str, float], crowd: CrowdSettings):
         self.strengths, self.crowd = strengths, crowd
@@ -131,16 +135,16 @@ def _take_part(study: Study, person: str, world: World, rng: random.Random) -> s
     assignment = claim.assignment
     assignment.study = study
     robot = PreferenceRobot(world, world.systems_by_exposure(assignment.batch_id), rng)
-    standing = page_state(assignment)
-    key = standing.next_key
+    state = page_state(assignment)
+    key = state.next_key
     is_abandoning = rng.random() < world.crowd.abandoning
     while key is not None:
-        standing = page_state(assignment)
-        if is_abandoning and key == list(standing.steps)[-1]:
+        state = page_state(assignment)
+        if is_abandoning and key == list(state.steps)[-1]:
             return "abandoned"
-        outcome = record_page(assignment, key, robot_form_data(standing, key, robot))
+        outcome = record_page(assignment, key, robot_form_data(state, key, robot))
         if outcome.sent is not None:
-            raise ValueError(refusal_message(standing.steps[key], outcome.sent))
+            raise ValueError(refusal_message(state.steps[key], outcome.sent))
         key = outcome.next_key
     ended = Assignment.objects.values_list("submitted_at", flat=True).get(pk=assignment.pk)
     if not ended:
@@ -152,7 +156,7 @@ def _take_part(study: Study, person: str, world: World, rng: random.Random) -> s
 
 
 def robot_form_data(state: PageState, key: str, robot: Robot) -> QueryDict:
-    """What a robot sends from a page, as it was shown; shown now where it was not yet."""
+    """Return a robot's form for a page as it was shown. Store a visit if the page was not shown yet."""
     step = state.steps[key]
     visit = state.visits.get(key) or PageVisit.objects.create(
         assignment=state.assignment, key=key, shown=page_snapshot(step.page)
@@ -163,17 +167,17 @@ def robot_form_data(state: PageState, key: str, robot: Robot) -> QueryDict:
 
 
 def refusal_message(step: Step, form: PageForm) -> str:
-    """Which rule a robot's answers broke, and who must know of it."""
+    """Return a message that says which rule a robot's answers broke, and what the protocol must implement."""
     slug = step.protocol.slug
     broken = "; ".join([*form.non_field_errors, *(f"{slot}: {text}" for slot, text in form.errors.items())])
     return (
-        f"page {step.page.key}: a robot's answers were refused: {broken[:300]} The protocol {slug} must say what is plausible: give it a "
-        "method `plausible(asks, robot)` whose answers its own `clean` takes (studies.protocols.base.robots)."
+        f"page {step.page.key}: a robot's answers were refused: {broken[:300]} The protocol {slug} must define plausible answers: give it a "
+        "method `plausible(asks, robot)` whose answers its own `clean` accepts (studies.protocols.base.robots)."
     )
 
 
 class PreferenceRobot(Robot):
-    """A robot with opinions, drawn once, of the systems whose outputs it is shown."""
+    """A robot with fixed random opinions of the systems whose outputs it reads."""
 
     def __init__(self, world: World, systems: Mapping[int, str], rng: random.Random):
         super().__init__(rng)
@@ -182,7 +186,7 @@ class PreferenceRobot(Robot):
         self.is_acquiescent = rng.random() < crowd.acquiescent
         self.is_screened_out = rng.random() < crowd.screened_out
         self.is_commenting = rng.random() < crowd.commenting
-        # A person's liking of each system is one number, so that a robot's own preferences cohere.
+        # A robot's opinion of each system is one number, so that its preferences are consistent.
         logit_spread = 4 * crowd.spread / math.sqrt(2)
         self.own = {name: value + rng.gauss(0, logit_spread) for name, value in sorted(world.strengths.items())}
         self.severity = rng.gauss(0, 0.4)
@@ -194,14 +198,14 @@ class PreferenceRobot(Robot):
         return self.own.get(self.systems.get(exposure_id, ""), 0.0) + self.rng.gauss(0, 0.7)
 
     def share(self, page_field):
-        """A stated chance where two systems are compared, else what one output is worth to this robot."""
+        """Return a stated chance if two systems are compared, else this robot's opinion of one output."""
         if pair := self.world.pairs.get(page_field.question_id):
             return self._chance(*pair)
         latent = self.liking(page_field.exposure_id) - self.middle + self.severity
         return min(0.999, 1 / (1 + math.exp(-latent)))
 
     def _chance(self, x: str, y: str) -> float:
-        """The stated chance that x is better: opinion, noise, and a leaning towards whoever is named first."""
+        """Return the stated chance that x is better: opinion, noise, and a bias towards the system that is named first."""
         crowd = self.world.crowd
         share = 1 / (1 + math.exp(self.own[y] - self.own[x])) + self.rng.gauss(0, crowd.noise)
         return min(1.0, max(0.0, share + (crowd.acquiescence if self.is_acquiescent else 0.0)))

@@ -1,4 +1,4 @@
-"""Somebody leaves a study: what they said is blanked, their place goes back, and the panel's id of them is erased."""
+"""Withdrawal: erase a person's answers, release their place, and erase their panel id."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,26 +14,29 @@ from studies.models.guards import allow_erasure
 
 
 def withdraw_annotator(assignment: Assignment) -> int:
-    """The annotator leaves the study: all their assignments in it. Words are blanked at once, ratings as the study declared.
+    """Withdraw all assignments of the annotator in this study. Return the number of withdrawn assignments.
 
-    Before submission the place goes back; afterwards it stays. The keyed hash of the person stays, against a second start. The panel's
-    id of them goes, unless something is owed to them or they take part in another study.
+    Texts are erased at once, ratings only if the study declared so. The place is released unless the work was
+    submitted. The keyed hash of the person stays, to prevent a second start. Their panel id is erased, unless they are
+    owed pay or take part in another study.
     """
     study, stays_owed = assignment.study, is_owed_on_withdrawal(assignment)
     with allow_erasure():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.annotator_id)
-        mine = Assignment.objects.filter(study=study, annotator=assignment.annotator_id)
-        # All batches by number, then the assignments: the order of everybody else.
-        batches = [pk for pk in mine.values_list("batch", flat=True) if pk]
+        own_assignments = Assignment.objects.filter(study=study, annotator=assignment.annotator_id)
+        # Lock batches by number, then the assignments, in the same order as all other code.
+        batches = [pk for pk in own_assignments.values_list("batch", flat=True) if pk]
         list(Batch.objects.select_for_update(no_key=True, of=("self",)).filter(pk__in=batches).order_by("number"))
-        held = list(mine.filter(batch__isnull=False).select_for_update(no_key=True, of=("self",)).order_by("pk"))
-        for one in held:
-            if not one.released_at and not one.submitted_at:
-                Assignment.objects.filter(pk=one.pk).update(
+        held = list(
+            own_assignments.filter(batch__isnull=False).select_for_update(no_key=True, of=("self",)).order_by("pk")
+        )
+        for row in held:
+            if not row.released_at and not row.submitted_at:
+                Assignment.objects.filter(pk=row.pk).update(
                     released_at=Now(), released_reason=Assignment.Released.WITHDRAWN
                 )
-                Batch.objects.filter(pk=one.batch_id, claimed__gt=0).update(claimed=F("claimed") - 1)
-        withdrawn = Assignment.objects.filter(pk__in=[one.pk for one in held], withdrawn_at=None)
+                Batch.objects.filter(pk=row.batch_id, claimed__gt=0).update(claimed=F("claimed") - 1)
+        withdrawn = Assignment.objects.filter(pk__in=[row.pk for row in held], withdrawn_at=None)
         codes = list(withdrawn.values_list("code", flat=True))
         withdrawn.update(withdrawn_at=Now())
         _erase_answers(Response.objects.filter(assignment__in=held, erased_at=None), study.withdrawal_blanks_ratings)
@@ -58,5 +61,5 @@ def _erase_answers(answers: QuerySet[Response], blanks_ratings: bool) -> None:
 
 
 def _without_answers(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """A decision's evidence without what the person answered."""
+    """Return a verdict's evidence without the person's answers."""
     return {name: value for name, value in evidence.items() if name != "failed_checks"}

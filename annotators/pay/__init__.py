@@ -1,1 +1,1 @@
-"""Pay: what each way to end a visit is promised, what is owed to whom, and what became of it. Money is Decimal, never a float."""
+"""Pay: the promised pay for each way to end a visit, the amounts due, and payments. Money is Decimal, never a float."""

@@ -1,4 +1,4 @@
-"""Work that was done and that the panel never saw is compensated: its reward is paid by hand."""
+"""Compensation for finished work that the panel never received: its reward is paid by hand."""
 
 from collections.abc import Collection
 
@@ -13,7 +13,9 @@ COMPENSATION_REASON = "The work was done and did not reach the panel."
 
 
 def unsent_rewards(recruitment: Recruitment) -> QuerySet[Payment]:
-    """Rewards that the panel would pay by approving, of people who finished here and whose work it does not have."""
+    """Return rewards that only an approval would pay, for people who finished here but whose work the panel does not
+    have.
+    """
     gone = [assignment.pk for assignment, _ in unseen_assignments(recruitment)]
     left = with_match_status(recruitment).filter(
         standing__in=["unsent", "left_after_work", "surplus"], assignment__isnull=False
@@ -30,7 +32,7 @@ def unsent_rewards(recruitment: Recruitment) -> QuerySet[Payment]:
 
 
 def compensate_unsent_rewards(recruitment: Recruitment, payment_pks: Collection[int], by) -> int:
-    """Write down as due by hand those of the unsent rewards that are named. Gives how many; no other payment is touched."""
+    """Record the named unsent rewards as due by hand. Return how many; no other payment changes."""
     extras = [
         ledger.ExtraPayment(row.assignment, row.amount, COMPENSATION_REASON)
         for row in unsent_rewards(recruitment).filter(pk__in=payment_pks)

@@ -1,4 +1,4 @@
-"""What a link has cost and will cost, with the panel's fees."""
+"""The past and expected cost of a link, with the panel's fees."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,9 +21,12 @@ State = Payment.State
 
 @dataclass(frozen=True, slots=True)
 class LinkCost:
-    """``due``: owed, not ordered. ``unwritten``: owed since the last look and not written down yet; below zero where more stands written down
-    than is owed. ``to_come``: for the people who are still to finish, at the highest reward. ``fees``: as the panel told them, of all until
-    then; empty where nothing is known. ``is_least``: fees may come that are not among them, or people whose number nobody has said."""
+    """The amounts of a link.
+
+    ``due``: due, not ordered. ``unwritten``: owed since the last settlement and not recorded yet; negative if more is
+    recorded than owed. ``to_come``: for people who still have to finish, at the highest reward. ``fees``: as reported
+    by the panel so far; empty if unknown. ``is_least``: further fees are possible, or the number of people is unknown.
+    """
 
     currency: str
     paid: Decimal
@@ -43,13 +46,13 @@ class LinkCost:
 
 
 def reported_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
-    """What the panel itself said lately that it has taken; sums in another currency are not added to ours."""
+    """Return the fees last reported by the panel; amounts in another currency are left out."""
     found = cached_fees(recruitment)
     if found is None or found[0].currency != currency:
         return ()
     told, at = found
-    source = f"{REGISTRY[recruitment.channel].label} itself, on {at:%Y-%m-%d %H:%M} UTC, for all until then"
-    lines = (("of rewards", told.rewards), ("of bonuses", told.bonuses), ("tax on these", told.tax))
+    source = f"{REGISTRY[recruitment.channel].label}, on {at:%Y-%m-%d %H:%M} UTC, total so far"
+    lines = (("on rewards", told.rewards), ("on bonuses", told.bonuses), ("tax on these fees", told.tax))
     return tuple(Fee(label, amount, source) for label, amount in lines if amount)
 
 
@@ -74,8 +77,10 @@ def link_cost(recruitment: Recruitment) -> LinkCost:
 
 
 def people_to_come(recruitment: Recruitment) -> int | None:
-    """How many may still finish who come by this link: while nobody new may come, those at work; None where neither the link nor the study
-    says how many are wanted. Another link's people fill the same study."""
+    """Return how many people may still finish by this link; None if no target is set.
+
+    If the link accepts no new people, only those at work count. People of other links fill the same study.
+    """
     study = recruitment.study
     counts = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
         done=Count("pk", filter=Q(submitted_at__isnull=False)),

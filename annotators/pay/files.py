@@ -1,4 +1,4 @@
-"""Payments as files: the one by which somebody pays, the one that says whom to give a bonus, and lines for a panel's own forms."""
+"""Payment files: for paying by hand, for reading bonuses, and lines for a panel's own forms."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ CENT = Decimal("0.01")
 
 
 def payment_file(recruitment: Recruitment) -> str:
-    """What is due and is not paid by approving, a line each; the panel's id where it is still known. For the person who pays."""
+    """Return payments that are due and not paid by approval, one line each, with the panel's id if it is still known."""
     rows = list(payments_to_make(recruitment).select_related("assignment"))
     people = get_person_ids([row.assignment.annotator_id for row in rows])
     lines = [
@@ -47,12 +47,15 @@ def payment_file(recruitment: Recruitment) -> str:
 
 
 def read_bonuses(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
-    """Lines of ``receipt,amount,reason``, with or without a first line that says so. Raises ValueError: every fault with its row."""
+    """Read lines of ``receipt,amount,reason``, with or without a header line.
+
+    Raises ValueError listing every error with its row.
+    """
     rows = [(n, [cell.strip() for cell in cells]) for n, cells in _rows(text) if any(cell.strip() for cell in cells)]
     if rows and [cell.lower() for cell in rows[0][1]] == ["receipt", "amount", "reason"]:
         rows = rows[1:]
     if not rows:
-        raise ValueError("There is no row. Each row has a receipt, an amount and a reason, with commas between.")
+        raise ValueError("The file has no rows. Each row needs a receipt, an amount and a reason, separated by commas.")
     if len(rows) > MOST_ROWS:
         raise ValueError(f"There are more than {MOST_ROWS} rows.")
     people = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
@@ -65,9 +68,9 @@ def read_bonuses(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
         try:
             extra = _extra(n, cells, by_receipt)
             if has_extra_payment(known.get(extra.assignment.pk, ()), Payment.Kind.BONUS, extra):
-                raise ValueError(f"Row {n}: this bonus is written down already, for the same reason.")
+                raise ValueError(f"Row {n}: this bonus is already recorded, with the same reason.")
             if (before := first.setdefault((extra.assignment.pk, extra.amount, extra.reason), n)) != n:
-                raise ValueError(f"Row {n}: it is row {before} again.")
+                raise ValueError(f"Row {n}: it repeats row {before}.")
             extras.append(extra)
         except ValueError as fault:
             faults.append(str(fault))
@@ -83,33 +86,38 @@ def _rows(text: str) -> Iterable[tuple[int, list[str]]]:
         for cells in reader:
             yield reader.line_num, cells
     except csv.Error as wrong:
-        raise ValueError(f"Row {reader.line_num} is no CSV ({wrong}).") from None
+        raise ValueError(f"Row {reader.line_num} is not valid CSV ({wrong}).") from None
 
 
 def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> ExtraPayment:
     if len(cells) != 3:
         raise ValueError(
-            f"Row {n} has {len(cells)} cells, not three: receipt, amount, reason. A reason with a comma stands in quotes."
+            f"Row {n} has {len(cells)} cells instead of three: receipt, amount, reason. Put a reason with a "
+            "comma in quotes."
         )
     receipt, amount, reason = cells
     assignment = by_receipt.get(normalize_receipt(receipt))
     if assignment is None:
-        raise ValueError(f"Row {n}, receipt: nobody who came by this link has “{receipt[:40]}”.")
+        raise ValueError(f"Row {n}, receipt: no annotator of this link has “{receipt[:40]}”.")
     try:
         much = Decimal(amount)
         is_money = much.is_finite() and 0 < much <= MAX_BONUS and much == much.quantize(CENT)
     except InvalidOperation:
         is_money = False
     if not is_money:
-        raise ValueError(f"Row {n}, amount: “{amount[:40]}” is no amount such as 1.50, of at most {MAX_BONUS}.")
+        raise ValueError(f"Row {n}, amount: “{amount[:40]}” is not an amount such as 1.50, of at most {MAX_BONUS}.")
     if not reason or len(reason) > LONGEST_REASON or "\x00" in reason:
-        raise ValueError(f"Row {n}, reason: say why, in at most {LONGEST_REASON} characters. The person may read it.")
+        raise ValueError(
+            f"Row {n}, reason: enter a reason of at most {LONGEST_REASON} characters. The annotator may read it."
+        )
     return ExtraPayment(assignment, much.quantize(CENT), reason)
 
 
 def bulk_payment_texts(recruitment: Recruitment) -> list[BulkText]:
-    """What is due at the panel, as lines for its own forms: of people whom it shows and whose id is known. Who is due several sums is
-    one line with their total."""
+    """Return due payments as lines for the panel's forms, for people whom it shows and whose id is known.
+
+    A person with several payments is one line with the total.
+    """
     rows = list(payments_to_make(recruitment).filter(way__in=[Payment.Way.BONUS, Payment.Way.SCREEN_OUT]))
     shown = submissions_by_assignment(rows)
     people = get_person_ids([one.annotator_id for one in shown.values()])

@@ -1,4 +1,4 @@
-"""What the work takes and what it comes to an hour, by arm: the pay report's first half, and its figure. Tells no outcome."""
+"""Working time and hourly pay by arm, for the pay report and its figure. It reveals no outcome."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from . import ledger
 from .promises import CENT, ZERO
 
 TENTH = Decimal("0.1")
-# A median of fewer people is no reason to be alarmed.
+# With fewer people, a median is not reliable enough for a warning.
 MIN_PEOPLE_TO_WARN = 5
 WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 420, 30, 96, 14, 22, 26
 
@@ -27,9 +27,11 @@ class Quartiles:
 
 @dataclass(frozen=True, slots=True)
 class ArmPay:
-    """Those who submitted in time. ``uncounted``: whose page's script counted no active second, so that start to end stands for it;
-    ``under``: how many came to less an hour than was declared; ``elsewhere``: how many are paid in another currency than the study's,
-    whose pay an hour is in no figure here."""
+    """People who submitted in time.
+
+    ``uncounted``: people without active seconds, for whom start to end is used. ``under``: people below the declared
+    hourly wage. ``elsewhere``: people paid in another currency; their hourly pay is in no figure.
+    """
 
     name: str
     n: int
@@ -41,12 +43,12 @@ class ArmPay:
 
     @property
     def in_study_currency(self) -> int:
-        """Of so many is the pay an hour told."""
+        """Return the number of people with a known hourly pay."""
         return self.n - self.in_another_currency
 
 
 def quartiles(values: Sequence[Decimal], step: Decimal) -> Quartiles | None:
-    """The quarter points, by straight lines between ordered values.
+    """Compute quartiles by linear interpolation between ordered values.
 
     >>> quartiles([Decimal(1), Decimal(2), Decimal(3), Decimal(4)], Decimal("0.01"))
     Quartiles(low=Decimal('1.75'), median=Decimal('2.50'), high=Decimal('3.25'))
@@ -65,7 +67,7 @@ def quartiles(values: Sequence[Decimal], step: Decimal) -> Quartiles | None:
 
 @dataclass(frozen=True, slots=True)
 class _Person:
-    """``pay`` is None where it came in another currency than the study's."""
+    """One person's time and pay. ``pay`` is None if it is in another currency than the study's."""
 
     arm: int | None
     seconds: int
@@ -74,18 +76,18 @@ class _Person:
 
 
 def pay_by_arm(study: Study) -> list[ArmPay]:
-    """By arm, in its order; few reads, whatever the number of people."""
+    """Return the rows by arm, in order, with a constant number of queries."""
     return _arms(study, _people(study))
 
 
 def pay_overall_and_by_arm(study: Study) -> tuple[ArmPay, list[ArmPay]]:
-    """Of everybody, and by arm."""
+    """Return the figures for everyone, and by arm."""
     people = _people(study)
     return _arm("all", people, study.wage_per_hour), _arms(study, people)
 
 
 def _people(study: Study) -> list[_Person]:
-    """What was written down for somebody counts, bonuses too; before that, what their offer names, if nobody has rejected their work."""
+    """Return each person's pay: the ledger's amounts with bonuses; otherwise the offer, if the work is not rejected."""
     done = Assignment.objects.filter(
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, is_late=False, started_at__isnull=False
     )
@@ -141,7 +143,7 @@ def _arm(name: str, people: Sequence[_Person], wage: Decimal | None) -> ArmPay:
 
 
 def wage_warning(study: Study, arms: Sequence[ArmPay]) -> str:
-    """What a researcher must know while people are still coming; '' where pay is as declared."""
+    """Return a warning while people are still coming; '' if pay is as declared."""
     if not study.wage_per_hour:
         return ""
     low = [
@@ -154,7 +156,10 @@ def wage_warning(study: Study, arms: Sequence[ArmPay]) -> str:
     said = ", ".join(
         f"{one.hourly.median} {study.currency}{f' in {one.name}' if len(arms) > 1 else ''}" for one in low if one.hourly
     )
-    return f"Half of the people come to less an hour than the {study.wage_per_hour} {study.currency} that the study declares: {said}, median."
+    return (
+        f"Half of the people earn less per hour than the declared {study.wage_per_hour} {study.currency}: "
+        f"{said}, median."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +173,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class HourlyPayChart:
-    """Pay an hour in the pixels of its box: from quarter to quarter, a mark at the median, the declared wage as a line."""
+    """Compute the hourly pay chart in pixels: quartile range, a mark at the median, and a line at the declared wage."""
 
     bars: tuple[Bar, ...]
     wage: float | None

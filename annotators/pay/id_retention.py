@@ -1,5 +1,4 @@
-"""Whose panel ids are kept: of people who are still owed something, who could not be paid without them, and until its day of
-everybody who has not left."""
+"""Panel ids are kept until the erasure date, and longer for people whose pay still needs them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from studies.models import Study
 
 @dataclass(frozen=True, slots=True)
 class RetainedIds:
-    """How many people's ids a link keeps beyond ``day``, and what these are owed."""
+    """The number of people whose ids a link keeps beyond ``day``, and the amount due to them."""
 
     people: int
     amount: Decimal
@@ -29,23 +28,26 @@ class RetainedIds:
 
 
 def erasure_time(study: Study) -> datetime:
-    """When the ids of a closed study's people are erased."""
+    """Return the erasure date of the ids of a closed study's people."""
     return study.closed_at + timedelta(days=study.erase_after_days)
 
 
 def past_erasure_study_ids() -> list[int]:
-    """Studies whose day has passed."""
+    """Return studies past their erasure date."""
     closed = Study.objects.filter(state=Study.State.CLOSED).annotate(now=Now())
     return [study.pk for study in closed if erasure_time(study) < study.now]
 
 
 def unpaid_payments() -> QuerySet[Payment]:
-    """What is written down and neither paid nor taken back. What a panel refused stands there once more, by another way."""
+    """Return payments that are neither paid nor cancelled.
+
+    Payments refused by the panel appear again with another way.
+    """
     return Payment.objects.filter(state__in=[Payment.State.DUE, Payment.State.ORDERED])
 
 
 def assignments_needing_ids() -> QuerySet[Assignment]:
-    """Work of people in studies whose day has not passed, and which they have not left."""
+    """Return work of people in studies before their erasure date, without those who left."""
     left = Assignment.objects.filter(
         annotator=OuterRef("annotator"), study=OuterRef("study"), withdrawn_at__isnull=False
     )
@@ -53,7 +55,7 @@ def assignments_needing_ids() -> QuerySet[Assignment]:
 
 
 def uncredited_assignments() -> QuerySet[Assignment]:
-    """Finished work for which the panel grants credit, where it has not said yet that it did."""
+    """Return finished work for which the panel has not confirmed the credit yet."""
     crediting = [slug for slug, channel in REGISTRY.items() if channel.credits_on_completion]
     granted = PanelSubmission.objects.filter(
         recruitment=OuterRef("recruitment"), annotator=OuterRef("annotator"), state=APPROVED
@@ -63,8 +65,10 @@ def uncredited_assignments() -> QuerySet[Assignment]:
 
 
 def erase_withdrawn_ids(annotators) -> int:
-    """Erase the ids of those among these people who have left every study, and for whom nothing is written down as due. Whether
-    something is owed that is not written down yet, the caller knows."""
+    """Erase the ids of people who have left every study and have no recorded amount due.
+
+    The caller checks whether an unrecorded amount is due.
+    """
     theirs = {"annotator": OuterRef("annotator")}
     due = unpaid_payments().filter(assignment__annotator=OuterRef("annotator"))
     known = PanelIdentity.objects.filter(annotator__in=annotators, ciphertext__isnull=False)
@@ -77,7 +81,7 @@ def erase_withdrawn_ids(annotators) -> int:
 
 
 def retained_ids(recruitment: Recruitment) -> RetainedIds | None:
-    """None where nothing is kept beyond its day."""
+    """Return None if no ids are kept beyond the erasure date."""
     study = recruitment.study
     if study.state != Study.State.CLOSED or erasure_time(study) > timezone.now():
         return None
@@ -95,13 +99,13 @@ def retention_alerts(recruitment: Recruitment) -> Iterator[Alert]:
         owed = f"{kept.amount:.2f} {kept.currency}"
         yield Alert(
             "ids",
-            f"Ids of {whose} kept beyond their day ({kept.day}), because {owed} are owed to them.",
-            "Pay them, and mark by hand what was paid by hand: the ids are erased within the hour after.",
+            f"Ids of {whose} kept beyond the erasure date ({kept.day}), because {owed} is still due to them.",
+            "Pay them, and mark payments made by hand. heval then erases the ids within an hour.",
         )
 
 
 def links_retaining_ids() -> QuerySet[Recruitment]:
-    """Links that keep somebody's."""
+    """Return links that keep ids."""
     rows = _with_ids(unpaid_payments().filter(assignment__study__in=past_erasure_study_ids()))
     return Recruitment.objects.filter(pk__in=rows.values("assignment__recruitment")).select_related("study")
 

@@ -1,6 +1,7 @@
-"""The book of payments: what is due is written down once, and what became of it. The only writer of Payment.
+"""The ledger of payments: each amount due is recorded once, with its later states.
 
-Every writer holds the lock of the link's row, so that two who look at once do not find the same sum missing twice.
+The only writer of Payment.
+Every writer locks the link's row, so two settlements at once do not record the same amount twice.
 """
 
 from collections import defaultdict
@@ -27,7 +28,7 @@ from .promises import ZERO, terms_of
 from .settlement import SettlementSummary
 
 Kind, Way, State = Payment.Kind, Payment.Way, Payment.State
-# It reached the panel.
+# It was submitted at the panel.
 REACHED_PANEL = (SUBMITTED, APPROVED, REJECTED, SCREENED_OUT)
 PROMISED_KINDS = (Kind.BASE, Kind.OUTCOME, Kind.DIFFERENCE)
 STATE_BY_ORDER_STATE = {
@@ -57,9 +58,10 @@ def payments_of(recruitment: Recruitment) -> QuerySet[Payment]:
 
 
 def settle_payments(recruitment: Recruitment, *, by, dry_run: bool = False) -> SettlementSummary:
-    """Write down what became of orders and approvals, and what is due now. Again, or twice at once, it changes nothing.
+    """Record results of orders and approvals, and new amounts due.
 
-    ``is_dry``: only count.
+    Idempotent, also if run twice at once.
+    ``dry_run``: only count the changes.
     """
     check_permission(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
@@ -74,7 +76,7 @@ def settle_payments(recruitment: Recruitment, *, by, dry_run: bool = False) -> S
 
 
 def projected_payments(recruitment: Recruitment) -> list[Payment]:
-    """What is due, ordered or paid, as it would stand after a look now. Reads alone, without a lock: for the figures of a page."""
+    """Return the ledger as a settlement would leave it. Reads only, without a lock, for a page's figures."""
     look = _LedgerRun(recruitment, None)
     look.find()
     over = (State.FAILED, State.CANCELLED)
@@ -82,14 +84,14 @@ def projected_payments(recruitment: Recruitment) -> list[Payment]:
 
 
 def _local_rejections() -> QuerySet[Verdict]:
-    """Where the panel is told of a rejection, or made it, what it shows of it counts; elsewhere the decision does."""
+    """Return heval's rejections that count. If the panel received or made one, the panel's state decides instead."""
     told_there = PanelOrder.objects.filter(operation="reject", submission=OuterRef("submission"))
     standing = Verdict.objects.filter(~Exists(told_there), kind=Verdict.Kind.REJECT, reversed_by=None)
     return standing.exclude(category=Verdict.AT_PANEL)
 
 
 def rejected_assignment_ids(assignments: QuerySet[Assignment]) -> set[int]:
-    """Those of them that are promised nothing any more, because their work was rejected."""
+    """Return the assignments that are owed nothing any more because their work was rejected."""
     shown = PanelSubmission.objects.filter(assignment__in=assignments).order_by()
     states: dict[int, set[str]] = defaultdict(set)
     for pk, state in shown.filter(state__in=[APPROVED, REJECTED]).values_list("assignment", "state"):
@@ -100,7 +102,7 @@ def rejected_assignment_ids(assignments: QuerySet[Assignment]) -> set[int]:
 
 
 class _LedgerRun:
-    """One look at a link's people, under its lock where it writes: four reads, whatever their number."""
+    """One settlement of a link's people: four reads, whatever their number. Locks the link if it writes."""
 
     def __init__(self, recruitment: Recruitment, by):
         self.recruitment, self.by = recruitment, by
@@ -125,7 +127,7 @@ class _LedgerRun:
         self.changes: dict[str, list[int]] = defaultdict(list)
 
     def write_changes(self) -> SettlementSummary:
-        """Find what has to be written down, and write it."""
+        """Find the required changes and store them."""
         told = self.find()
         Payment.objects.bulk_create(self.new, batch_size=500)
         for state, pks in self.changes.items():
@@ -134,7 +136,7 @@ class _LedgerRun:
         return told
 
     def find(self) -> SettlementSummary:
-        """What has to be written down; ``rows`` stand as they would then."""
+        """Return the required changes; ``rows`` are updated as they would be."""
         told = SettlementSummary(currency=self.terms.currency)
         for row in [row for rows in self.rows.values() for row in rows if row.state == State.ORDERED]:
             if row.order.state in STATE_BY_ORDER_STATE:
@@ -166,7 +168,7 @@ class _LedgerRun:
         if APPROVED in shown:
             self._approved(one, owed)
         elif REJECTED in shown:
-            promised = ZERO  # a person decided so; what was ordered or paid before stays
+            promised = ZERO  # a person decided this; ordered or paid amounts stay
         for row in self._active_payments(one):
             if row.way == Way.SCREEN_OUT and row.state == State.DUE and SCREENED_OUT in shown:
                 self._set_state(row, State.PAID)
@@ -181,14 +183,14 @@ class _LedgerRun:
                 gap += row.amount
 
     def _drop_all_but(self, people: Collection[int]) -> None:
-        """Who found no place and was given one later is paid for the work, and not for having come in vain too."""
+        """If a person found no place and got one later, pay the work but not the useless visit too."""
         for pk in set(self.rows) - set(people):
             for row in self.rows[pk]:
                 if row.kind in PROMISED_KINDS and row.state == State.DUE:
                     self._set_state(row, State.CANCELLED)
 
     def _approved(self, one: Assignment, owed: OwedAmount) -> None:
-        """The panel has paid its reward, whoever approved. Where approving pays nothing, as credit does not, what is owed stays owed."""
+        """Mark rewards of approved work as paid. If approval pays nothing (credit), the amount stays due."""
         by_approval = [row for row in self._active_payments(one) if row.way == Way.APPROVAL]
         for row in by_approval:
             if row.state == State.DUE:
@@ -211,7 +213,7 @@ class _LedgerRun:
         return self._add_payment(one, kind, gap, self._way(one, owed, is_first))
 
     def _way(self, one: Assignment, owed: OwedAmount, is_first: bool) -> str:
-        # What the panel refused once it would refuse again.
+        # An order that the panel refused would be refused again.
         if any(row.state == State.FAILED for row in self.rows[one.pk]):
             return Way.HAND
         if is_first and owed.outcome == OutcomePay.Outcome.SCREENED_OUT and Way.SCREEN_OUT in self.channel.pays_by:
@@ -219,7 +221,7 @@ class _LedgerRun:
         return Way.BONUS if Way.BONUS in self.channel.pays_by else Way.HAND
 
     def _again_by_hand(self, row: Payment) -> None:
-        """What somebody decided to give is no promise that a look would find missing: it is due once more where the panel refuses it."""
+        """Handle bonuses and compensations, which become due again if the panel refuses them."""
         made = Payment(
             assignment_id=row.assignment_id, kind=row.kind, number=_next_number(self.rows[row.assignment_id], row.kind), amount=row.amount,
             currency=row.currency, way=Way.HAND, reason=row.reason, by=row.by,
@@ -228,7 +230,7 @@ class _LedgerRun:
         self.new.append(made)
 
     def _listed_reward(self, assignment: Assignment) -> Decimal:
-        """What the panel pays for an approval: as it was published; where that was done at the panel, what this person was told."""
+        """Return what an approval pays: the published amount, or what this person saw if heval did not publish."""
         if reward := self.listed.get(self.task_by_assignment.get(assignment.pk, "")):
             return reward
         return self.terms.listed(assignment.design_id)
@@ -245,9 +247,9 @@ class _LedgerRun:
 
 
 def _erase_withdrawn_ids(recruitment: Recruitment) -> None:
-    """Who left is known to nobody any more once nothing is to be paid to them."""
+    """Erase the ids of people who left once nothing remains to be paid."""
     left = Assignment.objects.filter(withdrawn_at__isnull=False, origin=Assignment.Origin.LIVE)
-    # What is owed by another link is written down when somebody looks at that link.
+    # Amounts due from another link are recorded when that link is settled.
     paid = Payment.objects.filter(assignment=OuterRef("pk"))
     elsewhere = left.filter(~Exists(paid), annotator=OuterRef("annotator")).exclude(recruitment=recruitment)
     erase_withdrawn_ids(left.filter(~Exists(elsewhere), recruitment=recruitment).values("annotator"))
@@ -257,12 +259,12 @@ def _next_number(rows: Iterable[Payment], kind: str) -> int:
     return 1 + max((row.number for row in rows if row.kind == kind), default=0)
 
 
-# What a person adds, orders and marks
+# Actions by researchers: add, order and mark payments
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraPayment:
-    """A bonus or a compensation that somebody decided to pay."""
+    """A bonus or compensation that a researcher decided to pay."""
 
     assignment: Assignment
     amount: Decimal
@@ -270,8 +272,11 @@ class ExtraPayment:
 
 
 def add_extra_payments(recruitment: Recruitment, extras: Sequence[ExtraPayment], kind: str, by) -> int:
-    """Write bonuses or compensations down as due. The same sum to the same person for the same reason is there once: gives how many
-    are new. Compensation stands in place of what was promised and could not be paid."""
+    """Record bonuses or compensations as due, and return the number of new ones.
+
+    The same sum to the same person for the same reason is recorded once. A compensation replaces promised pay that
+    could not be paid.
+    """
     check_permission(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
         terms = terms_of(locked)
@@ -284,7 +289,7 @@ def add_extra_payments(recruitment: Recruitment, extras: Sequence[ExtraPayment],
             if has_extra_payment(mine, kind, one):
                 continue
             failed = any(row.state == State.FAILED for row in mine)
-            # Who never reached the panel has nothing there that a bonus could hang on.
+            # A person who never submitted at the panel cannot get a bonus there.
             at_panel = kind == Kind.BONUS and Way.BONUS in REGISTRY[locked.channel].pays_by and not failed
             made = Payment(
                 assignment=one.assignment, kind=kind, number=_next_number(mine, kind), amount=one.amount, currency=terms.currency,
@@ -312,19 +317,19 @@ def has_extra_payment(payments: Iterable[Payment], kind: str, extra: ExtraPaymen
 
 
 def orderable_payments(recruitment: Recruitment, operations: Collection[str]) -> QuerySet[Payment]:
-    """What is due and may be ordered at the panel: of people whom it shows, in a way that its service has."""
+    """Return due payments that the panel's service supports, for people whom the panel shows."""
     shown = PanelSubmission.objects.filter(recruitment=recruitment, assignment__isnull=False).values("assignment")
     ways = [way for way in (Way.BONUS, Way.SCREEN_OUT) if way in operations]
     return payments_of(recruitment).filter(state=State.DUE, way__in=ways, assignment__in=shown).order_by("pk")
 
 
 def payments_to_make(recruitment: Recruitment) -> QuerySet[Payment]:
-    """What is due and is not paid by approving: the rows of the payment file."""
+    """Return payments that are due and not paid by approval: the rows of the payment file."""
     return payments_of(recruitment).filter(state=State.DUE).exclude(way=Way.APPROVAL).order_by("pk")
 
 
 def submissions_by_assignment(payments: Iterable[Payment]) -> dict[int, PanelSubmission]:
-    """The panel's work of each assignment: of several the last that was sent there."""
+    """Return the panel's submission of each assignment: the last one submitted, if there are several."""
     found: dict[int, PanelSubmission] = {}
     shown = PanelSubmission.objects.filter(assignment__in=[row.assignment_id for row in payments]).order_by("pk")
     for one in shown.select_related("assignment", "task"):
@@ -339,15 +344,15 @@ def total_of(rows: Iterable[Payment]) -> Decimal:
 
 
 def order_payments(recruitment: Recruitment, operations: Collection[str], expected_total: Decimal, by) -> int:
-    """Order what is due at the panel, each once for ever. Raises NotNow where it comes to another sum than somebody agreed to."""
+    """Order all due payments, each once. Raises ActionRefused if the total differs from the confirmed total."""
     check_permission(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
         rows = list(orderable_payments(locked, operations).select_related("assignment"))
         if not rows:
-            raise ActionRefused("Nothing is due that could be ordered at the panel.")
+            raise ActionRefused("There are no due payments that can be ordered at the panel.")
         if total_of(rows) != expected_total:
             raise ActionRefused(
-                f"It comes to {total_of(rows)} now, and {expected_total} was typed. Nothing was ordered."
+                f"The total is now {total_of(rows)}, but {expected_total} was entered. Nothing was ordered."
             )
         about = submissions_by_assignment(rows)
         for row in rows:
@@ -363,7 +368,7 @@ def order_payments(recruitment: Recruitment, operations: Collection[str], expect
 
 
 def mark_paid(recruitment: Recruitment, payment_pks: Collection[int], by) -> int:
-    """Somebody has paid these by hand, or at the panel itself. What was ordered here is not marked: its order tells."""
+    """Mark payments as paid by hand or at the panel. Skip payments with an order, which shows their state."""
     check_permission(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
         rows = list(payments_of(locked).filter(pk__in=payment_pks, state=State.DUE))
@@ -377,7 +382,7 @@ def mark_paid(recruitment: Recruitment, payment_pks: Collection[int], by) -> int
 
 
 def cancel_extra_payment(recruitment: Recruitment, payment_pk: int, by) -> bool:
-    """Take a bonus or a compensation back before it was paid or ordered. What is promised cannot be taken back."""
+    """Cancel a bonus or compensation before it is paid or ordered. Promised pay cannot be cancelled."""
     check_permission(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
         rows = payments_of(locked).filter(pk=payment_pk, state=State.DUE, kind__in=[Kind.BONUS, Kind.COMPENSATION])

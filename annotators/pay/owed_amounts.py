@@ -1,4 +1,4 @@
-"""What is owed for an assignment, by how it ended. Reads alone; whether somebody is left out of an analysis is not asked here."""
+"""The amount owed for an assignment, by how it ended. Reads only; exclusion from the analysis does not matter here."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,7 +23,7 @@ OUTCOME_BY_RELEASE = {
 
 @dataclass(frozen=True, slots=True)
 class OwedAmount:
-    """``reward``: what the last page would pay."""
+    """``reward``: the pay for the last page."""
 
     outcome: str
     reward: Decimal
@@ -31,9 +31,10 @@ class OwedAmount:
 
 
 def outcome_of(assignment: Assignment, study: Study) -> str:
-    """ "complete", an OutcomePay outcome, or "" where nothing is owed: at work, given back, or gone without a word.
+    """Return "complete", an OutcomePay outcome, or "" if nothing is owed (at work, returned, or abandoned).
 
-    Who finished is paid, late or not, also if they withdraw afterwards. Our fault: at work when the study was closed over them.
+    Finished work is paid, late or not, even after a withdrawal. "Fault": the person was at work when the study was
+    closed.
     """
     if assignment.submitted_at:
         return "complete"
@@ -48,7 +49,7 @@ def outcome_of(assignment: Assignment, study: Study) -> str:
 
 
 def payable_assignments(recruitment: Recruitment) -> QuerySet[Assignment]:
-    """Everybody who came by this link, with ``sent`` pages. Tries, robots and imports are nobody to pay."""
+    """Return everyone who came by this link, with ``sent`` pages. Test runs, robots and imports are not paid."""
     mine = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     got_a_place = Assignment.objects.filter(
         study=OuterRef("study"), annotator=OuterRef("annotator"), batch__isnull=False
@@ -62,7 +63,10 @@ def payable_assignments(recruitment: Recruitment) -> QuerySet[Assignment]:
 
 
 def amount_owed(assignment: Assignment, terms: PayTerms, assumed_outcome: str = "") -> OwedAmount:
-    """``assignment`` as ``payable_assignments`` gives it; ``ending``: as if it had ended so."""
+    """Compute the amount.
+
+    ``assignment`` comes from ``payable_assignments``; ``ending``: as if it had ended like this.
+    """
     outcome = assumed_outcome or outcome_of(assignment, terms.study)
     if not outcome:
         return OwedAmount("", ZERO, ZERO)
@@ -74,6 +78,6 @@ def amount_owed(assignment: Assignment, terms: PayTerms, assumed_outcome: str = 
 
 
 def _pages(assignment: Assignment) -> int:
-    """How many pages it had in all, as far as the answers determined them. Kept by batch where nothing depends on answers."""
+    """Return the total number of pages, as determined by the answers. Cached by batch if nothing depends on answers."""
     fixed = get_itinerary(assignment).fixed
     return len((fixed or page_state(assignment).walk).keys)

@@ -1,4 +1,4 @@
-"""What a link promises: for the last page its reward, for each other end a rule. Proposed, checked, told; nothing here is written."""
+"""Promised pay of a link: the reward for the last page, and a rule for each early end. This module writes nothing."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ Rule, Outcome = OutcomePay.Rule, OutcomePay.Outcome
 ZERO = Decimal(0)
 CENT = Decimal("0.01")
 
-# Nobody is refused by default. What being turned away is worth depends on how long that takes: the researcher says so.
+# No default is a rejection. A fair payment for screened-out people depends on the time, so the researcher decides.
 DEFAULT_RULES = {Outcome.FAILED_CHECKS: Rule.ALL, Outcome.FAULT: Rule.ALL, Outcome.WITHDRAWN: Rule.SHARE}
-# As somebody reads it who is about to start: the end of "… if".
+# As read by a person who is about to start: the end of "… if".
 OUTCOME_CONDITIONS = {
     Outcome.SCREENED_OUT: "the first answers show that the study looks for other people",
     Outcome.FAILED_CHECKS: "answers to questions with a known answer are not as expected",
@@ -29,12 +29,12 @@ OUTCOME_CONDITIONS = {
 
 
 def default_outcome_pays() -> list[OutcomePay]:
-    """The rows that a new link begins with."""
+    """Return the default rows of a new link."""
     return [OutcomePay(outcome=outcome, rule=rule) for outcome, rule in DEFAULT_RULES.items()]
 
 
 def arm_rewards(recruitment: Recruitment, reward: Decimal | None) -> list[Decimal]:
-    """What each of the link's arms would pay if the link paid ``reward`` (None: what arm and study say), from the least."""
+    """Return the pay of each arm if the link paid ``reward`` (None: arm and study decide), the lowest first."""
     study = recruitment.study
     arms = list(recruitment.arms.all()) if recruitment.pk else []
     arms = arms or list(Arm.objects.filter(study=study))
@@ -43,7 +43,7 @@ def arm_rewards(recruitment: Recruitment, reward: Decimal | None) -> list[Decima
 
 
 def undeclared_outcomes(recruitment: Recruitment) -> list[Outcome]:
-    """Outcomes of a link that pays, of which nobody has said what they pay."""
+    """Return the outcomes without a pay rule, for a link that pays."""
     if not arm_rewards(recruitment, recruitment.reward)[-1]:
         return []
     said = set(OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome", flat=True))
@@ -51,33 +51,34 @@ def undeclared_outcomes(recruitment: Recruitment) -> list[Outcome]:
 
 
 def undeclared_outcome_labels(recruitment: Recruitment) -> list[str]:
-    """The same, as they are called."""
+    """Return the labels of these outcomes."""
     return [str(outcome.label) for outcome in undeclared_outcomes(recruitment)]
 
 
 def pay_obstacles(recruitment: Recruitment) -> list[str]:
-    """What must be said, or agree, before people are paid by this link."""
+    """Return the problems to fix before this link may pay people."""
     found = []
     if words := undeclared_outcome_labels(recruitment):
-        found.append(f"What is paid to people who end so is not said: {', '.join(words)}.")
+        found.append(f"No pay is set for these early ends: {', '.join(words)}. Set it in the link's form.")
     by_panel = recruitment.settings.get("screen_out_pay")
     said = OutcomePay.objects.filter(recruitment=recruitment, outcome=Outcome.SCREENED_OUT).first()
     if by_panel and said and (said.rule != Rule.AMOUNT or said.amount != Decimal(str(by_panel))):
         found.append(
-            f"The panel pays {by_panel} to who is screened out, and the first page promises them something else."
+            f"The panel pays {by_panel} to screened-out people, but the first page promises another amount. Use "
+            "the same amount in both."
         )
     return found
 
 
 def is_outcome_paid(recruitment: Recruitment, outcome: str) -> bool:
-    """Whether a link pays those who end so before they have sent a page."""
+    """Whether a link pays people who end in this way before they have sent a page."""
     terms = terms_of(recruitment)
     reward = terms.reward_of(None, None)
     return reward > ZERO and terms.promised_pay(outcome, reward, 0, 0) > ZERO
 
 
 def find_pay_problems(study: Study, **kwargs: object) -> Iterator[Problem]:
-    """For the checklist before launch: links that pay, and do not say what an early end pays."""
+    """Return paying links without rules for early ends, for the checklist before launch."""
     for recruitment in study.recruitments.order_by("pk"):
         recruitment.study = study
         for words in pay_obstacles(recruitment):
@@ -85,7 +86,7 @@ def find_pay_problems(study: Study, **kwargs: object) -> Iterator[Problem]:
 
 
 def is_pay_reduced(new: OutcomePay | None, old: OutcomePay | None, rewards: list[Decimal]) -> bool:
-    """Whether somebody could get less by the new rule than by the old one, among people of these rewards."""
+    """Whether a person could get less by the new rule than by the old one, at these rewards."""
     if old is None or old.rule == Rule.NOTHING:
         return False
     if new is None:
@@ -106,16 +107,16 @@ def _most(one: OutcomePay, reward: Decimal) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class PromiseLine:
-    """Ends that pay the same, for a page: how much, and when."""
+    """Early ends with the same pay, for a page: how much, and when."""
 
     pays: str
     when: tuple[str, ...]
 
 
 def promise_lines(recruitment: Recruitment, currency: str, wording: Wording) -> list[PromiseLine]:
-    """What an early end pays, in the order of the rules; empty where nothing is promised or the link is not kept yet.
+    """Return the pay for early ends, in the order of the rules; empty if nothing is promised or the link is not saved.
 
-    Ends that this study cannot come to are left out: nobody asks there what would end it.
+    Ends that cannot happen in this study are left out.
     """
     if not recruitment.pk:
         return []
@@ -133,7 +134,7 @@ def promise_lines(recruitment: Recruitment, currency: str, wording: Wording) -> 
 
 
 def _asks_what_is_known(study: Study) -> bool:
-    """Whether some question has a known answer, other than those of practice."""
+    """Whether any question other than practice has a known answer."""
     known = Expected.objects.filter(item__study=study)
     return known.exclude(item__section__purpose=Section.Purpose.TRAINING).exists()
 
@@ -149,7 +150,7 @@ def _pays(row: OutcomePay, currency: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PayTerms:
-    """What holds for a link's people: pay only rises, so for each the better of what they were told and what is told now."""
+    """Return the better of the promise that the person saw and the current promise, because pay only rises."""
 
     study: Study
     reward: Decimal | None
@@ -159,7 +160,10 @@ class PayTerms:
     newest_wording: Wording
 
     def reward_of(self, design_id: int | None, arm: str | None) -> Decimal:
-        """For the last page. ``arm`` None: of somebody for whom there was no place, the least that the door named."""
+        """Return the pay for the last page.
+
+        ``arm`` None: for a person without a place, the lowest amount on the first page.
+        """
         words = [self.newest_wording, *([frozen_wording(design_id)] if design_id else [])]
         return max(self._told(one, arm) for one in words)
 
@@ -170,13 +174,13 @@ class PayTerms:
         return min((offer_of(words, one, self.reward).reward or ZERO for one in arms), default=ZERO)
 
     def listed(self, design_id: int | None) -> Decimal:
-        """What the panel's own page names, where it was written there by hand: what the study told when this person came."""
+        """Return the pay stated by the panel for tasks made there by hand: the study's amount when this person came."""
         words = frozen_wording(design_id) if design_id else self.newest_wording
         first = next((one for one in (self.reward, words.study["reward"]) if one is not None), ZERO)
         return Decimal(first)
 
     def promised_pay(self, outcome: str, reward: Decimal, sent_pages: int, total_pages: int) -> Decimal:
-        """What ``outcome`` pays to who sent so many of so many pages; a share of a cent is a cent."""
+        """Return the pay for ``outcome`` after this number of sent pages, rounded up to whole cents."""
         if outcome == "complete":
             return reward
         row = self.rules.get(outcome)

@@ -17,5 +17,5 @@ def collect_retention_alerts(sender, recruitment: Recruitment, **kwargs) -> Iter
 
 
 def settle_ledger(sender, recruitment: Recruitment, **kwargs) -> None:
-    # Due by what the panel shows, whoever had it asked or read its file.
+    # Settle payments after each check or import, whoever started it.
     ledger.settle_payments(recruitment, by=None)

@@ -9,7 +9,7 @@ from .promises import ZERO
 
 @dataclass(slots=True)
 class SettlementSummary:
-    """How many payments changed their state. ``due``: payments that are newly due; ``amount``: their sum."""
+    """Counts of payments by their new state. ``due``: newly due payments; ``amount``: their sum."""
 
     due: int = 0
     amount: Decimal = ZERO

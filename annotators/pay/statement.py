@@ -1,4 +1,4 @@
-"""What a person's own page says of their pay: how much, and how it comes. It tells of nobody else, and of no condition."""
+"""The pay statement on a person's own page: amount and way of payment. It reveals no other person and no condition."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +16,7 @@ from .promises import ZERO, Rule, terms_of
 
 @dataclass(frozen=True, slots=True)
 class PayStatement:
-    """``amount`` 0: the page said that nothing is paid for this."""
+    """``amount`` 0: the page said that this is not paid."""
 
     amount: Decimal
     currency: str
@@ -26,11 +26,13 @@ class PayStatement:
 
 
 def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayStatement | None:
-    """What this person is paid for how it ended, or would be for ``ending`` now; None where nothing was said of it."""
+    """Return this person's pay for how their work ended, or would end now with ``ending``; None if nothing was
+    promised.
+    """
     recruitment = assignment.recruitment
     if recruitment is None or assignment.origin != Assignment.Origin.LIVE:
         return None
-    # Who found no place and was given one later is paid for the work alone.
+    # If a person found no place and got one later, only the work is paid.
     if assignment.batch_id is None and not payable_assignments(recruitment).filter(pk=assignment.pk).exists():
         return None
     outcome = (
@@ -56,16 +58,16 @@ def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayState
 def _how(channel: str, outcome: str) -> str:
     ways, name = REGISTRY[channel].pays_by, REGISTRY[channel].label
     if outcome == "complete" and Payment.Way.APPROVAL in ways:
-        return f"It comes through {name}, once what you sent there is approved."
+        return f"You receive it through {name}, once the researchers approve your work there."
     if outcome == OutcomePay.Outcome.SCREENED_OUT and Payment.Way.SCREEN_OUT in ways:
-        return f"It comes through {name}."
+        return f"You receive it through {name}."
     if Payment.Way.BONUS in ways:
-        return f"It comes through {name}, as a bonus or by approval."
-    return "It comes by the way that brought you here."
+        return f"You receive it through {name}, as a bonus or by approval."
+    return "You receive it from the panel or the people who invited you."
 
 
 def is_owed_on_withdrawal(assignment: Assignment) -> bool:
-    """Whether somebody who leaves now is owed something for a part of the study, so that the panel's id of them is needed until then."""
+    """Whether a person who leaves now is owed partial pay, so that their panel id is needed until it is paid."""
     theirs = {"annotator": assignment.annotator_id}
     if id_retention.unpaid_payments().filter(
         assignment__annotator=assignment.annotator_id
@@ -83,7 +85,9 @@ def is_owed_on_withdrawal(assignment: Assignment) -> bool:
 
 
 def reason_id_retained(assignment: Assignment) -> str:
-    """Why the panel's id of somebody who leaves now is kept: "owed", "elsewhere" for another study, or "" where it is erased at once."""
+    """Return why the panel id of a leaving person is kept: "owed", "elsewhere" for another study, or "" if erased at
+    once.
+    """
     if assignment.recruitment_id is None or get_person_id(assignment.annotator) is None:
         return ""
     others = (

@@ -1,7 +1,8 @@
-"""Places: claimed, released, revived. Beside ``importing`` the only creators of Assignment.
+"""Claim, release and revive places.
 
-Locks are taken in one order everywhere: annotator, batch, assignment. Whoever holds an assignment and needs its batch ends the
-transaction and begins again. ``FOR NO KEY UPDATE`` lets foreign-key inserts of other people pass.
+Only this module, ``draft_test_runs`` and ``annotators.imports`` create Assignments. All code takes locks in the same
+order: annotator, batch, assignment. Code that holds an assignment and needs its batch must end the transaction and
+start again. ``FOR NO KEY UPDATE`` does not block other requests that insert foreign keys.
 """
 
 import logging
@@ -27,11 +28,11 @@ from .open_places import can_place_become_free, is_for_one_annotator, open_batch
 logger = logging.getLogger("heval.annotators")
 
 Released = Assignment.Released
-# Outcomes of a claim, beside "claimed".
+# The outcomes of a claim, besides "claimed".
 WAIT, FULL, DONE, BARRED, CLOSED, PAUSED = "wait", "full", "done", "barred", "closed", "paused"
 REVIVABLE_REASONS = (Released.EXPIRED, Released.RETURNED)
 FINAL_RELEASE_REASONS = (Released.WITHDRAWN, Released.SCREENED_OUT, Released.FAILED_CHECKS)
-# More places than both of these do not run out within a minute, unless a clock was set or everybody left.
+# More places than both limits do not expire within one minute, unless a clock was changed or everybody left.
 MASS_EXPIRY_PLACES, MASS_EXPIRY_SHARE = 10, 0.2
 CLOCK_RECHECK_SECONDS, CLOCK_DOUBT_SECONDS = 300, 900  # seconds
 CLOCK_DOUBT_CACHE_KEY = "heval:places:first-look"
@@ -39,7 +40,7 @@ CLOCK_DOUBT_CACHE_KEY = "heval:places:first-look"
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """What a claim came to: ``outcome`` is "claimed" or one of the words above; FULL leaves a row too."""
+    """The result of a claim. ``outcome`` is "claimed" or one of the constants above. FULL also has an assignment."""
 
     outcome: str
     assignment: Assignment | None = None
@@ -55,7 +56,7 @@ def is_revivable(assignment: Assignment) -> bool:
 
 
 def has_taken_part_elsewhere(study: Study, annotator: Annotator) -> bool:
-    """In the study it was cloned from, or in another of its exclusion group."""
+    """Return whether the annotator took part in the study from which this one was cloned, or in its exclusion group."""
     barring = []
     if study.clone_of_id and study.keeps_origin_out:
         barring.append(Q(study=study.clone_of_id))
@@ -77,10 +78,12 @@ def claim_batch(
     trust: str = Assignment.Trust.CLAIMED,
     is_consented: bool = False,
 ) -> ClaimResult:
-    """Give the annotator a batch, or their live assignment again. Never FULL while a place is or may become free for them.
+    """Give the annotator a batch, or return their live assignment.
 
-    ``external_ids``: the ids that the address carried. The person's own id among them goes to the enciphered table, together with the
-    row that is made: of people who are given nothing, nothing is kept.
+    Never FULL while a place is free or may become free for them.
+
+    ``external_ids``: the ids from the address. The person's own id is stored encrypted, and only together with a new
+    assignment: nothing is stored about people who get no assignment.
     """
     with transaction.atomic():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
@@ -95,14 +98,15 @@ def claim_batch(
             return ClaimResult(BARRED)
         if sum(bool(a.submitted_at) for a in past) >= study.batches_per_annotator:
             return ClaimResult(DONE, next(a for a in past if a.submitted_at))
-        # Who only found no place here has not begun here.
+        # A person who only found no place here has not taken part here.
         if not any(a.batch_id for a in past) and has_taken_part_elsewhere(study, annotator):
             return ClaimResult(DONE)
         own = {a.batch_id: a for a in past if is_revivable(a)}
         first_arm = next((a.batch.arm_id for a in past if a.batch_id), None)
         choose = open_batches(study, annotator, [first_arm] if first_arm else list(arms), own)
         is_newcomer = is_for_one_annotator(study) and not any(a.batch_id and not a.released_at for a in past)
-        # Where all is one annotator's, whoever holds the first batch holds the study: newcomers meet at its lock.
+        # If one annotator does all batches, the holder of the first batch holds the study, so newcomers lock the first
+        # batch.
         batch = _lock_first_open_batch(choose.filter(number=0) if is_newcomer else choose)
         if batch is not None and batch.pk in own:
             if not _revive(batch, own[batch.pk].pk):
@@ -122,7 +126,7 @@ def claim_batch(
             )
         if can_place_become_free(study) or (is_newcomer and choose.exists()):
             return ClaimResult(WAIT)
-        # A person who was given a place once was not turned away: their own row says how that ended.
+        # A person who once had a place was not turned away: their own assignment shows how it ended.
         begun = next((a for a in reversed(past) if a.batch_id), None)
         return ClaimResult(
             FULL, begun or _record_turned_away(past, study, annotator, recruitment, origin, external_ids, trust)
@@ -136,8 +140,10 @@ def turn_away(
     external_ids=None,
     trust: str = Assignment.Trust.CLAIMED,
 ) -> Assignment:
-    """Somebody who was told to wait leaves instead, as who found no place: one row by this link, however often they say so. Who has
-    been given a place meanwhile keeps it: that is what comes back then."""
+    """Record that a waiting person gave up. Idempotent per link.
+
+    If the person has got a place meanwhile, they keep it, and its assignment is returned.
+    """
     with transaction.atomic():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator.pk)
         past = _past_assignments(study, annotator)
@@ -148,15 +154,16 @@ def turn_away(
 
 
 def _past_assignments(study: Study, annotator: Annotator) -> list[Assignment]:
-    mine = Assignment.objects.filter(study=study, annotator=annotator).exclude(origin="test")
-    return list(mine.select_related("batch", "annotator").order_by("pk"))
+    assignments = Assignment.objects.filter(study=study, annotator=annotator).exclude(origin="test")
+    return list(assignments.select_related("batch", "annotator").order_by("pk"))
 
 
 def _lock_first_open_batch(choose: QuerySet[Batch]) -> Batch | None:
-    """The first open batch, locked. Locked ones are skipped at first; "none" is only believed after waiting for them.
+    """Return the first open batch, locked. Skip locked batches first; return None only after a wait for them.
 
-    At most one batch is ever locked: PostgreSQL keeps the lock of a row that fails its re-check, so whoever asks for "the first of
-    these", waits and goes on to the next holds both, and two who met them in another order wait for each other for ever.
+    A transaction locks at most one batch. PostgreSQL keeps the lock of a row that fails the re-check after a wait. A
+    query that waits and goes on to the next row would hold both locks, and two such queries in different order would
+    deadlock.
     """
     while True:
         batch = _lock_first_batch(choose, skip_locked=True)
@@ -165,7 +172,7 @@ def _lock_first_open_batch(choose: QuerySet[Batch]) -> Batch | None:
         busy = choose.values_list("pk", flat=True).first()
         if busy is None:
             return None
-        # Somebody else holds it. Once they are done it has a place left for us, or the others are looked at anew.
+        # Another request holds it. After that request, this batch has a free place, or the loop tries the others again.
         batch = _lock_first_batch(choose.filter(pk=busy))
         if batch is not None:
             return batch
@@ -182,7 +189,7 @@ def _lock_first_batch(choose: QuerySet[Batch], **how) -> Batch | None:
 
 
 def _newest_design(study: Study) -> Design | None:
-    """Without its canonical text, which is as long as the study is large."""
+    """Return the newest design without its canonical text, which may be very long."""
     return Design.objects.filter(study=study).defer("canonical").order_by("version").last()
 
 
@@ -206,15 +213,20 @@ def _create_assignment(
         consent_version=design.version if is_consented else None,
         consented_at=Now() if is_consented else None,
     )
-    assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # they are the database's
+    assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # the database set them
     return assignment
 
 
 def _record_turned_away(past, study, annotator, recruitment, origin, external_ids, trust) -> Assignment:
-    """Their row by this link as one for whom there was no place. Each panel is told, and each link pays, for itself."""
-    for one in past:
-        if one.released_reason == Released.FULL and one.recruitment_id == (recruitment and recruitment.pk):
-            return update_external_ids(one, external_ids)
+    """Return the person's row for "no place" by this link; create it if needed.
+
+    Each link has its own row, panel and pay.
+    """
+    for assignment in past:
+        if assignment.released_reason == Released.FULL and assignment.recruitment_id == (
+            recruitment and recruitment.pk
+        ):
+            return update_external_ids(assignment, external_ids)
     return Assignment.objects.create(
         study=study,
         annotator=annotator,
@@ -229,16 +241,19 @@ def _record_turned_away(past, study, annotator, recruitment, origin, external_id
 
 
 def update_external_ids(assignment: Assignment, external_ids) -> Assignment:
-    """A person who returned a panel's task and took it again comes with new ids of the panel: the work stays theirs."""
-    kept = _store_and_mask_ids(assignment.annotator, external_ids)
-    if external_ids and kept != assignment.external_ids:
-        Assignment.objects.filter(pk=assignment.pk).update(external_ids=kept)
-        assignment.external_ids = kept
+    """Store new panel ids for the same work.
+
+    A person who returns a panel's task and takes it again comes with new ids.
+    """
+    stored_ids = _store_and_mask_ids(assignment.annotator, external_ids)
+    if external_ids and stored_ids != assignment.external_ids:
+        Assignment.objects.filter(pk=assignment.pk).update(external_ids=stored_ids)
+        assignment.external_ids = stored_ids
     return assignment
 
 
 def _store_and_mask_ids(annotator: Annotator, external_ids) -> dict[str, str]:
-    """The ids that an assignment may hold. The person's own id is enciphered here: every row that knows ids is written with it."""
+    """Encrypt and store the person's own id, and return the other ids, which an assignment may hold."""
     ids = external_ids or {}
     store_person_id(annotator, ids.get("person", ""))
     return storable_external_ids(annotator, ids)
@@ -250,7 +265,10 @@ def _lowest_free(taken: set[int]) -> int:
 
 @transaction.atomic
 def release(pk: int, reason: str, only_if_expired: bool = False) -> bool:
-    """Give the place back. False when there is nothing to give: released before, submitted, or (sweeper) no longer expired."""
+    """Release the place.
+
+    Return False if it was already released or submitted or, with ``only_if_expired``, has not expired.
+    """
     batch_id = Assignment.objects.values_list("batch_id", flat=True).get(pk=pk)
     if batch_id:
         Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=batch_id)
@@ -266,7 +284,7 @@ def release(pk: int, reason: str, only_if_expired: bool = False) -> bool:
 
 @transaction.atomic
 def revive(pk: int) -> bool:
-    """True when the assignment holds its place again; False when the place has gone or its person holds another."""
+    """Take the place again. Return False if the place is no longer free or the person holds another one."""
     annotator_id, batch_id = Assignment.objects.values_list("annotator_id", "batch_id").get(pk=pk)
     Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator_id)
     if not batch_id:
@@ -276,58 +294,58 @@ def revive(pk: int) -> bool:
 
 
 def _revive(batch: Batch, pk: int) -> bool:
-    """The annotator and the batch are locked."""
+    """Take the place again. The caller has locked the annotator and the batch."""
     assignment = Assignment.objects.select_for_update(no_key=True, of=("self",)).select_related("study").get(pk=pk)
     if not assignment.released_at:
         return True
     study = assignment.study
     if not is_revivable(assignment) or batch.claimed >= batch.wanted or study.state not in Study.RUNNING:
         return False
-    mine = Assignment.objects.filter(study=study, annotator=assignment.annotator_id, released_at=None).exclude(
+    held = Assignment.objects.filter(study=study, annotator=assignment.annotator_id, released_at=None).exclude(
         origin="test"
     )
-    if mine.filter(submitted_at=None).exists():
+    if held.filter(submitted_at=None).exists():
         return False
     Batch.objects.filter(pk=batch.pk).update(claimed=F("claimed") + 1)
     Assignment.objects.filter(pk=pk).update(
         released_at=None,
         released_reason="",
-        ordinal=_lowest_free(set(mine.values_list("ordinal", flat=True))),
+        ordinal=_lowest_free(set(held.values_list("ordinal", flat=True))),
         reserved_until=NowPlusSeconds(max(study.idle_lease_seconds, channel_reserved_seconds(assignment.recruitment))),
     )
     return True
 
 
 def release_expired_places(limit: int = 500) -> int:
-    """Release the places whose time is over. One transaction each.
+    """Release the places whose time is over, in one transaction each. Return their number.
 
-    Where a large share seems to be over at once, the clock may have been set ahead: they stay until a second look.
+    If a large share expires at once, the clock may have been set forward. Then the places stay until a second check.
     """
     live = Assignment.objects.filter(released_at=None, submitted_at=None).exclude(origin="test")
     expired = live.filter(expired_condition())
     if _is_clock_doubtful(live):
         expired = live.filter(study__state=Study.State.CLOSED)
-    found = list(expired.order_by("reserved_until").values_list("pk", flat=True)[:limit])
-    return sum(release(pk, Released.EXPIRED, only_if_expired=True) for pk in found)
+    expired_pks = list(expired.order_by("reserved_until").values_list("pk", flat=True)[:limit])
+    return sum(release(pk, Released.EXPIRED, only_if_expired=True) for pk in expired_pks)
 
 
 def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
-    """Many places ran out together, and nobody has seen so for five minutes yet."""
+    """Return whether many places expired together and the first check was less than CLOCK_RECHECK_SECONDS ago."""
     in_time = ~Q(study__state=Study.State.CLOSED)
-    seen = live.aggregate(
+    counts = live.aggregate(
         places=Count("pk"), over=Count("pk", filter=Q(reserved_until__lt=Now()) & in_time), now=Max(Now())
     )
-    if seen["over"] <= max(MASS_EXPIRY_PLACES, MASS_EXPIRY_SHARE * seen["places"]):
+    if counts["over"] <= max(MASS_EXPIRY_PLACES, MASS_EXPIRY_SHARE * counts["places"]):
         cache.delete(CLOCK_DOUBT_CACHE_KEY)
         return False
     since = cache.get(CLOCK_DOUBT_CACHE_KEY)
-    # A look of long ago, or from a time that is still to come, is none.
-    if since is None or not 0 <= (waited := seen["now"].timestamp() - since) <= CLOCK_DOUBT_SECONDS:
-        cache.set(CLOCK_DOUBT_CACHE_KEY, seen["now"].timestamp(), CLOCK_DOUBT_SECONDS)
+    # Ignore a first check that is too old or in the future.
+    if since is None or not 0 <= (waited := counts["now"].timestamp() - since) <= CLOCK_DOUBT_SECONDS:
+        cache.set(CLOCK_DOUBT_CACHE_KEY, counts["now"].timestamp(), CLOCK_DOUBT_SECONDS)
         logger.warning(
-            "%d of %d places ran out together: was the clock set? They are kept until a second look in %d minutes.",
-            seen["over"],
-            seen["places"],
+            "%d of %d places expired together. Was the clock changed? They are kept until a second check in %d minutes.",
+            counts["over"],
+            counts["places"],
             CLOCK_RECHECK_SECONDS // 60,
         )
         return True
@@ -335,32 +353,38 @@ def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
 
 
 def begin(assignment: Assignment) -> None:
-    """The first page is shown: from now on the place is kept as long as work needs, not as long as a start may take."""
+    """Mark the assignment as started when its first page is shown.
+
+    From now on the idle time applies, not the start window.
+    """
     seconds = assignment.study.idle_lease_seconds
     reserved = Assignment.objects.filter(pk=assignment.pk, started_at=None)
     if not reserved.update(started_at=Now(), reserved_until=extended_deadline(seconds)):
-        # A second tab was first.
+        # Another tab was faster.
         assignment.refresh_from_db(fields=["started_at", "reserved_until"])
         return
-    # The page that is shown now says how long, and compares with this machine's clock: so does this, and asks the database nothing.
+    # The page compares the deadline with this machine's clock. Use the same clock here, which saves a query.
     now = timezone.now()
     assignment.started_at = now
     assignment.reserved_until = max(assignment.reserved_until or now, now + timedelta(seconds=seconds))
 
 
 def miscounted_batches() -> list[tuple[int, int, int]]:
-    """(batch id, claimed, assignments that hold a place) where the two differ. Empty, unless something is broken."""
+    """Return (batch id, claimed places, assignments that hold one) where the counts differ.
+
+    Empty unless something is broken.
+    """
     held = Count("assignments", filter=Q(assignments__released_at=None))
     return list(Batch.objects.annotate(held=held).exclude(claimed=F("held")).values_list("pk", "claimed", "held"))
 
 
 def hash_person_id(pool: str, person_id: str) -> str:
-    """The keyed hash by which a pool's person is stored."""
+    """Return the keyed hash under which a pool's person is stored."""
     return keyed_hash("person", pool, person_id)
 
 
 def get_or_create_annotator(pool: str, person_id: str) -> Annotator:
-    """The annotator whom a pool knows by ``person``; '' makes a new one, whom nobody knows."""
+    """Return the annotator of this person id in the pool; create it if needed. '' creates a new anonymous annotator."""
     external_id = hash_person_id(pool, person_id) if person_id else keyed_hash("nobody", new_code())
     try:
         with transaction.atomic():

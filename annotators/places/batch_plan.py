@@ -1,4 +1,7 @@
-"""What a batch shows, in the words of one Design version: read once, for a frozen design never changes."""
+"""The contents of a batch in the wording of one Design version.
+
+Plans of frozen designs are cached, because they never change.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,9 +20,9 @@ from .offers import Offer, offer_of
 
 @dataclass(frozen=True, slots=True)
 class PlannedSection:
-    """A section of one batch. ``items``: (item id, ((number, exposure id), ...)). ``numbers``: system name to exposure number.
+    """A section of one batch. ``items``: (item id, ((number, exposure id), ...)). ``exposure_numbers``: by system name.
 
-    ``told``: (item id, question id) of practice items whose truth is told once the question was answered.
+    ``told``: (item id, question id) of practice items that get feedback after the question was answered.
     """
 
     position: int
@@ -36,9 +39,10 @@ class PlannedSection:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """All that the pages of a batch need, but for the stimuli's own texts. ``lengths``: characters of each exposure's text.
+    """Everything that the pages of a batch need, except the texts of prompts and outputs.
 
-    ``images``: ("output", exposure id) and ("prompt", item id) of what is shown as an image.
+    ``text_lengths``: the characters of each exposure's text. ``images``: ("output", exposure id) and ("prompt", item
+    id) of images.
     """
 
     seed: int
@@ -51,7 +55,10 @@ class BatchPlan:
 
 
 def plan_of(assignment: Assignment) -> BatchPlan:
-    """The plan of the assignment's batch, in the words of its Design version. Frozen designs are cached; a draft's are not."""
+    """Return the plan of the assignment's batch in the wording of its Design version.
+
+    Plans of drafts are not cached.
+    """
     if assignment.design_id:
         return frozen_plan(assignment.batch_id, assignment.design_id)
     return _plan(assignment.batch_id, None)
@@ -96,11 +103,11 @@ def _plan(batch_id: int, design_id: int | None) -> BatchPlan:
             "position", "questions__key", "questions__pk"
         )
     }
-    told: set[tuple[int, int]] = set()
+    practice_pairs: set[tuple[int, int]] = set()
     if any(section.purpose == Section.Purpose.TRAINING for section in words.sections):
         practice = Expected.objects.filter(item__placements__batch=batch_id, item__section__purpose="training")
-        told = set(practice.values_list("item_id", "question_id"))
-    is_whole = batch.origin not in (Batch.Origin.TOP_UP,)
+        practice_pairs = set(practice.values_list("item_id", "question_id"))
+    has_all_sections = batch.origin not in (Batch.Origin.TOP_UP,)
     sections = []
     for section in words.sections:
         if section.arms and batch.arm.name not in section.arms:
@@ -108,7 +115,7 @@ def _plan(batch_id: int, design_id: int | None) -> BatchPlan:
         source = section.reuses or section.position
         items = tuple((item, tuple(exposures)) for item, exposures in placed.get(source, {}).items())
         has_items = REGISTRY[section.protocol].has_items
-        if (has_items and not items) or (not has_items and not is_whole):
+        if (has_items and not items) or (not has_items and not has_all_sections):
             continue  # a top-up batch has items of one section only
         sections.append(
             PlannedSection(
@@ -121,7 +128,7 @@ def _plan(batch_id: int, design_id: int | None) -> BatchPlan:
                 items=items if has_items else (),
                 asked=tuple((ids[section.position, question.key], question) for question in section.questions),
                 exposure_numbers=numbers.get(source, {}),
-                told=frozenset(told) if section.purpose == Section.Purpose.TRAINING else frozenset(),
+                told=frozenset(practice_pairs) if section.purpose == Section.Purpose.TRAINING else frozenset(),
             )
         )
     arm = words.arms[batch.arm.name]

@@ -1,4 +1,4 @@
-"""How long an annotator's place is kept, and whether what they send still counts: what the database knows, in words."""
+"""Texts about an annotator's place: how long it is kept, and whether answers that are sent now still count."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +18,10 @@ CLOSING_UNTIL_TEXT = "The study has been closed. You can finish until {}."
 
 
 class PlaceState(StrEnum):
-    """What the database says about a place. A new member needs its words below, and its case in tests/annotators/places/test_deadlines.py."""
+    """The state of a place in the database.
+
+    A new member needs its text below, and its case in tests/annotators/places/test_deadlines.py.
+    """
 
     KEPT = "kept"
     EXPIRED = "over"
@@ -29,22 +32,25 @@ class PlaceState(StrEnum):
     CLOSED = "closed"
 
 
-# What a person reads once the time is over.
+# The texts that annotators read after the time is over.
 EXPIRED_TEXTS = {
-    PlaceState.EXPIRED: "Your place is no longer kept. You can still go on: your answers count as long as nobody else is given the place.",
-    PlaceState.GIVEN_AWAY: "Your place was given to somebody else. You can still go on: your answers are stored and marked as late.",
-    PlaceState.OTHER_PART: "This place is no longer kept, because you have begun another part. You can still go on here: your answers are "
-    "stored and marked as late.",
-    PlaceState.CLOSING_EXPIRED: "The study has been closed, and your place is no longer kept. You can still go on: your answers are stored, and may "
-    "be marked as late.",
+    PlaceState.EXPIRED: "Your place is no longer kept. You can still go on: your answers count if no other person takes the place.",
+    PlaceState.GIVEN_AWAY: "Another person has your place now. You can still go on: your answers are stored and marked as late.",
+    PlaceState.OTHER_PART: "This place is no longer kept, because you have started another part. You can still go on here: your answers "
+    "are stored and marked as late.",
+    PlaceState.CLOSING_EXPIRED: "The study has been closed, and your place is no longer kept. You can still go on: your answers are stored. "
+    "They may be marked as late.",
     PlaceState.CLOSED: "The study has been closed. You can still go on: your answers are stored and marked as late.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceStatus:
-    """``seconds``: how long it is kept, where that is less than a day. ``until``: the words for a script, which knows the clock of the
-    person and puts the time in. ``may_ask``: whether asking for more time can help."""
+    """The status of a place for its page.
+
+    ``seconds``: how long it is kept, if less than a day. ``until_text``: the text into which the page's script puts the
+    local time. ``may_extend``: whether "More time" can help.
+    """
 
     state: PlaceState
     words: str
@@ -58,27 +64,30 @@ class PlaceStatus:
 
 
 def place_status(assignment: Assignment) -> PlaceStatus | None:
-    """None where no time is kept: previews and tries. No query as long as the place is kept."""
-    kept, study = assignment.reserved_until, assignment.study
-    if kept is None:
+    """Return the status of the place; None for previews and test runs, which have no time limit.
+
+    No query while it is kept.
+    """
+    deadline, study = assignment.reserved_until, assignment.study
+    if deadline is None:
         return None
     now, is_held = timezone.now(), assignment.released_at is None
     if study.state == Study.State.CLOSED:
         return _expired_status(PlaceState.CLOSED, may_ask=False)
     if study.state == Study.State.CLOSING:
-        last = study.closing_at + timedelta(seconds=study.grace_seconds)
+        last_moment = study.closing_at + timedelta(seconds=study.grace_seconds)
         if not is_held:
             return _expired_status(PlaceState.CLOSED, may_ask=False)
-        if now >= min(kept, last):
-            return _expired_status(PlaceState.CLOSING_EXPIRED, may_ask=now < last)
-        return _closing_status(min(kept, last) - now, may_ask=kept < last)
+        if now >= min(deadline, last_moment):
+            return _expired_status(PlaceState.CLOSING_EXPIRED, may_ask=now < last_moment)
+        return _closing_status(min(deadline, last_moment) - now, may_ask=deadline < last_moment)
     if is_held:
-        return _reserved_status(kept, now) if now < kept else _expired_status(PlaceState.EXPIRED)
+        return _reserved_status(deadline, now) if now < deadline else _expired_status(PlaceState.EXPIRED)
     return _expired_status(_released_state(assignment))
 
 
 def is_cut_off_by_closing(assignment: Assignment) -> bool:
-    """Whether the study was closed before this person had answered anything: nothing that they could do would count."""
+    """Return whether the study was closed before this person had answered anything, so that no answer would count."""
     return (
         assignment.study.state == Study.State.CLOSED
         and assignment.submitted_at is None
@@ -88,7 +97,10 @@ def is_cut_off_by_closing(assignment: Assignment) -> bool:
 
 
 def release_if_closed(assignment: Assignment) -> None:
-    """What the sweeper does within a minute of the closing, done before a page says how it is."""
+    """Release the place of a closed study now, so that the page is right.
+
+    The periodic job would do it within a minute.
+    """
     is_held = not assignment.released_at and not assignment.submitted_at
     if (
         is_held
@@ -100,14 +112,14 @@ def release_if_closed(assignment: Assignment) -> None:
 
 
 def extend_or_revive_place(assignment: Assignment) -> bool:
-    """Keep the place longer, or take it again where it is free. False where neither is possible."""
+    """Keep the place longer, or take it again if it is free. Return False if neither is possible."""
     return leases.extend(assignment) or (assign.is_revivable(assignment) and assign.revive(assignment.pk))
 
 
-def _reserved_status(kept: datetime, now: datetime) -> PlaceStatus:
-    left = kept - now
+def _reserved_status(deadline: datetime, now: datetime) -> PlaceStatus:
+    left = deadline - now
     if left >= timedelta(days=1):
-        return PlaceStatus(PlaceState.KEPT, "")  # with days left, nobody needs to watch the clock
+        return PlaceStatus(PlaceState.KEPT, "")  # with days left, annotators need no clock
     return PlaceStatus(
         PlaceState.KEPT,
         f"Your place is kept for {_format_time_left(left)}.",
@@ -135,12 +147,12 @@ def _expired_status(state: PlaceState, may_ask: bool = True) -> PlaceStatus:
 
 
 def _released_state(assignment: Assignment) -> PlaceState:
-    """A place that was given back while the study goes on: whether its person can still take it again (``assign.revive``)."""
-    mine = Assignment.objects.filter(
+    """Return the state of a place that was released in a running study: free again, given away, or replaced by a part."""
+    unfinished = Assignment.objects.filter(
         study=assignment.study_id, annotator=OuterRef("annotator"), released_at=None, submitted_at=None
     )
     row = Assignment.objects.filter(pk=assignment.pk).annotate(
-        has_another=Exists(mine.exclude(origin=Assignment.Origin.TEST)),
+        has_another=Exists(unfinished.exclude(origin=Assignment.Origin.TEST)),
         is_free=F("batch__wanted") - F("batch__claimed"),
     )
     has_another, free = row.values_list("has_another", "is_free").get()

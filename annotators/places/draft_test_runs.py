@@ -1,6 +1,9 @@
-"""Tries: a researcher takes part in a draft for real. A batch and an assignment of origin test, kept apart, never counted.
+"""Test runs: a researcher takes part in a draft.
 
-Beside ``assign`` the only creator of Assignment. What a try made is marked by its numbers and goes at the launch.
+The batch and the assignment have the origin ``test`` and are never counted.
+
+Only this module, ``assign`` and ``annotators.imports`` create Assignments. The data of test runs have their own range
+of numbers and are deleted at the launch.
 """
 
 from django.db import transaction
@@ -33,34 +36,40 @@ TEST_POOL = "test"
 
 
 def first_batch(study: Study, arm: Arm | None = None) -> DrawnBatch:
-    """The first batch that the draft's design draws, of this arm if one is named. Raises NotNow with what is missing."""
+    """Return the first batch that the draft's design draws, of this arm if given.
+
+    Raises ActionRefused with the reason.
+    """
     if not study.arms.exists():
-        raise ActionRefused("There is no arm: add one under Arms.")
-    if strange := [s for s in study.sections.all() if s.protocol not in REGISTRY]:
+        raise ActionRefused("The study has no arm. Add one under Arms.")
+    if unknown := [section for section in study.sections.all() if section.protocol not in REGISTRY]:
         raise ActionRefused(
-            f"The protocol {strange[0].protocol} of section {strange[0].position} is not installed: install it, or delete the section."
+            f"The protocol {unknown[0].protocol} of section {unknown[0].position} is not installed. Install it, or delete the section."
         )
     try:
         return next(batch for batch in BatchDraw(study).batches() if arm is None or batch.arm_id == arm.pk)
-    except UnfillableBatch as spent:
-        shown = ("arms", "prompts", "outputs", "systems", "contrasts")
-        found = (problem.text for problem in find_problems(study) if problem.is_blocking and problem.field in shown)
-        raise ActionRefused(next(found, str(spent))) from None
+    except UnfillableBatch as unfillable:
+        fields = ("arms", "prompts", "outputs", "systems", "contrasts")
+        problems = (problem.text for problem in find_problems(study) if problem.is_blocking and problem.field in fields)
+        raise ActionRefused(next(problems, str(unfillable))) from None
 
 
 @transaction.atomic
 def create_test_assignment(study: Study, arm: Arm | None = None, seed: int | None = None) -> Assignment:
-    """A batch and an assignment of origin test. Items that it made have numbers from TEST_NUMBERS, as its batch has."""
+    """Create a batch and an assignment of origin ``test``.
+
+    The batch and its new items have numbers from FIRST_TEST_NUMBER.
+    """
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state != Study.State.DRAFT:
-        raise ActionRefused("A launched study is not tried out any more: open its link, or look at the preview.")
+        raise ActionRefused("Test runs are possible only in a draft. Open the study's link, or look at the preview.")
     drawn = first_batch(study, arm)
     before = set(study.items.values_list("pk", flat=True))
     last = study.batches.filter(number__gte=FIRST_TEST_NUMBER).aggregate(n=Max("number"))["n"]
     number = FIRST_TEST_NUMBER if last is None else last + 1
     batch = write_batches(study, [drawn], places_per_batch=1, origin=Batch.Origin.TEST, first_number=number)[0]
-    made = Item.objects.filter(study=study, number__lt=FIRST_TEST_NUMBER).exclude(pk__in=before)
-    _renumber(made)
+    new_items = Item.objects.filter(study=study, number__lt=FIRST_TEST_NUMBER).exclude(pk__in=before)
+    _renumber(new_items)
     options = {} if seed is None else {"seed": seed}
     assignment = Assignment.objects.create(
         study=study,
@@ -74,32 +83,33 @@ def create_test_assignment(study: Study, arm: Arm | None = None, seed: int | Non
     return assignment
 
 
-def _renumber(made) -> None:
-    # Away from the numbers that the launch will give. Two steps of one statement each: a number may not stand twice.
-    top = Item.objects.filter(pk__in=made.values("pk")).aggregate(n=Max("number"))["n"]
+def _renumber(items) -> None:
+    # Move the numbers out of the range that the launch will use. One UPDATE, because a number must be unique at every
+    # step.
+    top = Item.objects.filter(pk__in=items.values("pk")).aggregate(n=Max("number"))["n"]
     if top is None:
         return
-    used = Item.objects.filter(section__in=made.values("section"), number__gte=FIRST_TEST_NUMBER)
+    used = Item.objects.filter(section__in=items.values("section"), number__gte=FIRST_TEST_NUMBER)
     start = max(FIRST_TEST_NUMBER, (used.aggregate(n=Max("number"))["n"] or 0) + 1)
-    made.update(number=F("number") + start)
+    items.update(number=F("number") + start)
 
 
 def start_test_run(study: Study, by, arm: Arm | None = None) -> Assignment:
-    """A try of this researcher, to be answered on the annotators' own pages."""
+    """Start a test run of this researcher, who answers on the annotators' own pages. Raises ActionRefused."""
     check_permission(by, Action.EDIT, study)
     if study.archived_at:
-        raise ActionRefused("The study is archived: bring it back first.")
+        raise ActionRefused("The study is archived. Bring it back first.")
     return create_test_assignment(study, arm)
 
 
 def delete_test_runs(study: Study, by) -> int:
-    """Delete the tries of a draft. Gives how many there were."""
+    """Delete the test runs of a draft and return their number."""
     with editing(study.pk, by) as draft:
         return erase_test_data(draft)
 
 
 def erase_test_data(study: Study, **kwargs: object) -> int:
-    """Delete all that tries left behind: answers, visits, assignments, batches, and the items that they alone used."""
+    """Delete all data of test runs: answers, visits, assignments, batches, and the items that only they used."""
     tests = Assignment.objects.filter(study=study, origin=Assignment.Origin.TEST)
     batches = Batch.objects.filter(study=study, origin=Batch.Origin.TEST)
     if not tests.exists() and not batches.exists():
@@ -121,7 +131,7 @@ def erase_test_data(study: Study, **kwargs: object) -> int:
 
 
 def delete_draft_recruitments(study: Study, **kwargs: object) -> None:
-    """Before a draft is deleted: its recruitments, which nobody can have used."""
+    """Delete the recruitments of a draft before the draft itself is deleted. Drafts have no real annotators."""
     PanelSecret.objects.filter(recruitment__study=study).delete()
     RecruitmentArm.objects.filter(recruitment__study=study).delete()
     OutcomePay.objects.filter(recruitment__study=study).delete()

@@ -1,4 +1,4 @@
-"""Leases: how long a place is kept for who holds it, by the database's clock."""
+"""Leases: how long a place is kept for its annotator, by the database's clock."""
 
 from django.db.models import F, Q, Value
 from django.db.models.functions import Greatest, Now
@@ -9,7 +9,10 @@ from studies.models import Study
 
 
 class NowPlusSeconds(Now):
-    """Now, by the database's clock, and so many seconds. For ``Now() + timedelta`` SQLite calls Python, at each page."""
+    """The database's present time plus a number of seconds.
+
+    ``Now() + timedelta`` would call Python from SQLite on each page.
+    """
 
     def __init__(self, seconds: int):
         super().__init__(Value(seconds))
@@ -24,23 +27,23 @@ class NowPlusSeconds(Now):
 
 
 def extended_deadline(seconds: int):
-    """A place that is held, for so many seconds from now; one that is kept for days already is not cut short."""
+    """Return the new deadline of a held place: this number of seconds from now, but never before the old deadline."""
     return Greatest(F("reserved_until"), NowPlusSeconds(seconds))
 
 
 def channel_reserved_seconds(recruitment: Recruitment | None) -> int:
-    """How long the recruitment's channel keeps a place at least; 0 where the study's own times hold."""
+    """Return the minimum time for which the recruitment's channel keeps a place; 0 if the study's times apply."""
     return CHANNELS[recruitment.channel].reserved_seconds(recruitment) if recruitment else 0
 
 
 def expired_condition() -> Q:
-    """Of whoever is inside: the time of the place has run out, or the study is closed, grace period and all."""
-    # No join: the database looks at these conditions again when it had to wait for the row.
+    """Return the condition that the time of a place is over, or that the study is closed after its grace period."""
+    # No join, so that the database checks these conditions again after a wait for the row.
     return Q(reserved_until__lt=Now()) | Q(study__in=Study.objects.filter(state=Study.State.CLOSED))
 
 
 def extend(assignment: Assignment) -> bool:
-    """More time, as often as it is asked for, while the place is held."""
+    """Keep a held place longer. Return False if the place is not held. This may be repeated without limit."""
     seconds = max(assignment.study.idle_lease_seconds, channel_reserved_seconds(assignment.recruitment))
     live = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
     return bool(live.update(reserved_until=extended_deadline(seconds)))

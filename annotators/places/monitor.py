@@ -1,6 +1,8 @@
-"""How a study fills up: counts, times, comments. Grouped queries, whose number does not depend on how many take part.
+"""Progress of a running study: counts, times and comments.
 
-Nothing here tells an outcome: answers to questions about systems are not read.
+The number of queries does not depend on the number of annotators.
+
+Nothing here reveals a result: answers to questions about systems are not read.
 """
 
 from collections.abc import Collection, Iterable
@@ -17,7 +19,7 @@ from studies.models import FIRST_TEST_NUMBER, Study
 
 from .exclusions import annotate_is_excluded
 
-# A median of fewer people says little; of more than the latest it says little new.
+# The median needs the times of at least the first number of people, and uses the latest of at most the second number.
 USUAL_TIME_MIN_PEOPLE, USUAL_TIME_MAX_PEOPLE = 10, 200
 
 
@@ -31,12 +33,13 @@ class StudyProgress:
 
 
 def progress_of(study_ids: Iterable[int], **kwargs: object) -> dict[int, StudyProgress]:
-    """How many annotators of each study submitted in time, when the last answer of theirs came, how many robots submitted or were
-    read from files, and how many annotators are inside: they hold a place and have not submitted.
+    """Return the progress of each study.
 
-    Where a study counts people kept, those who left and were replaced are not counted.
+    It holds the annotators who submitted in time, the time of the last submission, the robots that submitted, the
+    imported assignments, and the annotators who hold a place and have not submitted. If the target counts kept
+    annotators, those who were replaced are not counted.
     """
-    left = Q(study__target_kind=Study.Target.KEPT, replaced_at__isnull=False)
+    replaced = Q(study__target_kind=Study.Target.KEPT, replaced_at__isnull=False)
     live, robots, imported = (Q(origin=origin) for origin in ("live", "robot", "imported"))
     rows = (
         Assignment.objects.filter(study__in=list(study_ids))
@@ -44,7 +47,7 @@ def progress_of(study_ids: Iterable[int], **kwargs: object) -> dict[int, StudyPr
         .order_by()
         .values("study")
         .annotate(
-            submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False) & ~left & live),
+            submitted=Count("pk", filter=Q(submitted_at__isnull=False, is_late=False) & ~replaced & live),
             last=Max("submitted_at", filter=live),
             robots=Count("pk", filter=Q(submitted_at__isnull=False) & robots),
             imported=Count("pk", filter=Q(submitted_at__isnull=False) & imported),
@@ -63,7 +66,10 @@ def _filter_live(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
 
 @dataclass(frozen=True, slots=True)
 class PlaceCounts:
-    """``free``: nobody holds it, robots neither; ``reserved``: took a place and was shown no page yet; ``started``: was shown one."""
+    """Counts of places.
+
+    ``free``: not held, not even by a robot; ``reserved``: held, no page shown yet; ``started``: page shown.
+    """
 
     name: str
     wanted: int = 0
@@ -92,25 +98,25 @@ _COUNTS = {
 
 
 def count_places_by_arm(study: Study) -> tuple[PlaceCounts, list[PlaceCounts]]:
-    """All places of the study that are open, and those of each arm."""
-    mine = annotate_is_excluded(_filter_live(Assignment.objects.filter(study=study)))
-    counts = {row.pop("batch__arm"): row for row in mine.order_by().values("batch__arm").annotate(**_COUNTS)}
+    """Return the counts of all open places of the study, and those of each arm."""
+    assignments = annotate_is_excluded(_filter_live(Assignment.objects.filter(study=study)))
+    counts = {row.pop("batch__arm"): row for row in assignments.order_by().values("batch__arm").annotate(**_COUNTS)}
     released: dict[Any, list[tuple[str, int]]] = {}
-    gone = (
-        mine.filter(released_at__isnull=False)
+    released_rows = (
+        assignments.filter(released_at__isnull=False)
         .order_by()
         .values("batch__arm", "released_reason")
         .annotate(n=Count("pk"))
     )
-    for row in gone:
+    for row in released_rows:
         reason = Assignment.Released(row["released_reason"]).label if row["released_reason"] else "?"
         released.setdefault(row["batch__arm"], []).append((str(reason).lower(), row["n"]))
     opened = study.batches.filter(number__lt=min(study.open_to, FIRST_TEST_NUMBER)).order_by().values_list("arm")
-    there = {arm: (n, n - taken) for arm, n, taken in opened.annotate(Sum("wanted"), Sum("claimed"))}
+    open_counts = {arm: (n, n - taken) for arm, n, taken in opened.annotate(Sum("wanted"), Sum("claimed"))}
     arms = [
         PlaceCounts(
             arm.name,
-            *there.get(arm.pk, (0, 0)),
+            *open_counts.get(arm.pk, (0, 0)),
             **counts.get(arm.pk, {}),
             released=tuple(sorted(released.get(arm.pk, ()))),
         )
@@ -124,7 +130,7 @@ def count_places_by_arm(study: Study) -> tuple[PlaceCounts, list[PlaceCounts]]:
     for rows in released.values():
         for reason, n in rows:
             all_released[reason] = all_released.get(reason, 0) + n
-    wanted, free = (sum(column) for column in zip(*there.values(), strict=True)) if there else (0, 0)
+    wanted, free = (sum(column) for column in zip(*open_counts.values(), strict=True)) if open_counts else (0, 0)
     return PlaceCounts("all", wanted, free, **total, released=tuple(sorted(all_released.items()))), arms
 
 
@@ -136,21 +142,21 @@ class DayCounts:
 
 
 def count_by_day(study: Study) -> list[DayCounts]:
-    """Places taken and submissions in time of each day (UTC), the last thirty with any."""
-    mine = _filter_live(Assignment.objects.filter(study=study)).exclude(batch=None).order_by()
-    claimed = dict(mine.values_list(TruncDate("claimed_at")).annotate(n=Count("pk")))
+    """Return the claimed places and the submissions in time per day (UTC), for the last thirty days with any."""
+    assignments = _filter_live(Assignment.objects.filter(study=study)).exclude(batch=None).order_by()
+    claimed = dict(assignments.values_list(TruncDate("claimed_at")).annotate(n=Count("pk")))
     submitted = dict(
-        mine.filter(submitted_at__isnull=False, is_late=False)
+        assignments.filter(submitted_at__isnull=False, is_late=False)
         .values_list(TruncDate("submitted_at"))
         .annotate(n=Count("pk"))
     )
-    found = [DayCounts(day, claimed.get(day, 0), submitted.get(day, 0)) for day in sorted({*claimed, *submitted})]
-    return found[-30:]
+    days = [DayCounts(day, claimed.get(day, 0), submitted.get(day, 0)) for day in sorted({*claimed, *submitted})]
+    return days[-30:]
 
 
 @dataclass(frozen=True, slots=True)
 class MedianTimes:
-    """From the first page to the last, and how long the page was in sight and used."""
+    """Median minutes from the first page to the last, and median minutes of activity on visible pages."""
 
     n: int
     minutes: float | None
@@ -158,11 +164,11 @@ class MedianTimes:
 
 
 def median_times(study: Study) -> MedianTimes:
-    """Medians over those who submitted in time."""
-    done = _filter_live(
+    """Return the median times of the annotators who submitted in time."""
+    submitted = _filter_live(
         Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False, started_at__isnull=False)
     )
-    times = done.order_by().annotate(active=Sum("visits__active_seconds"))
+    times = submitted.order_by().annotate(active=Sum("visits__active_seconds"))
     rows = list(times.values_list("started_at", "submitted_at", "active"))
     minutes = [(end - start).total_seconds() / 60 for start, end, _ in rows]
     active = [seconds / 60 for _, _, seconds in rows if seconds]
@@ -170,11 +176,11 @@ def median_times(study: Study) -> MedianTimes:
 
 
 def update_usual_time(study: Study) -> bool:
-    """Keep the median time of the latest who submitted, once there are enough. Whether it changed."""
-    done = _filter_live(
+    """Store the median time of the latest submissions if there are enough. Return whether it changed."""
+    submitted = _filter_live(
         Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False, started_at__isnull=False)
     )
-    times = list(done.order_by("-submitted_at").values_list("started_at", "submitted_at")[:USUAL_TIME_MAX_PEOPLE])
+    times = list(submitted.order_by("-submitted_at").values_list("started_at", "submitted_at")[:USUAL_TIME_MAX_PEOPLE])
     if len(times) < USUAL_TIME_MIN_PEOPLE:
         return False
     usual = round(median((end - start).total_seconds() for start, end in times))
@@ -182,7 +188,7 @@ def update_usual_time(study: Study) -> bool:
 
 
 def comments(study: Study, limit: int = 500) -> QuerySet[Response]:
-    """What people wrote in answer to questions without texts (surveys), newest first. It names no system."""
+    """Return the written answers to survey questions, newest first. They are about no system."""
     return (
         Response.objects.filter(assignment__study=study, item=None, question__x=None)
         .exclude(text="")
@@ -193,7 +199,7 @@ def comments(study: Study, limit: int = 500) -> QuerySet[Response]:
 
 
 def inquiries(study: Study) -> QuerySet[Inquiry]:
-    """Reports and questions, those that nobody has handled first."""
+    """Return annotators' reports and questions, unhandled ones first."""
     from django.db.models import F
 
     return (
@@ -204,7 +210,7 @@ def inquiries(study: Study) -> QuerySet[Inquiry]:
 
 
 def count_recorded_pages(assignments: Collection[Assignment]) -> dict[int, int]:
-    """How many pages each of these has sent, by assignment."""
+    """Return the number of sent pages by assignment id."""
     sent = PageVisit.objects.filter(assignment__in=assignments, recorded_at__isnull=False).order_by()
-    found = dict(sent.values_list("assignment").annotate(n=Count("pk")))
-    return {one.pk: found.get(one.pk, 0) for one in assignments}
+    counts = dict(sent.values_list("assignment").annotate(n=Count("pk")))
+    return {assignment.pk: counts.get(assignment.pk, 0) for assignment in assignments}

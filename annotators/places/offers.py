@@ -1,4 +1,4 @@
-"""What taking part takes and pays: the study's word, or an arm's own, or what a recruitment pays whatever the arm."""
+"""The time and pay of taking part: from the study, from an arm, or a recruitment's reward for all arms."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from studies.design.wording import Wording
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one arm takes and pays. ``is_own``: the arm says so itself, the study says otherwise."""
+    """The minutes and reward of one arm. ``is_arm_specific``: the arm sets them itself and differs from the study."""
 
     minutes: int | None
     reward: Decimal | None
@@ -18,24 +18,24 @@ class Offer:
 
     @property
     def per_hour(self) -> Decimal | None:
-        """What the reward comes to an hour, None where that cannot be said."""
+        """Return the pay per hour, or None without a reward or minutes."""
         if not self.reward or not self.minutes:
             return None
         return (self.reward * 60 / self.minutes).quantize(Decimal("0.01"))
 
 
 def offer_of(wording: Wording, arm: Mapping[str, Any], reward: Decimal | None = None) -> Offer:
-    """``reward``: what the recruitment pays, whatever the arm says."""
+    """Return the offer of an arm. ``reward`` is the recruitment's pay; it replaces the arm's."""
     study = wording.study
     minutes = arm["minutes"] or study["minutes"]
-    first = next((one for one in (reward, arm["reward"], study["reward"]) if one is not None), None)
-    own = arm["minutes"] not in (None, study["minutes"]) or (reward is None and arm["reward"] is not None)
-    return Offer(minutes, None if first is None else Decimal(first), own)
+    paid = next((amount for amount in (reward, arm["reward"], study["reward"]) if amount is not None), None)
+    is_own = arm["minutes"] not in (None, study["minutes"]) or (reward is None and arm["reward"] is not None)
+    return Offer(minutes, None if paid is None else Decimal(paid), is_own)
 
 
 @dataclass(frozen=True, slots=True)
 class OfferRange:
-    """What taking part takes and pays before anybody knows in which arm they will be."""
+    """The range of minutes and rewards over arms, for people who do not have an arm yet."""
 
     minutes: str
     reward: str
@@ -45,13 +45,12 @@ class OfferRange:
 
 
 def range_of(wording: Wording, arms: Collection[str] = (), reward: Decimal | None = None) -> OfferRange:
-    """Over these arms, or all: from the least to the most, and an hourly pay that holds for each."""
-    mine = [arm for name, arm in wording.arms.items() if not arms or name in arms]
-    offers = [offer_of(wording, arm, reward) for arm in mine]
+    """Return the range from lowest to highest over these arms, or all arms, and an hourly pay that holds for each."""
+    offers = [offer_of(wording, arm, reward) for name, arm in wording.arms.items() if not arms or name in arms]
     rewards = sorted({offer.reward for offer in offers if offer.reward is not None})
     minutes = sorted({offer.minutes for offer in offers if offer.minutes})
     hourly = [offer.per_hour for offer in offers]
-    known = [one for one in hourly if one is not None]
+    known = [pay for pay in hourly if pay is not None]
     least = str(min(known)) if known and len(known) == len(hourly) else ""
     return OfferRange(
         _format_range(minutes),

@@ -1,4 +1,4 @@
-"""Open places: which batches an annotator may be given, and whether another place may become free."""
+"""Open places: which batches an annotator may get, and whether another place may become free."""
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
@@ -8,19 +8,19 @@ from studies.protocols import REGISTRY
 
 
 def open_batches(study: Study, annotator: Annotator, arms=(), own=()) -> QuerySet[Batch]:
-    """Batches with a free place for this annotator, the next to be claimed first.
+    """Return the batches with a free place for this annotator, in the order in which they are claimed.
 
-    A batch that holds an item already given to them is passed over, whatever became of it; their own released places (``own``)
-    may be taken again.
+    Batches with an item that the annotator was given before are skipped, even if the place was released. The
+    annotator's own released places (``own``) may be taken again.
     """
     batches = Batch.objects.filter(study=study, claimed__lt=F("wanted"), number__lt=study.open_to)
-    # Read first, and passed on as numbers. As a query within the query it was planned anew for each batch and placement where the
-    # database had not counted the rows of a study just launched: minutes for a hundred batches, for people who had been given nothing.
+    # Read the ids first. As a subquery, PostgreSQL without statistics (right after a launch) ran it again for each
+    # batch and placement. That took minutes for a hundred batches, even for people who had been given nothing.
     given = Placement.objects.filter(batch__study=study, batch__assignments__annotator=annotator).order_by()
-    given = given.exclude(item__kind=Item.Kind.PRACTICE)  # the same for everybody of an arm, in each of their batches
+    given = given.exclude(item__kind=Item.Kind.PRACTICE)  # practice items are the same in all batches of an arm
     if items := list(given.values_list("item", flat=True)):
-        met = Placement.objects.filter(batch=OuterRef("pk"), item__in=items)
-        batches = batches.filter(Q(pk__in=list(own)) | ~Exists(met))
+        repeated = Placement.objects.filter(batch=OuterRef("pk"), item__in=items)
+        batches = batches.filter(Q(pk__in=list(own)) | ~Exists(repeated))
     if arms:
         batches = batches.filter(arm__in=arms)
     return batches.order_by("claimed", "number")
@@ -32,7 +32,7 @@ def can_place_become_free(study: Study) -> bool:
 
 
 def is_for_one_annotator(study: Study) -> bool:
-    """Whether all batches are one annotator's. Nobody can be given several where the study does not say so: no query then."""
+    """Return whether one annotator does all batches. No query if the study allows only one batch per annotator."""
     return study.batches_per_annotator > 1 and any(
         REGISTRY[section.protocol].is_for_one_annotator(section)
         for section in study.sections.all()
@@ -41,7 +41,7 @@ def is_for_one_annotator(study: Study) -> bool:
 
 
 def settling_sections(study: Study) -> list[Section]:
-    """Sections whose items may want more answers than their batches have places."""
+    """Return the sections whose items may need more answers than their batches have places."""
     return [
         section
         for section in study.sections.all()
@@ -50,7 +50,7 @@ def settling_sections(study: Study) -> list[Section]:
 
 
 def unsettled_items(study: Study) -> QuerySet[Item]:
-    """Items that may be given to one more annotator: open, of such sections, and not decided."""
+    """Return the open, undecided items of such sections, which one more annotator may get."""
     open_now = Placement.objects.filter(
         item=OuterRef("pk"), batch__number__lt=study.open_to, item__section__in=settling_sections(study)
     )

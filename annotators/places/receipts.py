@@ -1,4 +1,7 @@
-"""Receipts: what an annotator shows to be paid. The same for ever, made from the code, guessable by nobody."""
+"""Receipts: short codes that annotators show to be paid.
+
+A receipt is a keyed hash of the code: fixed and not guessable.
+"""
 
 from annotators.models.crypto import keyed_hash
 
@@ -6,7 +9,7 @@ ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 
 
 def receipt_of(assignment_code: str) -> str:
-    """Ten characters in two groups, easy to copy by hand: no 0, 1, I, O."""
+    """Return the receipt: ten characters in two groups, easy to copy by hand, without 0, 1, I and O."""
     number = int(keyed_hash("receipt", assignment_code)[:20], 16)
     characters = ""
     for _ in range(10):
@@ -16,7 +19,7 @@ def receipt_of(assignment_code: str) -> str:
 
 
 def normalize_receipt(receipt: str) -> str:
-    """A receipt as somebody typed it, in the one way that can be compared: letters of any size, with or without the dash."""
+    """Return a typed receipt in the form used for comparison: upper case, without dash and spaces."""
     return "".join(c for c in receipt.upper() if c.isalnum())
 
 

@@ -1,4 +1,4 @@
-"""How far a study's stopping rule has come, as a figure: the evidence after each unit, the threshold, and no side."""
+"""The figure of a study's stopping rule: evidence after each unit and threshold, without the direction of the result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class StoppingFigure:
-    """One comparison's figure in the pixels of its box, and the words under it."""
+    """The figure of one comparison in pixels, with its texts."""
 
     name: str
     axis_label: str
@@ -41,7 +41,7 @@ class StoppingFigure:
 
 
 def latest_stopping_figures(study: Study) -> tuple[Job | None, list[StoppingFigure]]:
-    """The last look at the study's stopping rule, and its figures; none before anybody has looked."""
+    """Return the last finished check of the study's stopping rule and its figures; (None, []) before the first check."""
     job = study.jobs.filter(kind="look", state=Job.State.DONE).order_by("-pk").first()
     return job, [_figure(look) for look in (job.result or {}).get("looks", [])] if job else []
 
@@ -77,7 +77,7 @@ def _figure(look: Mapping[str, Any]) -> StoppingFigure:
 
 
 def _step(span: float) -> float:
-    """A round number of which four or so fill the span."""
+    """Return a round step that divides the span into about four parts."""
     size = 10.0 ** (len(str(int(span))) - 1) if span >= 1 else 0.1
     return next((size * times for times in (0.2, 0.5, 1, 2) if span / (size * times) <= 5), size * 5)
 

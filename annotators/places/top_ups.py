@@ -1,7 +1,9 @@
-"""Items whose labels decide them are settled; the others, where the strategy says so, go to one more annotator in a top-up batch.
+"""Settle items whose labels agree.
 
-The only writer of ``Item.settled_at`` and of batches of origin ``top_up``. It serialises on the study, and counts places, not
-answers: an item that has an open place for another label is never given a second one, so that none gets a fourth.
+Others go to one more annotator in a top-up batch, if the labelling strategy says so.
+
+Only this module writes ``Item.settled_at`` and creates batches of origin ``top_up``. It locks the study, and it counts
+places, not answers: an item with an open place for another label gets no second one, so no item gets a fourth label.
 """
 
 from collections import defaultdict
@@ -19,12 +21,15 @@ from .open_places import settling_sections
 
 
 def settle_everywhere() -> int:
-    """Settle all studies that are open. Gives the number of items that went to one more annotator."""
+    """Settle the items of all running studies. Return the number of items that go to one more annotator."""
     return sum(settle_study_items(study) for study in Study.objects.filter(state__in=Study.RUNNING))
 
 
 def settle_study_items(study: Study) -> int:
-    """Mark what is decided; put what is not into top-up batches, as soon as one is full or no other place is open."""
+    """Mark decided items, and put undecided items into top-up batches.
+
+    A top-up batch is made when it is full, or when no other place is open. Return the number of items in new batches.
+    """
     if not settling_sections(study):
         return 0
     with transaction.atomic():
@@ -35,9 +40,9 @@ def settle_study_items(study: Study) -> int:
 
 
 def counted_assignments(study: Study):
-    """Assignments whose labels count: submitted in time, and not replaced by somebody else's.
+    """Return the assignments whose labels count: submitted in time and not replaced.
 
-    A later withdrawal does not unsettle an item; its place stays taken too.
+    A later withdrawal does not unsettle an item, and its place stays taken.
     """
     return Assignment.objects.filter(
         study=study, submitted_at__isnull=False, released_at=None, replaced_at=None, batch__number__lt=FIRST_TEST_NUMBER
@@ -45,7 +50,8 @@ def counted_assignments(study: Study):
 
 
 def _settle_section(study: Study, section: Section) -> int:
-    # Places first: an answer that comes between the two reads is a label of a place that counts as open, and waits for the next look.
+    # Read places first. If an answer arrives between the two queries, its place still counts as open until the next
+    # run.
     places = _place_counts_by_item(study, section)
     labels = _labels(study, section)
     protocol = REGISTRY[section.protocol]
@@ -54,11 +60,11 @@ def _settle_section(study: Study, section: Section) -> int:
     settled = set(items.filter(settled_at__isnull=False).values_list("pk", flat=True))
     decided, reopened, disputed = [], [], []
     for item, (given, all_places) in places.items():
-        mine = labels.get(item, {})
-        if given and all(protocol.is_item_settled(section, mine.get(question, [])) for question in questions):
+        item_labels = labels.get(item, {})
+        if given and all(protocol.is_item_settled(section, item_labels.get(question, [])) for question in questions):
             decided.append(item)
         elif given < all_places:
-            reopened.append(item)  # an answer is missing, perhaps once more: somebody was replaced
+            reopened.append(item)  # an answer is missing, perhaps because an annotator was replaced
         elif item not in settled:
             disputed.append(item)
     items.filter(pk__in=set(decided) - settled).update(settled_at=Now())
@@ -67,7 +73,7 @@ def _settle_section(study: Study, section: Section) -> int:
 
 
 def _labels(study: Study, section: Section) -> dict[int, dict[int, list[str]]]:
-    """item > question > what was said of it, in the order in which it came."""
+    """Return the labels by item and question, in the order of their arrival."""
     rows = (
         Response.objects.filter(
             assignment__in=counted_assignments(study), question__section=section, item__kind=Item.Kind.LIVE
@@ -75,14 +81,14 @@ def _labels(study: Study, section: Section) -> dict[int, dict[int, list[str]]]:
         .order_by("received_at", "pk")
         .values_list("item_id", "question_id", "chosen__output__system_id", "choice", "skip_reason")
     )
-    found: dict[int, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    labels: dict[int, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for item, question, chosen, choice, skipped in rows:
-        found[item][question].append(str(chosen or choice or f"skipped {skipped}"))
-    return found
+        labels[item][question].append(str(chosen or choice or f"skipped {skipped}"))
+    return labels
 
 
 def _place_counts_by_item(study: Study, section: Section) -> dict[int, tuple[int, int]]:
-    """item > (places answered, places there are). A replaced person's place is given up: its copy stands for it."""
+    """Return by item (answered places, all places). The place of a replaced person does not count; its copy does."""
     answered: dict[int, int] = defaultdict(int)
     for batch in counted_assignments(study).values_list("batch_id", flat=True):
         answered[batch] += 1
@@ -91,7 +97,7 @@ def _place_counts_by_item(study: Study, section: Section) -> dict[int, tuple[int
         "batch_id", flat=True
     ):
         replaced[batch] += 1
-    found: dict[int, tuple[int, int]] = {}
+    counts: dict[int, tuple[int, int]] = {}
     placed = Placement.objects.filter(
         item__section=section,
         item__kind=Item.Kind.LIVE,
@@ -99,9 +105,9 @@ def _place_counts_by_item(study: Study, section: Section) -> dict[int, tuple[int
         batch__number__lt=min(study.open_to, FIRST_TEST_NUMBER),
     ).order_by("item__number", "batch__number")
     for item, batch, wanted in placed.values_list("item_id", "batch_id", "batch__wanted"):
-        given, there = found.get(item, (0, 0))
-        found[item] = given + answered[batch], there + wanted - replaced[batch]
-    return found
+        given, total = counts.get(item, (0, 0))
+        counts[item] = given + answered[batch], total + wanted - replaced[batch]
+    return counts
 
 
 def _top_up(study: Study, section: Section, disputed: Sequence[int]) -> int:

@@ -1,4 +1,4 @@
-"""Whether people may begin something by a link now, and why not."""
+"""Whether people may start by a link now, and the reason if not."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from studies.models import Study
 
 
 class LinkState(StrEnum):
-    """OPEN, or the first of the others that applies. PAUSED is the last of them: nothing but the pause keeps people out."""
+    """OPEN, or the first other state that applies. PAUSED comes last: it applies if only the pause blocks people."""
 
     UNPUBLISHED = "unpublished"
     CLOSED = "closed"  # the study is closed or closing
@@ -21,12 +21,12 @@ class LinkState(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody new comes by this link unless a researcher changes something."""
+        """Whether the link accepts no new people unless a researcher changes something."""
         return self in (LinkState.CLOSED, LinkState.STOPPED, LinkState.ENDED)
 
 
 def link_state(study: Study, recruitment: Recruitment) -> LinkState:
-    """``study``: the recruitment's own, which callers have at hand."""
+    """``study``: the recruitment's study, which callers already have."""
     now = timezone.now()
     if study.state in (Study.State.DRAFT, Study.State.LAUNCHING):
         return LinkState.UNPUBLISHED

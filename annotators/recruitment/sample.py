@@ -1,7 +1,8 @@
-"""Who took part, as a paper's table of the sample: a panel's demographic file, of which only declared columns are kept.
+"""The sample of a study, as a paper's table: declared columns of a panel's demographic file.
 
-A value belongs to a person in a study, and goes when the person withdraws. What leaves this module are counts. Counts below five are hidden
-unless the researcher declared otherwise for that column, together with what they could be worked out from.
+A value belongs to a person in a study, and is deleted when the person withdraws. This module reports only counts.
+Counts below five are hidden unless the researcher declared otherwise for the column. Counts that would reveal a hidden
+count are hidden too.
 """
 
 import csv
@@ -24,7 +25,7 @@ from studies.stimuli.spreadsheet import csv_text
 
 from .channels import REGISTRY
 
-# What panels write where they know nothing, or may not say.
+# Panels write these words for unknown or withheld values.
 MISSING = frozenset({"", "data expired", "consent revoked", "not applicable", "nan"})
 REVOKED = "consent revoked"
 SMALL_COUNT = 5
@@ -34,7 +35,10 @@ MOST_ROWS = 100_000
 
 @dataclass(slots=True)
 class SampleImportSummary:
-    """What reading a file came to. ``strangers``: people in it who did not take part by this link; nothing of them is kept."""
+    """The result of reading a file.
+
+    ``strangers``: people in it who did not take part by this link; nothing about them is stored.
+    """
 
     people: int = 0
     strangers: int = 0
@@ -44,7 +48,7 @@ class SampleImportSummary:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """``n`` and ``percent`` are None where they are hidden."""
+    """One row of the table. ``n`` and ``percent`` are None if hidden."""
 
     value: str
     n: int | None
@@ -53,7 +57,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """One column. ``cells`` of a category; of a number ``median``, ``least`` and ``most``, None where too few tell it."""
+    """One column: ``cells`` for categories; ``median``, ``least`` and ``most`` for numbers.
+
+    The statistics of a number are None if too few values are known.
+    """
 
     name: str
     kind: str
@@ -70,8 +77,10 @@ class ColumnSummary:
 
 
 def declare_columns(study: Study, columns: Iterable[tuple[str, str, bool]], *, by) -> None:
-    """Say which columns are kept, before any file is read: (name, kind, whether small counts are shown). What another declaration kept of a
-    column that is no longer named, or is of another kind now, is deleted."""
+    """Declare the columns to keep, before any file is read: (name, kind, whether small counts are shown).
+
+    Values are deleted if their column is no longer declared or has another kind now.
+    """
     check_permission(by, Action.PANEL, study)
     wanted = {name: (kind, shows_small) for name, kind, shows_small in columns}
     with transaction.atomic():
@@ -98,12 +107,15 @@ def declare_columns(study: Study, columns: Iterable[tuple[str, str, bool]], *, b
 def import_sample(
     recruitment: Recruitment, text: str, person_column: str, *, by, dry_run: bool = False
 ) -> SampleImportSummary:
-    """Take in a file: of people who took part by this link the declared columns, of nobody else anything. Read again, the newest holds; what
-    somebody no longer consents to is deleted. Raises ValueError naming the row and the column."""
+    """Import a file: store the declared columns of people who took part by this link, and nothing about others.
+
+    A newer file replaces older values. Values are deleted if the person revoked consent for them. Raises ValueError
+    naming the row and the column.
+    """
     check_permission(by, Action.PANEL, recruitment.study)
     columns = list(SampleColumn.objects.filter(study=recruitment.study).order_by("pk"))
     if not columns:
-        raise ValueError("No column is declared yet: say first which ones are kept.")
+        raise ValueError("No column is declared yet. Declare the columns to keep first.")
     told, joined = _told(recruitment, text, person_column, columns), SampleImportSummary()
     people = _people(recruitment, told)
     joined.people, joined.strangers = len(people), len(told) - len(people)
@@ -125,7 +137,7 @@ def import_sample(
 
 
 def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn]) -> dict[str, dict[int, str | None]]:
-    """What the file says of each person in the declared columns; None where it is missing."""
+    """Return the declared values of each person in the file; None for missing values."""
     channel = REGISTRY[recruitment.channel]
     reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), strict=True)
     found: dict[str, dict[int, str | None]] = {}
@@ -144,24 +156,24 @@ def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn
                 raise ValueError(f"There are more than {MOST_ROWS} rows.")
             person = channel.normalize_person_id(row[places[person_column.lower()]])
             if not person:
-                raise ValueError(f"Row {line}, {person_column}: it is empty.")
+                raise ValueError(f"Row {line}, {person_column}: the cell is empty.")
             mine = found.setdefault(person, {column.pk: None for column in columns})
             for column in columns:
                 cell = row[places[column.name.lower()]].strip()
                 value = _value(cell, column, line)
                 if value is not None and channel.normalize_person_id(value) == person:
                     raise ValueError(
-                        f"Row {line}, {column.name}: it is the panel's id of the person, which is not kept here. Declare the "
-                        "columns without this one, and read the file again."
+                        f"Row {line}, {column.name}: this is the person's panel id, which heval does not store. "
+                        "Remove the column from the declaration and import again."
                     )
                 if " ".join(cell.lower().replace("_", " ").split()) == REVOKED:
                     revoked.add((person, column.pk))
                 mine[column.pk] = mine[column.pk] if value is None else value
     except csv.Error as error:
-        raise ValueError(f"Row {reader.line_num} is not CSV ({error}).") from None
+        raise ValueError(f"Row {reader.line_num} is not valid CSV ({error}).") from None
     if not places:
         raise ValueError("The file is empty.")
-    # Somebody stands in a row for each submission; what they took back in one is taken back.
+    # A person has one row per submission; consent revoked in one row is revoked in all.
     for person, column in revoked:
         found[person][column] = None
     return found
@@ -178,7 +190,9 @@ def _value(cell: str, column: SampleColumn, line: int) -> str | None:
     if " ".join(cell.lower().replace("_", " ").split()) in MISSING:
         return None
     if len(cell) > MAX_VALUE_LENGTH or not cell.isprintable():
-        raise ValueError(f"Row {line}, {column.name}: it is longer than {MAX_VALUE_LENGTH} characters, or no text.")
+        raise ValueError(
+            f"Row {line}, {column.name}: the value is longer than {MAX_VALUE_LENGTH} characters, or not text."
+        )
     if column.kind == SampleColumn.Kind.NUMBER:
         try:
             number = Decimal(cell)
@@ -190,11 +204,11 @@ def _value(cell: str, column: SampleColumn, line: int) -> str | None:
 
 
 def _people(recruitment: Recruitment, told: Iterable[str]) -> dict[str, int]:
-    """The annotators among them who came by this link and did not withdraw."""
+    """Return the annotators in the file who came by this link and did not withdraw."""
     keys = {assign.hash_person_id(recruitment.pool, person): person for person in told}
     came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE, withdrawn_at=None)
     rows = came.order_by().values_list("annotator__external_id", "annotator").distinct()
-    # Those who came, not those in the file: a file of the whole panel would be a query of its length.
+    # Query the people who came, not the people in the file: a file of the whole panel would make a very long query.
     return {keys[external]: annotator for external, annotator in rows if external in keys}
 
 
@@ -202,7 +216,11 @@ def _people(recruitment: Recruitment, told: Iterable[str]) -> dict[str, int]:
 
 
 def sample_table(study: Study) -> list[ColumnSummary]:
-    """The sample: everybody who submitted in time, did not withdraw and was not left out by hand. Columns in the order of their declaration."""
+    """Return the table of the sample.
+
+    It covers everyone who submitted in time, did not withdraw and was not excluded by hand. Columns are in the order of
+    their declaration.
+    """
     done = Assignment.objects.filter(study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False)
     kept = annotate_is_excluded(done.filter(is_late=False, withdrawn_at=None)).filter(is_excluded=False)
     people = set(kept.values_list("annotator", flat=True))
@@ -220,7 +238,7 @@ def sample_table(study: Study) -> list[ColumnSummary]:
 
 
 def summarize_column(name: str, kind: str, people: int, values: list[str], shows_small: bool = False) -> ColumnSummary:
-    """One column of ``people``, of whom so many told something.
+    """Describe one column of ``people``, given the known values.
 
     >>> described("Sex", "category", 20, ["Female"] * 12 + ["Male"] * 6).cells
     (Cell(value='Female', n=12, percent=60.0), Cell(value='Male', n=6, percent=30.0))
@@ -236,27 +254,27 @@ def summarize_column(name: str, kind: str, people: int, values: list[str], shows
     counted = sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0]))
     hidden = {} if shows_small else {value: n for value, n in counted if n < SMALL_COUNT}
     others = [(value, n) for value, n in reversed(counted) if value not in hidden]
-    # Their sum is what is known less what is shown: more are hidden until it fits more than one count for each.
+    # The sum of the hidden counts is known minus shown. Hide more counts until several values are possible for each.
     while is_told := bool(hidden) and _are_known(hidden.values()):
         if not others:
             break
         value, n = others.pop(0)
         hidden[value] = n
     shown = tuple(Cell(value, n, round(100 * n / people, 1)) for value, n in counted if value not in hidden)
-    # By name: their order by count would tell.
+    # Sorted by name, because an order by count would reveal the counts.
     cells = shown + tuple(Cell(value, None, None) for value in sorted(hidden))
     return ColumnSummary(name, kind, people, *((None, None) if is_told else (len(values), missing)), cells)
 
 
 def _are_known(counts: Iterable[int]) -> bool:
-    """Whether counts follow from their sum, for somebody who knows that each is of somebody and that small ones are hidden."""
+    """Whether hidden counts follow from their sum, if a reader knows that each is at least one and below the limit."""
     hidden = list(counts)
     least, most = len(hidden), (SMALL_COUNT - 1) * len(hidden)
     return len(hidden) == 1 or sum(hidden) == least or (max(hidden) < SMALL_COUNT and sum(hidden) == most)
 
 
 def sample_csv(columns: list[ColumnSummary]) -> str:
-    """The table as a file: a row for each value, and for a number one."""
+    """The table as a file: one row per value, and one row per numeric column."""
     rows = [["column", "value", "n", "percent", "median", "minimum", "maximum"]]
     for one in columns:
         if one.kind == SampleColumn.Kind.NUMBER:

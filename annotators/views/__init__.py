@@ -1,1 +1,4 @@
-"""Annotators' pages: no cookie, no session, no script needed. The code in the address is the credential."""
+"""The pages for annotators.
+
+They need no cookie, no session and no script: the code in the address is the credential.
+"""

@@ -1,4 +1,4 @@
-"""What follows the questions, and what stands beside them: the receipt, leaving, asking, another part."""
+"""The pages after and beside the questions: the end page with the receipt, withdrawal, messages, further parts."""
 
 from django.http import HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods, require_safe
@@ -31,7 +31,7 @@ OUTCOME_RELEASE_REASONS = (
     Assignment.Released.FAILED_CHECKS,
     Assignment.Released.FULL,
 )
-# More of one person bury those of the others in the inbox, and fill the disk.
+# More messages from one person would hide those of others in the inbox, and fill the disk.
 MAX_INQUIRIES = 50
 
 
@@ -40,7 +40,11 @@ def _outcome(assignment) -> str:
 
 
 def _first_outcome(assignment) -> str:
-    """How it ended first. A person who leaves afterwards keeps the code that was shown, and the pay: there is one of each."""
+    """Return how the assignment first ended.
+
+    A person who withdraws afterwards keeps the code that was shown and the pay: each assignment has one code and one
+    payment.
+    """
     if assignment.submitted_at:
         return "complete"
     if assignment.released_reason in OUTCOME_RELEASE_REASONS:
@@ -55,7 +59,7 @@ def _first_outcome(assignment) -> str:
 @add_annotator_headers
 @require_safe
 def done_page(request, code):
-    """The end, for ever: the receipt or code, the way back to the panel, what happens next."""
+    """Show the end page, at any later time: the receipt or code, the way back to the panel, and what happens next."""
     assignment = assignment_or_404(request, code)
     if not has_ended(assignment):
         return HttpResponseRedirect(f"/p/{code}/")
@@ -71,23 +75,25 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
         way_back = REGISTRY[assignment.recruitment.channel].plain_way_back(assignment.recruitment)
     else:
         way_back = way_back_of(assignment.recruitment, ended, ids, receipt)
-    words = wording_of(assignment.study, assignment.design_id).study
+    study_words = wording_of(assignment.study, assignment.design_id).study
     more = get_remaining_parts(assignment) if outcome == "complete" else None
-    found = work_status(assignment)
+    status = work_status(assignment)
     context = {
-        "study": words,
+        "study": study_words,
         "outcome": outcome,
-        "stands": found,
+        "stands": status,
         "receipt": receipt,
         "way_back": way_back,
         "credit": credit,
-        # Where there is more to read or to do here, the person decides when to go.
+        # If there is more to read or to do on this page, the person decides when to leave it.
         "goes_by_itself": outcome == "complete"
-        and not (found and (found.is_at_panel or found.rejection))
-        and not words["debriefing"]
+        and not (status and (status.is_at_panel or status.rejection))
+        and not study_words["debriefing"]
         and not assignment.is_late
         and not (more and more.is_any_left),
-        "debriefing": cached_markdown(words["debriefing"]) if words["debriefing"] and outcome == "complete" else "",
+        "debriefing": cached_markdown(study_words["debriefing"])
+        if study_words["debriefing"] and outcome == "complete"
+        else "",
         "is_late": assignment.is_late,
         "may_withdraw": may_withdraw(assignment),
         "assignment_path": f"/p/{code}/",
@@ -105,7 +111,7 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
 
 
 def _arm_offer_context(assignment) -> dict | None:
-    """What is paid for this part, where arms are paid differently."""
+    """Return what this part pays if arms are paid differently, else None."""
     return arm_offer_context(assignment, plan_of(assignment).offer)
 
 
@@ -116,7 +122,10 @@ def render_parts_overview(request, assignment) -> HttpResponse:
 @add_annotator_headers
 @require_safe
 def parts_overview(request, code):
-    """Someone's parts of the study: done, begun, still to be had, and what they pay. Any of their codes leads here."""
+    """Show a person's parts of the study: done, started, still available, and the pay.
+
+    Any of the person's codes works.
+    """
     assignment = assignment_or_404(request, code)
     return (
         render_parts_overview(request, assignment)
@@ -128,7 +137,7 @@ def parts_overview(request, code):
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def withdraw(request, code):
-    """GET says what is paid, kept and deleted; POST does it."""
+    """Withdraw from the study. GET shows what is paid, kept and deleted; POST withdraws."""
     assignment = assignment_or_404(request, code)
     if assignment.withdrawn_at or not may_withdraw(assignment):
         return (
@@ -142,7 +151,8 @@ def withdraw(request, code):
             for known in (ids, full_external_ids(assignment))
         ]
         if backs[0] != backs[1]:
-            # The address of the panel names the person: after this answer nothing here can name them any more.
+            # The way back to the panel contains the person's ids. They are deleted now, so this response is the last to
+            # use them.
             return _render_done_page(request, assignment_or_404(request, code), ids)
         return HttpResponseRedirect(f"/p/{code}/done/")
     context = {
@@ -150,7 +160,7 @@ def withdraw(request, code):
         "assignment_path": f"/p/{code}/",
         "has_agreed": assignment.consented_at is not None,
         "is_submitted": assignment.submitted_at is not None,
-        # A person who has lost the place already is owed what that end owes: leaving changes nothing in it.
+        # If the place was already released, the pay of that release applies; withdrawing does not change it.
         "pay": pay_statement(assignment, "" if assignment.released_at else "withdrawn"),
         "blanks_ratings": assignment.study.withdrawal_blanks_ratings,
         "id_stays": reason_id_retained(assignment),
@@ -162,7 +172,7 @@ def withdraw(request, code):
 
 @add_annotator_headers
 def start_another_part(request, code):
-    """Another batch for someone who has submitted one: the code says who they are."""
+    """Claim another batch for a person who has submitted one. The code identifies the person."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     assignment = assignment_or_404(request, code)
@@ -185,7 +195,7 @@ def start_another_part(request, code):
     if claim.outcome == "done":
         return HttpResponseRedirect(f"/p/{code}/done/")
     words = wording_of(assignment.study, assignment.design_id).study
-    # The page for it takes a form alone, and they have a last page to go back to.
+    # This address accepts only POST, so "Try again" must be a form. The person can also go back to their last page.
     return render_notice(
         request,
         words,
@@ -199,7 +209,7 @@ def start_another_part(request, code):
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def inquire(request, code):
-    """Report a text, or ask the researcher: one inbox, blind to systems."""
+    """Send a report or a question to the researchers. All messages go to one inbox, which does not show systems."""
     assignment = assignment_or_404(request, code)
     error = ""
     if request.method == "POST":
@@ -208,16 +218,14 @@ def inquire(request, code):
         except TextRefused as refused:
             text, error = "", str(refused)
         if Inquiry.objects.filter(assignment=assignment).count() >= MAX_INQUIRIES:
-            error = (
-                f"You have written {MAX_INQUIRIES} messages here. The researcher reads them; please wait for an answer."
-            )
+            error = f"You have sent {MAX_INQUIRIES} messages. The researchers read them. Please wait for an answer."
         elif not is_blank(text) and len(text) <= 2000:
             kind = Inquiry.Kind.REPORT if request.POST.get("kind") == "report" else Inquiry.Kind.QUESTION
             page_key = request.GET.get("page", "")[:40].replace("\x00", "")
             Inquiry.objects.create(assignment=assignment, kind=kind, text=text, page_key=page_key)
             return render(request, "annotate/inquiry.html", _inquiry_context(assignment, is_sent=True))
         error = error or ("Please write a few words." if is_blank(text) else "Please use at most 2000 characters.")
-    # What was refused comes back to be corrected.
+    # Show a refused message again, so that it can be corrected.
     typed = {"text": request.POST.get("text", "")[:20_000], "kind": request.POST.get("kind", "")}
     context = _inquiry_context(assignment, error=error, **typed)
     return render(request, "annotate/inquiry.html", context, status=422 if error else 200)
@@ -232,23 +240,23 @@ def _inquiry_context(assignment, **more):
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def appeal(request, code):
-    """Object to a rejection, once: somebody else than who rejected answers."""
+    """Object to a rejection, once. Another user than the one who rejected answers the objection."""
     assignment = assignment_or_404(request, code)
-    found = work_status(assignment)
-    rejected = found.rejection if found else None
+    status = work_status(assignment)
+    rejected = status.rejection if status else None
     error, text = "", request.POST.get("text", "")
     words = wording_of(assignment.study, assignment.design_id).study
     if rejected is None or not rejected.may_appeal:
-        is_kept = Appeal.objects.filter(verdict__assignment=assignment, text=text.strip()).exists()
-        if is_blank(text) or is_kept:
+        is_stored = Appeal.objects.filter(verdict__assignment=assignment, text=text.strip()).exists()
+        if is_blank(text) or is_stored:
             return HttpResponseRedirect(f"/p/{code}/done/")
         context = {
             "study": words,
             "assignment_path": f"/p/{code}/",
             "outcome": has_ended(assignment),
             "title": "Your objection was not stored",
-            "reason": "There is nothing to object to, or you have objected before.",
-            "typed": [TypedAnswer("Why it should be taken back", text)],
+            "reason": "Your work is not rejected, or you have already objected.",
+            "typed": [TypedAnswer("Why the rejection is wrong", text)],
         }
         return render(request, "annotate/not_stored.html", context, status=409)
     if request.method == "POST":
@@ -272,7 +280,7 @@ def appeal(request, code):
 @add_annotator_headers
 @require_safe
 def consent(request, code):
-    """What was agreed to, to read again and to keep."""
+    """Show the consent text again, to read or to save."""
     assignment = assignment_or_404(request, code)
     words = wording_of(assignment.study, assignment.design_id).study
     context = {

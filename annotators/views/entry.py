@@ -1,4 +1,4 @@
-"""The door: who comes, who is given a place, and who is told that there is none."""
+"""The entry page of a recruitment link: visitors get a place, return to their pages, or read why there is no place."""
 
 from urllib.parse import urlencode
 
@@ -30,14 +30,14 @@ from .http_responses import (
 )
 from .lookup import has_ended, has_parts_overview
 
-# So long after "no place right now" somebody may still say that they cannot wait.
+# A person may press "I cannot wait" until this long after "No place right now".
 WAIT_TOKEN_MAX_AGE = 24 * 3600
 
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
 def entry(request, key):
-    """The door. Looking writes nothing; only Start, pressed by a person, claims a place."""
+    """Show the entry page. GET writes nothing; only the button Start claims a place."""
     recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
     state = link_state(recruitment.study, recruitment) if recruitment else LinkState.UNPUBLISHED
     if state is LinkState.UNPUBLISHED:
@@ -48,19 +48,22 @@ def entry(request, key):
     words = wording.study
     repeated = [name for name, values in request.GET.lists() if len(values) > 1]
     parameters = request.GET.dict()
-    # U+FFFD is what is left of bytes that were no text.
+    # U+FFFD replaces bytes that are not valid text.
     if repeated or any(c < " " or c == "\ufffd" for value in parameters.values() for c in value):
         return render_entry_page(
-            request, recruitment, wording, problem="This link is not right. Please start from the panel again."
+            request, recruitment, wording, problem="This link is not valid. Please start from the panel again."
         )
     arrival = channel.read_arrival(recruitment, parameters)
     if arrival.problem or arrival.is_preview:
         shown = {"problem": arrival.problem, "is_preview": arrival.is_preview, "preview_words": channel.preview_words}
         return render_entry_page(request, recruitment, wording, **shown)
     past = _past_assignments(recruitment, arrival)
-    returning = next((one for one in reversed(past) if one.batch_id), None)
-    # For whom this link had no place: that page has the code that they were given.
-    turned_away = next((one for one in past if not one.batch_id and one.recruitment_id == recruitment.pk), None)
+    returning = next((assignment for assignment in reversed(past) if assignment.batch_id), None)
+    # The assignment of a person for whom this link had no place. Its end page shows the code that the person got.
+    turned_away = next(
+        (assignment for assignment in past if not assignment.batch_id and assignment.recruitment_id == recruitment.pk),
+        None,
+    )
     if request.method != "POST" and returning is not None and has_parts_overview(returning):
         return render_parts_overview(request, returning)
     has_finished = returning is not None and has_ended(returning)
@@ -83,7 +86,8 @@ def entry(request, key):
         )
     if "decline" in request.POST:
         if returning is not None:
-            # An old copy of this page. Whoever has begun leaves the study on a page of their own, which says what is deleted.
+            # The form is an old copy of this page. A person who has started withdraws on another page, which says what
+            # is deleted.
             return HttpResponseRedirect(request.get_full_path())
         if turned_away is not None:
             return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
@@ -100,7 +104,7 @@ def entry(request, key):
             request, recruitment, wording, error="Please tick the box if you agree to take part.", status=422
         )
     arms = list(recruitment.arms.values_list("pk", flat=True))
-    # One transaction, for one wait for the disk.
+    # One transaction, so that the request waits for the disk only once.
     with transaction.atomic():
         annotator = assign.get_or_create_annotator(recruitment.pool, arrival.person)
         claim = assign.claim_batch(
@@ -117,7 +121,7 @@ def entry(request, key):
     if more is not None:
         return _handle_return_after_end(request, recruitment, returning, arrival, wording)
     if returning is not None:
-        # No place is free for them. Their own pages say so, and what becomes of answers that they send all the same.
+        # No place is free for this person. Their own pages say so, and explain what happens to answers sent now.
         assign.update_external_ids(returning, dict(arrival.ids))
         return HttpResponseRedirect(f"/p/{returning.code}/")
     if claim.outcome in ("closed", "paused") and turned_away is not None:
@@ -138,18 +142,18 @@ def entry(request, key):
 
 
 def _wait_signer(recruitment: Recruitment) -> TimestampSigner:
-    """What it signs was told by this link that there is no place right now."""
+    """Sign the codes of annotators to whom this link showed "No place right now"."""
     return TimestampSigner(salt=f"waits:{recruitment.key}")
 
 
 def _should_record_leaving(recruitment: Recruitment, arrival) -> bool:
-    """Whether a panel wants to be told, or pay was promised: only then is somebody who cannot wait written down."""
+    """Return whether to store that a person could not wait: only if the panel needs to know it or pay was promised."""
     back = way_back_of(recruitment, OUTCOME_BY_NOTICE["wait"], arrival.ids)
     return back.is_one or is_outcome_paid(recruitment, OUTCOME_BY_NOTICE["wait"])
 
 
 def _turn_away_waiting_person(request, recruitment: Recruitment, arrival) -> Assignment | None:
-    """Who was told to wait, and cannot. None where it is not they who say so, or where it is long ago."""
+    """Record that a waiting person gave up. Return None if the token is invalid, too old, or another person's."""
     try:
         code = _wait_signer(recruitment).unsign(request.POST.get("waited", ""), max_age=WAIT_TOKEN_MAX_AGE)
     except BadSignature:
@@ -162,29 +166,34 @@ def _turn_away_waiting_person(request, recruitment: Recruitment, arrival) -> Ass
 
 
 def _past_assignments(recruitment: Recruitment, arrival) -> list[Assignment]:
-    """A person's assignments in this study, the first one first, where the channel knows persons: looking it up writes nothing."""
+    """Return the person's assignments in this study, oldest first; empty if the channel has no person ids.
+
+    Writes nothing.
+    """
     if not arrival.person:
         return []
-    mine = Assignment.objects.filter(
+    assignments = Assignment.objects.filter(
         study=recruitment.study,
         annotator__pool=recruitment.pool,
         annotator__external_id=assign.hash_person_id(recruitment.pool, arrival.person),
     )
-    return list(mine.exclude(origin=Assignment.Origin.TEST).select_related("study", "recruitment").order_by("pk"))
+    return list(
+        assignments.exclude(origin=Assignment.Origin.TEST).select_related("study", "recruitment").order_by("pk")
+    )
 
 
 def _handle_return_after_end(request, recruitment: Recruitment, ended: Assignment, arrival, wording: Wording):
-    """Somebody comes again whose work here has ended: to that end, which has the only code that they are ever given for it."""
+    """Send a person whose part has ended to its end page, which shows the only code that they ever get for it."""
     channel = REGISTRY[recruitment.channel]
     retaken = channel.is_retaken_task(ended.external_ids, arrival.ids)
     if retaken is False:
-        # Another task of the panel, for which they did nothing.
+        # The person came by another task of the panel and did no work for it.
         kind = "done" if ended.submitted_at else "barred"
         return render_notice(
             request, wording.study, kind, way_back_of(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
         )
     if retaken and not ended.withdrawn_at:
-        # Looking writes nothing: the new ids of the panel are taken over when they press the button.
+        # GET writes nothing. The panel's new ids are stored when the person presses the button.
         if request.method != "POST":
             return render_entry_page(request, recruitment, wording, is_returning=True, has_ended=True)
         assign.update_external_ids(ended, dict(arrival.ids))

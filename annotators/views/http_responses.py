@@ -1,4 +1,4 @@
-"""How annotators' pages are answered: their headers, notes where there is no page, and the way back."""
+"""Responses of annotators' pages: headers, rendering, notices, and the way back to the panel."""
 
 from functools import lru_cache, wraps
 
@@ -10,27 +10,28 @@ from annotators.recruitment.channels import REGISTRY, WayBack
 from studies.design.wording import Wording, wording_of
 from studies.models import Study
 
-# What a person reads where there is no page to answer: (title, words). Written to be true in each case.
+# The title and text that a person reads if there is no page to answer. Each text must be true in every case of its
+# kind.
 NOTICES = {
     "wait": (
         "No place right now",
         "All places are taken at the moment, but one may become free. Please try again in a few minutes.",
     ),
-    "full": ("The study is full", "Thank you for coming. All places are taken and no more are needed."),
-    "done": ("You have taken part already", "Thank you. Each person can take part once, and you have."),
+    "full": ("The study is full", "Thank you for coming. All places are taken, and no more people are needed."),
+    "done": ("You have already taken part", "Thank you. Each person can take part once, and you have taken part."),
     "barred": (
         "You cannot take part again",
-        "You left this study or could not be included. Thank you for your interest.",
+        "You left this study, or it could not include you. Thank you for your interest.",
     ),
     "paused": ("The study is paused", "The researchers have paused this study. Please try again later."),
-    "closed": ("The study is closed", "Thank you for coming. This study takes no more answers."),
-    "no_consent": ("You did not agree to take part", "That is fine. Nothing about you was stored."),
+    "closed": ("The study is closed", "Thank you for coming. This study does not take answers any more."),
+    "no_consent": ("You did not agree to take part", "That is fine. We stored nothing about you."),
 }
 OUTCOME_BY_NOTICE = {
     "wait": "full",
     "full": "full",
     "done": "done",
-    "barred": "done",  # never the code of another end: it may be worth something
+    "barred": "done",  # never the code of another outcome, which may be worth money
     "paused": "closed",
     "closed": "closed",
     "no_consent": "no_consent",
@@ -39,7 +40,7 @@ OUTCOME_BY_NOTICE = {
 
 @lru_cache(maxsize=64)
 def content_security_policy(form_hosts=(), frame_ancestors=()) -> str:
-    """The content security policy of annotators' pages: everything from here, nothing inline."""
+    """Return the content security policy of annotators' pages: only content of this site, and nothing inline."""
     return (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
         f"form-action {' '.join([chr(39) + 'self' + chr(39), *form_hosts])}; "
@@ -48,7 +49,11 @@ def content_security_policy(form_hosts=(), frame_ancestors=()) -> str:
 
 
 def add_annotator_headers(view):
-    """Headers that every annotator's page carries. A view says by whom its page may be framed, and whereto its form may be sent."""
+    """Add the headers of every annotator page.
+
+    A view sets ``request.frame_ancestors`` (who may frame its page) and ``request.form_hosts`` (where its form may be
+    sent).
+    """
 
     @wraps(view)
     def wrapped(request, *args, **kwargs):
@@ -59,7 +64,7 @@ def add_annotator_headers(view):
         )
         response.headers.setdefault("Cache-Control", "no-store")
         response.headers["X-Robots-Tag"] = "noindex"
-        # Else the web server sends it in chunks: three writes for one.
+        # Without a length the web server sends the page in chunks: three writes instead of one.
         response.headers.setdefault("Content-Length", str(len(response.content)))
         return response
 
@@ -67,12 +72,12 @@ def add_annotator_headers(view):
 
 
 def allow_framing(request, channel_slug: str | None) -> None:
-    """Every page of a channel may stand in its panel's frame, one that refuses too."""
+    """Allow the channel's panel to frame this page. This includes pages with a refusal."""
     request.frame_ancestors = REGISTRY[channel_slug].frame_ancestors if channel_slug in REGISTRY else ()
 
 
 def render(request, template: str, context: dict, status: int = 200) -> HttpResponse:
-    """A page for annotators. It needs nothing that context processors know."""
+    """Render a page for annotators, without context processors."""
     return HttpResponse(get_template(template).template.render(context | {"request": request}), status=status)
 
 
@@ -84,13 +89,16 @@ def render_notice(request, study_words, kind: str, way_back: WayBack | None = No
 
 
 def allow_form_target(request, way_back: WayBack | None) -> None:
-    """The page's policy lets its form go where the way back leads, and on within the panel: a browser asks at each redirect."""
+    """Allow the page's form to be sent to the way back and within the panel.
+
+    Browsers check the policy at each redirect.
+    """
     if way_back and way_back.host:
         request.form_hosts = (way_back.host, *request.frame_ancestors) if way_back.fields else (way_back.host,)
 
 
 def public_wording(study: Study) -> Wording:
-    """The words of the study's newest version, for someone who has no assignment yet."""
+    """Return the texts of the study's newest version, for visitors who have no assignment yet."""
     latest = study.designs.order_by("version").values_list("pk", flat=True).last()
     return wording_of(study, latest)
 
@@ -102,7 +110,10 @@ def way_back_of(recruitment: Recruitment | None, outcome: str, external_ids, rec
 
 
 class PageRedirect(HttpResponseRedirect):
-    """To an address that was made here, of letters, digits and points: Django would take it apart first."""
+    """A redirect to an address that heval built from letters, digits and dots.
+
+    It skips Django's parsing of the address.
+    """
 
     def __init__(self, path: str):
         HttpResponse.__init__(self, headers={"Location": path})

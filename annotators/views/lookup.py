@@ -1,4 +1,4 @@
-"""The assignment that an address means."""
+"""Find the assignment of a page's address, and its status."""
 
 from dataclasses import replace
 from itertools import islice
@@ -30,7 +30,8 @@ def assignment_or_404(request, code: str) -> Assignment:
     return assignment
 
 
-# What a page and its record read. A study has fifty columns: loading them took longer than anything else in a page.
+# The columns that showing and recording a page read. Loading all fifty columns of a study was the slowest part of a
+# page.
 ASSIGNMENT_COLUMNS = columns_of(
     Assignment,
     "id", "code", "study_id", "batch_id", "annotator_id", "design_id", "seed", "origin", "reserved_until", "started_at",
@@ -62,8 +63,10 @@ _select_page_row = CompiledSelect(
 
 
 def get_page_assignment_or_404(request, code: str, key: str = "") -> Assignment:
-    """The assignment with what its pages read of it, and the visits around this page; every other column would be loaded when
-    asked for. Raises Http404."""
+    """Return the assignment with the columns that its pages read, and the visits of this page and the one before it.
+
+    Other columns are loaded on access. Raises Http404.
+    """
     wanted = (page_before(code, key) if key else "", key)
     rows = _select_page_row(code, *wanted)
     if not rows:
@@ -104,7 +107,7 @@ def may_withdraw(assignment) -> bool:
 
 
 def has_parts_overview(assignment) -> bool:
-    """Whether the person has a list of parts: they came by a recruitment that keeps places for days, and may still take part."""
+    """Return whether the person has a list of parts: the link keeps places for days, and they may still take part."""
     return (
         leases.channel_reserved_seconds(assignment.recruitment) > 0
         and assignment.batch_id is not None
@@ -114,8 +117,11 @@ def has_parts_overview(assignment) -> bool:
 
 
 def place_status_with_pay(assignment: Assignment) -> PlaceStatus | None:
-    """What a page says of the time: once it is over, also that whoever finishes is paid, where that was promised."""
+    """Return what a page says about the time left.
+
+    After the time is over, add that finishing is paid, if pay was promised.
+    """
     place = place_status(assignment)
     if place and place.is_over and (pay := pay_statement(assignment, "complete")) and pay.amount:
-        return replace(place, words=f"{place.words} If you finish, you are paid all the same.")
+        return replace(place, words=f"{place.words} If you finish, you are still paid.")
     return place

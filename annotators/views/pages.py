@@ -1,4 +1,4 @@
-"""A page of questions: shown, saved, sent, and kept for longer."""
+"""The pages of questions: show a page, save a draft, store answers, and keep the place longer."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ DAY_SECONDS = 24 * 60 * 60
 @add_annotator_headers
 @require_safe
 def redirect_to_next_page(request, code):
-    """To wherever the annotator is: the next page, or the end."""
+    """Redirect to the annotator's next page, or to the end page."""
     assignment = get_page_assignment_or_404(request, code)
     if has_ended(assignment):
         return redirect_to_page(code, None)
@@ -62,30 +62,30 @@ def page(request, code, key):
     if request.method == "POST":
         return _handle_post(request, code, key)
     assignment = get_page_assignment_or_404(request, code, key)
-    # What was sent can be looked at until it is deleted.
+    # Annotators can look at the answers that they sent until the answers are deleted.
     if has_ended(assignment) and (assignment.submitted_at is None or assignment.withdrawn_at):
         return redirect_to_page(code, None)
     release_if_closed(assignment)
-    standing = page_state_near(assignment, key)
-    visit = standing.visits.get(key)
-    if key not in standing.steps or (visit is None and not standing.is_next(key)):
-        return redirect_to_page(code, standing.next_key)
-    step = standing.steps[key]
+    state = page_state_near(assignment, key)
+    visit = state.visits.get(key)
+    if key not in state.steps or (visit is None and not state.is_next(key)):
+        return redirect_to_page(code, state.next_key)
+    step = state.steps[key]
     if visit is None and request.method == "GET":
-        _record_first_visit(standing, step, key)
+        _record_first_visit(state, step, key)
     elif visit is not None:
         step = restore_shown_step(step, visit)
         if assignment.started_at is None and request.method == "GET":
-            assign.begin(assignment)  # a crash came between this visit and the beginning
-    return page_response(request, standing, step, visit)
+            assign.begin(assignment)  # the process crashed after it stored this visit
+    return page_response(request, state, step, visit)
 
 
-def _record_first_visit(standing: PageState, step: Step, key: str) -> None:
-    """What is shown is written once; of two tabs that open at the same moment the second reads what the first wrote."""
-    assignment = standing.assignment
-    # Drawn from the assignment's seed, it comes out the same where a crash has lost it (``recreate_lost_visit``). What is recorded waits
-    # for the disk.
-    insert_missing_without_fsync(PageVisit, NEW_VISIT_COLUMNS, new_visit(standing, step, key))
+def _record_first_visit(state: PageState, step: Step, key: str) -> None:
+    """Store once what the page shows. If two tabs open at the same moment, the second uses what the first stored."""
+    assignment = state.assignment
+    # No wait for the disk is needed: the page is drawn from the assignment's seed, so ``recreate_lost_visit`` can make
+    # a lost visit again. Answers do wait for the disk.
+    insert_missing_without_fsync(PageVisit, NEW_VISIT_COLUMNS, new_visit(state, step, key))
     if assignment.started_at is None:
         assign.begin(assignment)
 
@@ -106,30 +106,31 @@ def _handle_post(request, code, key):
         return _not_stored_response(request, code, key, refusal)
     if outcome.sent is None:
         return redirect_to_page(code, outcome.next_key)
-    standing = page_state_near(assignment, key)
-    return _correction_response(request, standing, outcome.step, standing.visits.get(key), outcome.sent)
+    state = page_state_near(assignment, key)
+    return _correction_response(request, state, outcome.step, state.visits.get(key), outcome.sent)
 
 
 def _autosave_response(request, code: str, key: str) -> HttpResponse:
-    """What the page's script is answered: how long the place is kept now."""
+    """Answer the page's script after an autosave: how long the place is kept now."""
     assignment = get_page_assignment_or_404(request, code, key)
     release_if_closed(assignment)
     context = {"kept": place_status_with_pay(assignment), "assignment_path": f"/p/{code}/", "key": key}
     return render(request, "annotate/_place.html", context)
 
 
-def _correction_response(request, standing: PageState, step: Step, visit: PageVisit | None, sent: PageForm):
-    """The page with what was sent in its fields, and beside it what no field of the page can show."""
-    typed = [one for one in typed_answers(step.protocol.asks(step.page), request.POST) if not one.is_in_field]
-    return page_response(request, standing, step, visit, form=sent, status=422, typed=typed)
+def _correction_response(request, state: PageState, step: Step, visit: PageVisit | None, sent: PageForm):
+    """Show the page with the sent answers in its fields, and above it the answers that no field of the page can show."""
+    answers = typed_answers(step.protocol.asks(step.page), request.POST)
+    typed = [answer for answer in answers if not answer.is_in_field]
+    return page_response(request, state, step, visit, form=sent, status=422, typed=typed)
 
 
-# Why answers were not stored, beside Conflict and Closed, whose words depend on more.
+# Why answers were not stored. ConflictingAnswers and AssignmentClosed are missing because their texts depend on more.
 NOT_STORED_MESSAGES: dict[type[PageNotStored], str] = {
-    AlreadyStored: "This page is stored already. Reload it to see how.",
-    PageOutOfOrder: "Another page has to be answered before this one. Please copy what you want to keep, and use it when this page comes.",
-    NoSuchPage: "There is no such page in your part of this study. The address may be wrong, or from an earlier time.",
-    DraftTooLong: f"This is more than can be saved as a draft ({MAX_DRAFT_CHARACTERS:,} characters). Please make it shorter.",
+    AlreadyStored: "This page is already stored. Reload it to see what is stored.",
+    PageOutOfOrder: "You must answer another page before this one. Please copy what you want to keep, and use it when this page comes.",
+    NoSuchPage: "There is no such page in your part of this study. The address may be wrong or old.",
+    DraftTooLong: f"Your text is too long to be saved (more than {MAX_DRAFT_CHARACTERS:,} characters). Please make it shorter.",
 }
 
 
@@ -137,37 +138,39 @@ def _not_stored_message(refusal: PageNotStored, assignment: Assignment) -> str:
     if not isinstance(refusal, AssignmentClosed):
         return NOT_STORED_MESSAGES[type(refusal)]
     if assignment.withdrawn_at:
-        return "You have left this study. Nothing that you send is stored any more."
+        return "You have left this study. We do not store answers that you send now."
     if assignment.submitted_at:
-        return "You have finished this part of the study. It takes no more answers."
+        return "You have finished this part of the study. You cannot send more answers."
     if assignment.batch_id is None:
         return "No place was free for you, so there was nothing to answer."
-    return "This study has ended for you. It takes no more answers."
+    return "This study has ended for you. You cannot send more answers."
 
 
 def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
-    """Show again what was sent and is not stored, with the reason and one way on. If the page can still be answered, the reply
-    is the page itself."""
-    assignment = assignment_or_404(request, code)  # as it is by now
-    standing = page_state_near(assignment, key) if assignment.batch_id else None
-    step = standing.steps.get(key) if standing else None
-    visit = standing.visits.get(key) if standing else None
+    """Show again the answers that were not stored, with the reason and one way to go on.
+
+    If the page can still be answered, the response is the page itself.
+    """
+    assignment = assignment_or_404(request, code)  # load its present state
+    state = page_state_near(assignment, key) if assignment.batch_id else None
+    step = state.steps.get(key) if state else None
+    visit = state.visits.get(key) if state else None
     asks = {}
-    if step and visit:  # the questions of a page that was not shown are not shown here either
+    if step and visit:  # never show the questions of a page that was not shown before
         step = restore_shown_step(step, visit)
         asks = step.protocol.asks(step.page)
     typed = typed_answers(asks, request.POST)
     if isinstance(refusal, AlreadyStored) and request.POST.get("save") != "auto":
         return redirect_to_page(code, key)
     if isinstance(refusal, ConflictingAnswers):
-        return page_response(request, standing, step, visit, status=409, is_conflict=True, typed=typed)
+        return page_response(request, state, step, visit, status=409, is_conflict=True, typed=typed)
     if isinstance(refusal, DraftTooLong):
         sent = replace(
             parse_page_form(step, asks, request.POST),
             errors={},
             non_field_errors=[_not_stored_message(refusal, assignment)],
         )
-        return _correction_response(request, standing, step, visit, sent)
+        return _correction_response(request, state, step, visit, sent)
     if not typed and request.POST.get("save") != "auto":
         return HttpResponseRedirect(f"/p/{code}/")
     context = {
@@ -181,7 +184,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
 
 
 def page_response(request, state: PageState, step: Step, visit: PageVisit | None, *, form=None, status=200, **more):
-    """Draw one page: to be answered, to be corrected, or (recorded) to be looked at."""
+    """Render one page: to be answered, to be corrected or, if it is recorded, to be read."""
     assignment = state.assignment
     asks = step.protocol.asks(step.page)
     stored = None
@@ -223,7 +226,7 @@ def _instructions(assignment) -> str:
 
 
 def arm_offer_context(assignment, offer: Offer) -> dict | None:
-    """What this annotator's part takes and pays, where the first page did not say so yet."""
+    """Return the minutes and pay of this annotator's part, if the entry page could not say them; else None."""
     if not offer.is_arm_specific:
         return None
     recruitment = assignment.recruitment
@@ -232,7 +235,10 @@ def arm_offer_context(assignment, offer: Offer) -> dict | None:
 
 
 def _minutes_left(study: Study, fraction_left: float, offer: Offer) -> int | None:
-    """By what others took, as long as few have submitted by what was declared. Of an arm that takes another time, by that."""
+    """Estimate the minutes left from the median time of others.
+
+    Use the declared minutes until enough people have submitted, and always if the arm declares its own minutes.
+    """
     usual = None if offer.is_arm_specific else study.usual_seconds
     minutes = usual / 60 if usual else offer.minutes
     return max(1, round(minutes * fraction_left)) if minutes else None
@@ -240,7 +246,7 @@ def _minutes_left(study: Study, fraction_left: float, offer: Offer) -> int | Non
 
 @add_annotator_headers
 def extend_deadline(request, code):
-    """Keep the place longer: as often as wished. What is typed on the page comes along and is kept as its draft."""
+    """Keep the place longer. Annotators may do this any number of times. The form's answers are saved as a draft."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     assignment = assignment_or_404(request, code)
@@ -256,7 +262,7 @@ def extend_deadline(request, code):
 
 @require_safe
 def media(request, code, name):
-    """An image, without its name, its dates or anything that tells one from another."""
+    """Return an image without its name, dates or anything else that identifies its system."""
     from studies.stimuli.images import path_of
 
     assignment = assignment_or_404(request, code)
@@ -265,7 +271,8 @@ def media(request, code, name):
         raise Http404
     path = path_of(settings.MEDIA_ROOT, stored)
     response = HttpResponse(path.read_bytes(), content_type="image/webp")
-    # The name is of this assignment alone and what it names never changes: the same image is not loaded for every page again.
+    # The name belongs to this assignment only and its image never changes, so browsers need not load it again for each
+    # page.
     response.headers["Cache-Control"] = f"private, max-age={DAY_SECONDS}, immutable"
     response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
     response.headers["Content-Disposition"] = 'inline; filename="image.webp"'

@@ -1,25 +1,25 @@
-"""`heval`: the management commands under the names that people use."""
+"""The `heval` command: management commands under short names."""
 
 import os
 import secrets
 import sys
 
 COMMANDS = {
-    "demo": "a site with a study, its annotator's link and its report, at once",
-    "up": "serve: the web site and the runner of jobs",
-    "worker": "run jobs alone, without a broker",
-    "prepare": "make database, cache and folders ready",
-    "import": "read a study, stimuli or old answers from files",
-    "export": "write a study's answers, or the whole of it, to files",
-    "simulate": "play a study with robots of known preferences",
-    "rehearse": "play a study at a stand-in of its panel, before anybody is paid",
-    "reconcile": "read what a panel shows, from its service or its file",
-    "pay": "write down what is due to a link's people, or only say it",
-    "analyse": "run an analysis and print its numbers",
-    "doctor": "check this installation, and say what to do",
+    "demo": "start a demo site with a study, an annotator's link and a report",
+    "up": "serve the web site and run jobs",
+    "worker": "run only jobs, without a broker",
+    "prepare": "prepare the database, the cache and the folders",
+    "import": "import a study, stimuli or existing answers from files",
+    "export": "export a study's answers, or the whole study, to files",
+    "simulate": "let robots with known preferences answer a study",
+    "rehearse": "rehearse a study with a stand-in of its panel, before any payment",
+    "reconcile": "read the panel's submissions, from its service or its file",
+    "pay": "record or show the payments due to a link's people",
+    "analyse": "run an analysis and print its results",
+    "doctor": "check this installation and say how to fix problems",
     "secret": "print a new random secret",
 }
-# Names that Python or Django keep for themselves.
+# Names that Python or Django reserve.
 COMMAND_MODULES = {"import": "import_study"}
 
 
@@ -32,7 +32,7 @@ def usage() -> str:
             "",
             *lines,
             "",
-            "and every command of Django, such as createsuperuser, migrate, shell.",
+            "and every Django command, for example createsuperuser, migrate, shell.",
         ]
     )
 
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
 
         print(version())
         return
-    if arguments == ["secret"]:  # serves those whose settings are not complete yet
+    if arguments == ["secret"]:  # these work before the settings are complete
         print(secrets.token_urlsafe(60))
         return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "heval_site.settings")

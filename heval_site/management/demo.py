@@ -1,4 +1,4 @@
-"""The demo: one finished study with robots' answers and a report, and one that waits for annotators."""
+"""The demo: one finished study with robots' answers and a report, and one open for annotators."""
 
 import random
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from .demo_texts import SYSTEMS, load_demo_texts, study_texts
 FINISHED_TITLE = study_texts.TITLE
 OPEN_TITLE = f"{study_texts.TITLE} (open)"
 ROBOT_COUNT = 24
-# How much the robots prefer each writer, in log-odds, worst first: known truth, to be found by the report.
+# The robots' preference for each writer, in log-odds, worst first: the known truth that the report should find.
 STRENGTHS = (0.0, 0.7, 1.2, 1.9, 3.0)
 
 
@@ -28,7 +28,7 @@ class Demo:
 
 
 def get_or_create_demo(user) -> Demo:
-    """Make the demo's studies where they are not there yet. Run again it gives the same ones."""
+    """Create the demo's studies if they do not exist, and return them."""
     finished = Study.objects.filter(title=FINISHED_TITLE, owner=user).first() or _create_finished_study(user)
     waiting = Study.objects.filter(title=OPEN_TITLE, owner=user).first() or _create_open_study(user)
     door = waiting.recruitments.order_by("pk").first()
@@ -36,7 +36,7 @@ def get_or_create_demo(user) -> Demo:
 
 
 def _report_path(study: Study) -> str:
-    """The newest report; while none is there the page that shows how far it is, and leads on to it."""
+    """Return the newest report; until it exists, its progress page, which leads to it."""
     number = study.analyses.order_by("number").values_list("number", flat=True).last()
     if number:
         return reverse("analysis", args=[study.code, number])
@@ -60,9 +60,9 @@ def _create_finished_study(user) -> Study:
         study = lifecycle.launch(study, user, _warning_keys(study))
         strengths = dict(zip(SYSTEMS, STRENGTHS, strict=True))
         simulate_answers(study, ROBOT_COUNT + 6, strengths, random.Random(1), crowd=CrowdSettings(screened_out=0.1))
-        lifecycle.close(study, user, "the demo's robots are done")
+        lifecycle.close(study, user, "the demo's robots have finished")
         lifecycle.finish_closing(study, user)
-        # The statistics are the worker's: the site answers meanwhile.
+        # The worker computes the statistics, and the site answers meanwhile.
         request_analysis(study, user, {"origins": ["robot"]})
     return study
 
@@ -72,7 +72,7 @@ def _warning_keys(study: Study) -> list[str]:
 
 
 def _create_draft(user, title: str, target_n: int) -> Study:
-    """The study as a researcher would define it in the admin."""
+    """Define the study as a researcher would in the admin."""
     study = Study(
         title=title,
         public_title=study_texts.PUBLIC_TITLE,

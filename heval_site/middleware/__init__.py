@@ -1,6 +1,6 @@
-"""Django's middlewares, made to let annotators' pages pass.
+"""Django's middlewares, adapted to skip annotators' pages.
 
-What an annotator opens needs no session, user, message or form cookie, and pays for none.
+Annotators' pages need no session, user, message or form cookie, and do not pay for them.
 """
 
 from ipaddress import ip_address
@@ -21,15 +21,15 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from .errors import NotUtf8
 
-# Where files come in that are larger than any form: from who is logged in.
+# Logged-in users upload files here that are larger than any form.
 UPLOAD_PATH = "/studies/"
-REST_PATH = "/api/"  # reads no file, and says in its own words what is too large
-HEALTH_PATHS = ("/healthz", "/readyz")  # they ask by whatever name they know this machine
+REST_PATH = "/api/"  # reads no file, and reports files that are too large itself
+HEALTH_PATHS = ("/healthz", "/readyz")  # health checks use any host name of this machine
 ANNOTATOR_PATHS = ("/p/", "/e/", *HEALTH_PATHS)
 
 
 class ResearcherPathsMixin:
-    """Steps aside on the annotators' paths, together with all that follow it and do the same."""
+    """A middleware that skips annotators' paths, together with all following ones that do the same."""
 
     def __init__(self, get_response):
         super().__init__(get_response)
@@ -44,29 +44,29 @@ class ResearcherPathsMixin:
 
 
 class Security(SecurityMiddleware):
-    """On every path: the host, the address's characters, transport security, nosniff, referrer policy."""
+    """For every path: host, valid characters, transport security, nosniff, referrer policy."""
 
     def process_request(self, request):
         if request.content_params.get("charset", "utf-8").lower() not in ("utf-8", "utf8"):
             raise NotUtf8
         if "\0" in request.path_info:
-            raise Http404  # nothing is called so, and PostgreSQL does not even look
+            raise Http404  # no path contains this character, and PostgreSQL does not accept it
         if not request.path_info.startswith((UPLOAD_PATH, REST_PATH)):
             refuse_too_large(request)
         if not request.path_info.startswith(HEALTH_PATHS):
-            request.get_host()  # raises on a host that is not ours; CommonMiddleware, who else asks, lets annotators pass
+            request.get_host()  # raises for a foreign host; CommonMiddleware, which also checks, skips annotators' paths
         return super().process_request(request)
 
 
 def refuse_too_large(request) -> None:
-    """Before a byte is read. Django bounds the fields of a form, and writes its files to the disk however large they are."""
+    """Limit the body before anything is read. Django limits form fields, but writes files of any size to the disk."""
     announced = request.META.get("CONTENT_LENGTH") or "0"
     if announced.isdecimal() and int(announced) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
         raise RequestDataTooBig(f"{announced} bytes")
 
 
 class StaticFiles(WhiteNoiseMiddleware):
-    """On every path: a style sheet is asked for from /static/ alone."""
+    """For every path except /static/, which serves style sheets."""
 
 
 class Sessions(ResearcherPathsMixin, SessionMiddleware):
@@ -78,7 +78,7 @@ class Common(ResearcherPathsMixin, CommonMiddleware):
 
 
 class Csrf(ResearcherPathsMixin, CsrfViewMiddleware):
-    """Annotators' pages carry no cookie that a foreign page could abuse: the secret is in the address itself."""
+    """Annotators' pages have no cookie that another site could abuse: the secret is in the address itself."""
 
     def process_view(self, request, callback, callback_args, callback_kwargs):
         if request.path_info.startswith(ANNOTATOR_PATHS):
@@ -87,7 +87,7 @@ class Csrf(ResearcherPathsMixin, CsrfViewMiddleware):
 
 
 class Authentication(ResearcherPathsMixin, AuthenticationMiddleware):
-    """Also decides whose large files are read at all; the check of a form's token, which comes later, reads them whole."""
+    """Also decides who may send large files, because the later check of the form's token reads them completely."""
 
     def process_request(self, request):
         super().process_request(request)
@@ -100,7 +100,7 @@ class Messages(ResearcherPathsMixin, MessageMiddleware):
 
 
 class Framing(ResearcherPathsMixin, XFrameOptionsMiddleware):
-    """The admin is never framed. A panel may frame annotators' pages, which say by whom."""
+    """Never frame the admin. A panel may frame annotators' pages, which name the allowed origins."""
 
 
 class ContentSecurityPolicy(ResearcherPathsMixin, CSPMiddleware):
@@ -112,7 +112,7 @@ class Lockout(ResearcherPathsMixin, AxesMiddleware):
 
 
 def client_address(request) -> str:
-    """Who asks. X-Forwarded-For is believed as far as TRUSTED_PROXIES of our own wrote it, not a name further."""
+    """Return the client address. Trust X-Forwarded-For only for the entries of our own TRUSTED_PROXIES."""
     asker = request.META.get("REMOTE_ADDR", "")
     forwarded = [name.strip() for name in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if name.strip()]
     proxies = settings.TRUSTED_PROXIES
@@ -120,7 +120,10 @@ def client_address(request) -> str:
 
 
 def _client_network(address: str) -> str:
-    """Of IPv6 the network of 64 bits that one customer is given: of the addresses in it they may take a new one each time."""
+    """Return the 64-bit network of an IPv6 address.
+
+    A customer has the whole network and can change addresses freely.
+    """
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

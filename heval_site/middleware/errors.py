@@ -1,4 +1,7 @@
-"""The database is down, locked or full: 503, never 500, and an annotator is told the truth about the answer just sent."""
+"""Error pages.
+
+If the database is down, locked or full: 503, never 500, and annotators learn whether their answer was stored.
+"""
 
 import json
 import logging
@@ -16,18 +19,18 @@ from heval_site.runtime.request_body import IncompleteBody
 
 logger = logging.getLogger("heval.site")
 RETRY_SECONDS = 5
-# These pages need no cookie, no database and no script.
+# These pages need no cookie, database or script.
 ERROR_PAGE_CSP = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors "
 )
 
 
 class NotUtf8(BadRequest):
-    """The request names another character set."""
+    """The request uses another character set."""
 
 
 class DatabaseUnavailable:
-    """Answers when a view met a database that cannot be used. It adds nothing to a request that goes well."""
+    """Middleware that answers if the database is unusable during a view. It costs nothing for successful requests."""
 
     def __init__(self, get_response):
         self.get_response = get_response
@@ -40,7 +43,7 @@ class DatabaseUnavailable:
 
 
 def is_database_error(exception: BaseException | None) -> bool:
-    """Whether the database refused to work, rather than our code to be right."""
+    """Whether the database failed, as opposed to a bug in heval."""
     while exception is not None:
         if isinstance(exception, OperationalError | InterfaceError):
             return True
@@ -61,7 +64,10 @@ def _exception_summary(exception: BaseException) -> str:
 
 
 def error_response(request, status: int, *, title: str, **context) -> HttpResponse:
-    """A page for people, JSON for programs. Rendered without the request: a page about a fault must not meet the fault."""
+    """Return a page for people, or JSON for programs.
+
+    Rendered without the request, so that the error cannot occur again.
+    """
     if request.path_info.startswith("/api/") or request.headers.get("accept", "").startswith("application/json"):
         body = json.dumps({"title": title, "status": status, **context})
         response = HttpResponse(body, status=status, content_type="application/problem+json")
@@ -71,32 +77,34 @@ def error_response(request, status: int, *, title: str, **context) -> HttpRespon
             context["again"] = {"path": request.get_full_path(), "fields": form_fields(request)}
         response = HttpResponse(render_to_string(f"{status}.html", context), status=status)
     response["Cache-Control"] = "no-store"
-    # Within a panel's frame an annotator would be told nothing at all, also that an answer was not stored.
+    # Otherwise an annotator in a panel's frame would see no message, not even that an answer was not stored.
     framing = channels.all_frame_ancestors() if request.path_info.startswith(("/p/", "/e/")) else ()
     response["Content-Security-Policy"] = ERROR_PAGE_CSP + (" ".join(framing) or "'none'")
     return response
 
 
 def typed_by_annotator(request) -> list[str]:
-    """What an annotator typed or chose on a page: no page about a fault may drop it. Empty where the form was not read, because
-    it is too large or cannot be read at all."""
+    """Return what an annotator entered, because an error page must not lose it.
+
+    Empty if the form was too large or unreadable.
+    """
     from annotators.pages.form_data import nonempty_inputs
 
     if request.method != "POST" or not request.path_info.startswith("/p/"):
         return []
     try:
         return [value for values in nonempty_inputs(request.POST).values() for value in values]
-    except Exception:  # a page about a fault must not meet the fault
+    except Exception:  # an error page must not fail with the same error
         return []
 
 
 def form_fields(request) -> list[tuple[str, str]]:
-    """A form's fields, to be sent again as they are."""
+    """Return a form's fields, to be sent again unchanged."""
     return [(name, value) for name, values in request.POST.lists() for value in values]
 
 
 def server_error(request, *args):
-    """handler500. The page shows an id that the log knows, and nothing else."""
+    """handler500. The page shows only an id that is also in the log."""
     exception = sys.exc_info()[1]
     if is_database_error(exception):
         return unavailable_response(request, exception)
@@ -116,15 +124,18 @@ def permission_denied(request, exception=None):
 
 
 def bad_request(request, exception=None):
-    """handler400. Nothing of such a request was read, so nothing of it is stored."""
+    """handler400. heval read and stored nothing from such a request."""
     if isinstance(exception, TooManyFieldsSent):
-        detail = f"More than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields were sent at once. Send it in parts, or import a file."
+        detail = (
+            f"The request had more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields. Send it in "
+            "parts, or import a file."
+        )
     elif isinstance(exception, RequestDataTooBig):
-        detail = f"More than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20} MB were sent at once. Send it in parts."
+        detail = f"The request was larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20} MB. Send it in parts."
     elif isinstance(exception, NotUtf8):
-        detail = "It was sent in another character set than UTF-8."
+        detail = "The request did not use the character set UTF-8."
     elif isinstance(exception, IncompleteBody):
-        detail = "The connection ended before all of it had come."
+        detail = "The connection ended before all data had arrived. Please send it again."
     else:
         return error_response(request, 400, title="This request was not understood")
     return error_response(request, 400, title="This was not taken", detail=detail)

@@ -1,5 +1,6 @@
-"""A whole study is played on this machine before anybody is paid: a copy of it, a stand-in of its panel, robots as its people.
+"""Rehearse a whole study on this machine: robots answer a copy of it, and a stand-in replaces the panel.
 
-``runner`` starts it from the running site, in a process, a folder and a database of its own; ``stage`` is that process; ``play`` is what
-happens there, with the people of ``cast``; ``report`` says what came of it. Nothing is imported here: the process sets its doors before.
+``runner`` starts it from the running site, with its own process, folder and database. ``child_process`` is that
+process. ``rehearsal`` runs the steps with the people of ``roles``. ``results`` makes the report. Nothing is imported
+here, because the process must configure its network first.
 """

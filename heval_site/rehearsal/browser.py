@@ -1,4 +1,4 @@
-"""A person's browser, as far as a study needs one: addresses, forms and the way back, read off the HTML and nothing else."""
+"""A minimal browser for one person: addresses, forms and the way back, read from the HTML."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ class HttpReply:
     cookies: str = ""
 
 
-# (method, path with its query, body) to an answer: over a socket, or in one process for tests.
+# Maps (method, path with query, body) to an answer: over a socket, or in one process for tests.
 SendRequest = Callable[[str, str, bytes | None], HttpReply]
 
 
 class UnexpectedPage(Exception):
-    """A page is not as a person needs it; the words are for the report."""
+    """A page is unusable for a person; the message is for the report."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Page(HTMLParser):
 
 
 class Browser:
-    """One person's. ``site``: the origin that the panel's links begin with; ``ask`` reaches what stands for it."""
+    """The browser of one person. ``site``: the origin of the panel's links; ``ask`` reaches the server behind it."""
 
     def __init__(self, site_url: str, send: SendRequest):
         self.site, self.send, self.url = site_url, send, ""
@@ -89,7 +89,7 @@ class Browser:
         return self._open("GET", address, None)
 
     def post(self, address: str, fields: dict[str, list[str] | str], is_reply_lost: bool = False) -> Page | None:
-        """``is_reply_lost``: the line breaks when everything was sent; None then."""
+        """Send a form. ``is_reply_lost``: the connection breaks after everything was sent; returns None."""
         body = urlencode(fields, doseq=True).encode()
         if is_reply_lost:
             self.send("POST", self._path(address), body)
@@ -99,9 +99,7 @@ class Browser:
     def _path(self, address: str) -> str:
         parts = urlsplit(address)
         if f"{parts.scheme}://{parts.netloc}" != self.site:
-            raise UnexpectedPage(
-                f"The page leads to {parts.scheme}://{parts.netloc}, and the study stands at {self.site}."
-            )
+            raise UnexpectedPage(f"The page leads to {parts.scheme}://{parts.netloc}, but the study is at {self.site}.")
         return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
     def _open(self, method: str, address: str, body: bytes | None) -> Page:

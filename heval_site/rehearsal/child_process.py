@@ -1,7 +1,7 @@
-"""The process in which a rehearsal takes place: ``python -m heval_site.rehearsal.child_process FOLDER``, started by ``runner`` alone.
+"""The process of a rehearsal: ``python -m heval_site.rehearsal.child_process FOLDER``, started only by ``runner``.
 
-Its home, database and secrets lie in FOLDER and go with it. It speaks JSON lines on its standard output. Its standard input is the
-string by which its parent holds it: when that breaks, folder and process end.
+Its home, database and secrets are in FOLDER and are deleted with it. It writes JSON lines to its standard output. When
+its standard input closes, the parent has ended, and the process deletes the folder and ends.
 """
 
 import json
@@ -27,7 +27,7 @@ HTTP_TIMEOUT_SECONDS = 60
 
 
 class PanelProxy(LoopbackServer):
-    """Listens before the settings are read, which name it; who answers is known when the study is there."""
+    """Listen before the settings are read, because they name the address. The handler is set when the study exists."""
 
     target: LoopbackServer
 
@@ -50,7 +50,7 @@ def exit_with_parent(folder: Path) -> None:
 
 
 def start_site_server() -> int:
-    """The site's own application behind a server on this machine; gives its port."""
+    """Serve the site's own application on this machine; return the port."""
     from heval_site.wsgi import application
 
     server = WSGIServer(("127.0.0.1", 0), QuietRequestHandler)
@@ -60,13 +60,13 @@ def start_site_server() -> int:
 
 
 def http_senders(port: int, site: str) -> Callable[[int], Callable]:
-    """For each person a way to the site, as through a proxy that ends https."""
+    """Return a connection to the site for each person, as through a proxy that ends https."""
     import httpx
 
     from .browser import HttpReply
 
     host = urlsplit(site)
-    trust = ssl.create_default_context()  # made once: httpx would make one for each request
+    trust = ssl.create_default_context()  # created once: httpx would create one per request
     for name in ("httpx", "httpcore"):  # they log each address
         logging.getLogger(name).setLevel(logging.WARNING)
 
@@ -80,7 +80,7 @@ def http_senders(port: int, site: str) -> Callable[[int], Callable]:
             }
             if body is not None:
                 headers |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": site}
-            # A connection and a client of its own for each request: no cookie is kept, and nothing of the environment is read.
+            # A new connection and client for each request: no cookies, and nothing from the environment.
             alone = {"timeout": HTTP_TIMEOUT_SECONDS, "verify": trust, "trust_env": False}
             answer = httpx.request(method, f"http://127.0.0.1:{port}{path}", content=body, headers=headers, **alone)
             html = answer.content.decode("utf-8", "replace")
@@ -93,7 +93,10 @@ def http_senders(port: int, site: str) -> Callable[[int], Callable]:
 
 
 def create_study_copy(plan: dict[str, Any]):
-    """The study in this database, launched, and its recruitment with invented secrets. Raises NotReady, BundleRefused."""
+    """Create the study in this database, launch it, and add its recruitment with invented secrets.
+
+    Raises NotReady or BundleRefused.
+    """
     from django.contrib.auth import get_user_model
 
     from annotators.models import OutcomePay, Recruitment
@@ -134,7 +137,7 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
     from .results import build_report
     from .schema_copy import create_tables
 
-    progress(0, 1, "Making a database of its own")
+    progress(0, 1, "Creating a separate database")
     if plan["tables"]:
         create_tables(plan["tables"])
     prepare_site()
@@ -142,20 +145,20 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
     recruitment = create_study_copy(plan)
     stand_in = REGISTRY[recruitment.channel].stand_in(recruitment, entry_url(recruitment))
     panel.target = stand_in
-    # What a page shows to those who completed is there as well where no service is.
+    # This is also shown to people who completed if there is no service.
     store_secrets(
         recruitment, dict.fromkeys(REGISTRY[recruitment.channel].secrets, "rehearsal") | dict(stand_in.secrets), by=None
     )
     rehearsal = Rehearsal(recruitment, stand_in, http_senders(port, settings.SITE_URL), plan["seed"], progress)
     rehearsal.play(plan["people"])
     for host in dict.fromkeys(network_guard.refused_hosts):
-        rehearsal.faults.append(f"Something wanted to reach {host}; a rehearsal reaches nothing but this machine.")
+        rehearsal.faults.append(f"Something tried to connect to {host}. A rehearsal may contact only this machine.")
     return build_report(rehearsal)
 
 
 def main(folder: Path) -> None:
     said = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever else is printed goes to the log
+    os.dup2(2, 1)  # all other output goes to the log
 
     def say(**words):
         said.write(json.dumps(words) + "\n")

@@ -1,4 +1,4 @@
-"""The comparison of a rehearsal: how each person stands here, at the panel and in the ledger, beside what their role expects."""
+"""Compare each person's state in heval, at the panel and in the ledger with what their role expects."""
 
 from decimal import Decimal
 
@@ -29,39 +29,40 @@ def check_expectations(scene: RehearsalContext) -> None:
         if mine is not None:
             _check_pay(scene, person, mine)
     if wrong := assign.miscounted_batches():
-        scene.faults.append(f"{len(wrong)} batches count other places than are held.")
+        scene.faults.append(f"{len(wrong)} batches count other places than the places that are held.")
     twice = scene.rows().filter(standing__in=["left_after_work", "surplus", "unreadable"]) if scene.has_service else ()
     for row in twice:
         scene.faults.append(
-            f"Reconciliation shows somebody as “{MATCH_STATUSES[row.standing][0]}” ({row.word or row.state}), and nobody here was."
+            f"Reconciliation shows a person as “{MATCH_STATUSES[row.standing][0]}” ({row.word or row.state}), "
+            "but heval had no such person."
         )
 
 
 def _check_states(scene: RehearsalContext, person: Person, mine: Assignment | None) -> None:
     role = person.role
     if role.told and person.told not in role.told:
-        person.note(f"Their last page says “{person.told}”, and “{role.told[0]}” was expected.")
+        person.note(f"Their last page says “{person.told}”, but “{role.told[0]}” was expected.")
     if person.here not in role.here:
-        person.note(f"In our books they are “{person.here}”, and “{' or '.join(role.here)}” was expected.")
+        person.note(f"In heval they are “{person.here}”, but “{' or '.join(role.here)}” was expected.")
     there = role.there if scene.has_service else STATES_WITHOUT_SERVICE.get(role.there[0], role.there)
     if person.there and person.there not in there:
-        person.note(f"At the panel they are “{person.there}”, and “{' or '.join(there)}” was expected.")
+        person.note(f"At the panel they are “{person.there}”, but “{' or '.join(there)}” was expected.")
     if not scene.has_service:
         return
     if role.classes and person.standing not in role.classes and (person.standing or scene.panel.shows_leavers):
         words = MATCH_STATUSES[person.standing][0] if person.standing else "not at all"
-        person.note(f"Reconciliation shows them as “{words}”, and “{MATCH_STATUSES[role.classes[0]][0]}” was expected.")
+        person.note(f"Reconciliation shows them as “{words}”, but “{MATCH_STATUSES[role.classes[0]][0]}” was expected.")
     if (
         person.there in ("approved", "rejected", "submitted")
         and mine
         and mine.submitted_at
         and mine.trust != Assignment.Trust.CONFIRMED
     ):
-        person.note("The panel shows their work, and it does not count as confirmed.")
+        person.note("The panel shows their work, but it is not confirmed.")
 
 
 def _check_pay(scene: RehearsalContext, person: Person, mine: Assignment) -> None:
-    """What stands in the book for them is what their last page promised; who is rejected is promised nothing."""
+    """The ledger must contain what their last page promised; rejected people are promised nothing."""
     rows = Payment.objects.filter(assignment=mine).exclude(state__in=["failed", "cancelled"]).order_by("pk")
     standing = list(rows)
     person.pay = ", ".join(f"{row.amount:.2f} {row.currency} {row.get_state_display()}" for row in standing)
@@ -69,4 +70,4 @@ def _check_pay(scene: RehearsalContext, person: Person, mine: Assignment) -> Non
     promised = told.amount if told else Decimal(0)
     written = ledger.total_of(row for row in standing if row.kind in Payment.COVERING)
     if written != promised:
-        person.note(f"They are promised {promised:.2f} {scene.currency}, and {written:.2f} stands in the book.")
+        person.note(f"They are promised {promised:.2f} {scene.currency}, but the ledger has {written:.2f}.")

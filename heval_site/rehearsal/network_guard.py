@@ -1,12 +1,12 @@
-"""Nothing of a rehearsal leaves this machine: this process opens no connection but to itself.
+"""Keep a rehearsal on this machine: this process may connect only to this machine.
 
-An audit hook, because Python asks it before each connection, whoever wants one, and no code can take it away again.
+This uses an audit hook, because Python calls it before each connection, and no code can remove it.
 """
 
 import sys
 from ipaddress import ip_address
 
-# What somebody tried, for the report: a rehearsal that wanted to go out has found a fault.
+# Attempted connections, for the report: if a rehearsal tries to go outside, this is a fault.
 refused_hosts: list[str] = []
 
 
@@ -30,16 +30,16 @@ def _audit_hook(event: str, arguments: tuple) -> None:
         host = arguments[0]
     elif event in ("socket.connect", "socket.sendto", "socket.sendmsg", "socket.bind"):
         address = arguments[1]
-        if address is None:  # a message on a connection that stands
+        if address is None:  # a message on an existing connection
             return
         host = address[0] if isinstance(address, tuple) else f"the socket {address!r}"
     else:
         return
     if not is_loopback(host):
         refused_hosts.append(str(host))
-        raise ConnectionBlocked(f"A rehearsal reaches nothing but this machine: {host} is refused.")
+        raise ConnectionBlocked(f"A rehearsal may contact only this machine: {host} is refused.")
 
 
 def block_outgoing_connections() -> None:
-    """For the rest of this process's life."""
+    """Block connections for the rest of this process's life."""
     sys.addaudithook(_audit_hook)

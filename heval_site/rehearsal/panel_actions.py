@@ -1,4 +1,6 @@
-"""What a rehearsal orders at the panel's stand-in: publishing, looks, decisions, pay and stopping, by the functions of the pages."""
+"""A rehearsal's orders at the panel's stand-in: publishing, checks, decisions, pay and stopping, by the same functions
+as the pages.
+"""
 
 from decimal import Decimal
 
@@ -14,8 +16,8 @@ from .rehearsal_context import RehearsalContext
 
 BONUS = Decimal("0.50")
 REJECTION_REASON = (
-    "This is a rehearsal: no person is meant. In earnest this message says with evidence what was not done as the task asked, and "
-    "the person reads it."
+    "This is a rehearsal, and no real person is affected. A real message explains with evidence what was not "
+    "done as the task asked. The annotator reads it."
 )
 
 
@@ -25,7 +27,7 @@ class PanelActions:
         self.recruitment, self.panel, self.study = scene.recruitment, scene.panel, scene.study
 
     def publish(self) -> bool:
-        """By the product's own order, whose reply is lost once."""
+        """Publish by heval's real order; its reply is lost once."""
         if not self.scene.has_service:
             return True
         self.scene.report_progress("Publishing at the panel's stand-in")
@@ -33,7 +35,8 @@ class PanelActions:
         reward = self.scene.reward
         if not reward:
             self.scene.faults.append(
-                "No pay is set, in the link or in the study: nothing can be published at a panel that pays."
+                "No pay is set for the link or the study, so nothing can be published at a panel that pays. "
+                "Set the pay first."
             )
             return False
         self.panel.lose_next_reply("publish")
@@ -59,11 +62,12 @@ class PanelActions:
             self.scene.faults.append(f"The order to publish is “{order.get_state_display()}”: {order.words}")
             return False
         return self.scene.record_check(
-            self.panel.count_open_tasks() == 1, "publishing lost its reply: the task stands at the panel once"
+            self.panel.count_open_tasks() == 1,
+            "the reply to publishing was lost: the task still exists only once at the panel",
         )
 
     def look(self, **how) -> Job:
-        """As the job does it every five minutes."""
+        """Check the panel, as the job does every five minutes."""
         job = jobs.submit(sync.KIND, study=self.study, by=self.study.owner, recruitment=self.recruitment.pk, **how)
         jobs.run(job.pk)
         job.refresh_from_db()
@@ -76,16 +80,18 @@ class PanelActions:
         before = PanelSubmission.objects.count()
         put_off = self.look()
         is_told = put_off.state == Job.State.FAILED and PanelSubmission.objects.count() == before
-        self.scene.record_check(is_told, "the panel put off a look: it is told, and nothing is half written down")
-        for _ in range(2):  # the second changes nothing
+        self.scene.record_check(
+            is_told, "the panel postponed a check: this was reported, and no partial data was stored"
+        )
+        for _ in range(2):  # the second check must change nothing
             self.look()
         if (job := self.look()).state != Job.State.DONE:
-            self.scene.faults.append(f"The look at the panel failed: {job.error}")
+            self.scene.faults.append(f"The check of the panel failed: {job.error}")
         elif job.result["changed"] or job.result["new"]:
-            self.scene.faults.append("A look at an unchanged panel changed something.")
+            self.scene.faults.append("A check of an unchanged panel changed data.")
 
     def _make_orders_due(self) -> None:
-        """What was put off is due."""
+        """Make postponed orders due."""
         PanelOrder.objects.filter(recruitment=self.recruitment).update(not_before=None)
 
     def decide_and_pay(self) -> None:
@@ -110,12 +116,12 @@ class PanelActions:
             )
             self.scene.record_check(
                 done.count() == waiting,
-                f"an approval lost its reply: {waiting} were ordered, and each was carried out once",
+                f"the reply to an approval was lost: {waiting} were ordered, and each was carried out once",
             )
         self._pay(service_can)
 
     def _reject(self, row: PanelSubmission) -> None:
-        """By the decision that the page makes, with what it demands."""
+        """Reject by the page's own function, with the required inputs."""
         category = list(self.scene.channel.rejection_policy.categories)[-1]
         try:
             reject(
@@ -126,10 +132,10 @@ class PanelActions:
                 "A rehearsal.",
             )
         except lifecycle.ActionRefused as words:
-            self.scene.faults.append(f"Nobody could be rejected: {words}")
+            self.scene.faults.append(f"No rejection was possible: {words}")
 
     def _pay(self, service_can: frozenset[str]) -> None:
-        """A bonus is added, and what is due is ordered for the total that somebody would type back."""
+        """Add a bonus, and order all due payments with the confirmed total."""
         person = next(
             (one for one in self.scene.people if one.role.key == "finishes" and self.scene.submission_of(one)), None
         )
@@ -152,7 +158,9 @@ class PanelActions:
         for _ in range(2):
             self.look()
             self._make_orders_due()
-        self.scene.record_check(self.panel.count_open_tasks() == 0, "stopped at the panel: nobody new comes")
+        self.scene.record_check(
+            self.panel.count_open_tasks() == 0, "the task is stopped at the panel and accepts no new people"
+        )
         for order in PanelOrder.objects.filter(recruitment=self.recruitment).exclude(state=PanelOrder.State.DONE):
             self.scene.faults.append(
                 f"The order to {order.operation.replace('_', ' ')} is “{order.get_state_display()}”: {order.words}"

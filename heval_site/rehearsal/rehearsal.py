@@ -1,7 +1,7 @@
-"""The course of a rehearsal, in the copy's own database: publish, let people come, look, decide, pay, stop; and note what differs.
+"""The steps of a rehearsal in the copy's database: publish, let people come, check, decide, pay, stop, and compare.
 
-Everything goes the way it goes in life: orders by the functions that the pages call, looks by the job, people over HTTP. Only time is
-set forward by hand, and the doors are closed to whoever shall come too late.
+Everything uses the product's own code: orders by the pages' functions, checks by the job, people over HTTP. Only time
+is moved forward by hand, and the places are used up for people who must come too late.
 """
 
 from collections.abc import Callable
@@ -24,12 +24,15 @@ from .rehearsal_context import Person, Progress, RehearsalContext
 from .roles import Role, choose_roles
 from .visits import VisitPlayer
 
-# After so long a look finds who never reached the panel, and the places of those who left are free.
+# After this time, a check finds people who never reached the panel, and places of people who left are free.
 ONE_DAY = timedelta(days=1)
 
 
 class Rehearsal(RehearsalContext):
-    """``asks`` gives a way to the site for each person, by number. ``play`` does it all; what it found is in the attributes."""
+    """``asks`` returns a connection to the site for each person, by number.
+
+    ``play`` runs all steps; the findings are in the attributes.
+    """
 
     def __init__(
         self,
@@ -43,7 +46,7 @@ class Rehearsal(RehearsalContext):
         self.asks, self.seed = senders, seed
 
     def left_out(self) -> dict[str, str]:
-        """Roles that this study or panel has no place for, each with why."""
+        """Return the roles that this study or panel cannot play, each with the reason."""
         out = {}
         if not self._can_screen_out():
             out["screened_out"] = "The study screens nobody out."
@@ -51,9 +54,9 @@ class Rehearsal(RehearsalContext):
             out["declines"] = "The study asks for no consent."
         can_reject = self.has_service and self.channel.rejection_policy is not None
         if not can_reject:
-            out["rejected"] = "Nobody is rejected through heval here."
+            out["rejected"] = "heval does not reject work at this channel."
         elif self.recruitment.settings.get("review") == "automatic":
-            out["rejected"] = "The panel approves by itself at once: there is nothing left to reject."
+            out["rejected"] = "The panel approves automatically at once, so nothing is left to reject."
         return out
 
     def _can_screen_out(self) -> bool:
@@ -72,13 +75,13 @@ class Rehearsal(RehearsalContext):
         self.total = len(self.people) + 6
         if not orders.publish():
             return
-        self.report_progress("Somebody looks without accepting")
+        self.report_progress("A visitor looks without accepting")
         visits.play_preview()
         late = [person for person in self.people if person.role.key == "full"]
         for person in self.people:
             if person not in late:
                 visits.comes(person)
-        self.report_progress("A day passes, and the panel is asked")
+        self.report_progress("A day passes, and heval asks the panel")
         self._shift_times_back()
         orders.sync_when_throttled()
         assign.release_expired_places()
@@ -90,11 +93,11 @@ class Rehearsal(RehearsalContext):
             orders.look()
             orders.decide_and_pay()
             orders.stop()
-        self.report_progress("Comparing the books")
+        self.report_progress("Comparing the results")
         check_expectations(self)
 
     def _fitting_roles(self, chosen: list[Role]) -> list[Role]:
-        """As many as there are places for, where the study cannot be given more: the last ones stay away."""
+        """Reduce the people to the available places if the study cannot get more; the last ones are left out."""
         missing = sum(role.needs_place for role in chosen) - lifecycle.count_open_places(self.study)
         if missing <= 0:
             return chosen
@@ -104,7 +107,7 @@ class Rehearsal(RehearsalContext):
         except lifecycle.ActionRefused as words:
             staying_away = [n for n, role in enumerate(chosen) if role.needs_place][-missing:]
             left = ", ".join(dict.fromkeys(f"“{chosen[n].label}”" for n in staying_away))
-            self.notes.append(f"{few}{missing} stay away (of those who {left}). {words}")
+            self.notes.append(f"{few}{missing} are left out (of those who {left}). {words}")
             return [role for n, role in enumerate(chosen) if n not in staying_away]
         self.notes.append(f"{few}the copy has {missing} more.")
         return chosen

@@ -1,4 +1,4 @@
-"""What all parts of a rehearsal share: the link, the panel's stand-in, the people, and what was found."""
+"""Shared state of a rehearsal: the link, the panel's stand-in, the people, and the findings."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class Person:
 
 
 class RehearsalContext:
-    """What was found is in ``faults``, ``proofs`` and ``notes``, and with each person."""
+    """The context of a rehearsal. Findings are in ``faults``, ``proofs`` and ``notes``, and with each person."""
 
     def __init__(self, recruitment: Recruitment, panel: StandIn, progress: Progress):
         self.recruitment, self.panel, self.progress = recruitment, panel, progress
@@ -49,10 +49,10 @@ class RehearsalContext:
         self.channel = REGISTRY[recruitment.channel]
         self.has_service = bool(panel.secrets)
         self.people: list[Person] = []
-        self.faults: list[str] = []  # what is not as it should be, beside what people met
-        self.passed_checks: list[str] = []  # what was broken on purpose and held
+        self.faults: list[str] = []  # problems not specific to a person
+        self.passed_checks: list[str] = []  # simulated faults that were handled correctly
         self.notes: list[str] = []
-        self.total = 0  # steps that progress counts
+        self.total = 0  # steps counted in the progress
         self._steps = 0
 
     @property
@@ -69,7 +69,7 @@ class RehearsalContext:
 
     def record_check(self, has_passed: bool, words: str) -> bool:
         (self.passed_checks if has_passed else self.faults).append(
-            words if has_passed else f"This did not hold: {words}."
+            words if has_passed else f"This check failed: {words}."
         )
         return has_passed
 

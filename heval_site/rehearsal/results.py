@@ -1,4 +1,4 @@
-"""What came of a rehearsal: as plain values for a page and for machines, and as lines for a terminal."""
+"""The results of a rehearsal: plain values for pages and machines, and lines for a terminal."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from .roles import FINISHED
 
 
 def build_report(rehearsal: RehearsalContext) -> dict[str, Any]:
-    """Everything in JSON's values. ``is_ok``: nothing was otherwise than expected."""
+    """Return the report as JSON values. ``is_ok``: everything was as expected."""
     roles: dict[str, list[Person]] = {}
     for person in rehearsal.people:
         roles.setdefault(person.role.key, []).append(person)
@@ -50,7 +50,7 @@ def _role_row(people: list[Person]) -> dict[str, Any]:
 
 
 def _describe_way_back(person: Person) -> str:
-    """Where the last page leads, without the code itself."""
+    """Describe where the last page leads, without the code itself."""
     way = person.way
     if way.fields:
         return f"a form to {urlsplit(way.url).netloc}"
@@ -60,13 +60,13 @@ def _describe_way_back(person: Person) -> str:
 
 
 def _join_counts(words: Iterable[str]) -> str:
-    """One thing said of all, or each with its number."""
+    """Return one sentence for all people, or one per person with their number."""
     found = Counter(word for word in words if word)
     return next(iter(found)) if len(found) == 1 else ", ".join(f"{n} {word}" for word, n in found.items())
 
 
 def _cost_summary(rehearsal: RehearsalContext) -> dict[str, Any]:
-    """What these people would have cost, and what the number that is wanted in earnest costs."""
+    """Return the cost of these robots as real people, and the cost of the target number of people."""
     reward = rehearsal.reward
     if reward is None:
         return {}
@@ -85,7 +85,7 @@ def _cost_summary(rehearsal: RehearsalContext) -> dict[str, Any]:
 
 
 def report_lines(report: dict[str, Any]) -> Iterator[str]:
-    """For a terminal."""
+    """Return the report as lines for a terminal."""
     yield f"{report['study']}, by {report['channel']}: {report['people']} people, {report['seconds']} s"
     yield ""
     for row in report["roles"]:
@@ -95,10 +95,10 @@ def report_lines(report: dict[str, Any]) -> Iterator[str]:
         yield "        " + "; ".join(f"{what}: {words}" for what, words in told if words)
         yield from (f"        ! {words}" for words in row["wrong"])
     for head, key in (
-        ("Not as it should be", "faults"),
-        ("Broken on purpose, and it held", "proofs"),
-        ("To know", "notes"),
-        ("Before you publish", "before"),
+        ("Problems", "faults"),
+        ("Faults simulated, and handled correctly", "proofs"),
+        ("Notes", "notes"),
+        ("Before you recruit people", "before"),
     ):
         if report.get(key):
             yield ""
@@ -107,12 +107,12 @@ def report_lines(report: dict[str, Any]) -> Iterator[str]:
     if money := report.get("money"):
         yield ""
         yield (
-            f"Money, of which nothing was spent: {money['paid']} who finished at {money['reward']} and {money['bonuses']} of bonuses are "
-            f"{money['rehearsed']} {money['currency']}."
+            f"Money (nothing was spent): {money['paid']} who finished at {money['reward']} and "
+            f"{money['bonuses']} of bonuses are {money['rehearsed']} {money['currency']}."
         )
         yield (
-            f"In earnest {money['wanted']} people cost {money['rewards']} {money['currency']}, and what the panel takes, which is not "
-            "known here."
+            f"{money['wanted']} real people cost {money['rewards']} {money['currency']} plus the panel's fee, "
+            "which heval does not know."
         )
     yield ""
     yield "Everything was as expected." if report["is_ok"] else "Something was not as expected."

@@ -1,20 +1,23 @@
-"""Who comes to a rehearsal, and what each of them is expected to come to."""
+"""The people of a rehearsal, and the expected result for each of them."""
 
 from dataclasses import dataclass
 
 from annotators.models.constants import APPROVED, EXPIRED, REJECTED, RETURNED, SCREENED_OUT, SUBMITTED, WORKING
 
-# How an assignment may have ended here. NOTHING: there is no row.
+# How an assignment may have ended in heval. NOTHING: there is no row.
 NOTHING_STORED = "nothing stored"
 FINISHED = "submitted"
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """``label`` says what these people do. ``told``: headings of their last page, one of which they must see ('' where none matters).
+    """A role.
 
-    ``here``: how they may stand in our books; ``there``: what the panel may say of them; ``classes``: how reconciliation may class
-    them, where the panel has a service. ``is_sent_back``: whether their last page must show a way back to the panel.
+    ``label`` says what these people do. ``told``: headings of their last page, one of which they must see ('' if it
+    does not matter).
+    ``here``: allowed states in heval; ``there``: allowed states at the panel; ``classes``: allowed statuses in
+    reconciliation, if the panel has a service. ``is_sent_back``: whether their last page must show a way back to the
+    panel.
     """
 
     key: str
@@ -36,7 +39,7 @@ THANKS_HEADINGS = ("Thank you",)
 FINISHING_ROLE = Role(
     "finishes",
     "accept and finish",
-    "thanked and led back; confirmed and approved where the panel has a service",
+    "thanked and sent back; confirmed and approved if the panel has a service",
     (FINISHED,),
     (APPROVED,),
     ("decided",),
@@ -47,7 +50,7 @@ ROLES = (
     Role(
         "lost_reply",
         "finish, and the reply to their last page is lost",
-        "sent again it is the same work: stored once, approved once",
+        "sending again is the same work: stored once, approved once",
         (FINISHED,),
         (APPROVED,),
         ("decided",),
@@ -56,7 +59,7 @@ ROLES = (
     Role(
         "retakes",
         "return the task half-way, accept it again and finish",
-        "they go on where they were, and are paid once",
+        "they continue where they stopped, and are paid once",
         (FINISHED,),
         (APPROVED,),
         ("decided",),
@@ -65,7 +68,7 @@ ROLES = (
     Role(
         "never_starts",
         "accept and never start",
-        "nothing is kept for them",
+        "nothing is stored for them",
         (NOTHING_STORED,),
         (EXPIRED,),
         ("left",),
@@ -74,7 +77,7 @@ ROLES = (
     Role(
         "leaves",
         "leave half-way",
-        "their place is free again, their answers stay",
+        "their place is free again, and their answers stay",
         ("expired", "returned"),
         (EXPIRED,),
         ("left",),
@@ -83,7 +86,7 @@ ROLES = (
     Role(
         "returns",
         "return the task",
-        "their place is free again, their answers stay",
+        "their place is free again, and their answers stay",
         ("expired", "returned"),
         (RETURNED,),
         ("left",),
@@ -92,7 +95,7 @@ ROLES = (
     Role(
         "unsent",
         "finish here and never reach the panel",
-        "their work is kept; where the panel has a service they are found and shown to a person",
+        "their work is kept; if the panel has a service, they are listed for a person to check",
         (FINISHED,),
         (WORKING, EXPIRED),
         ("unsent",),
@@ -101,7 +104,7 @@ ROLES = (
     Role(
         "screened_out",
         "answer so that they are screened out",
-        "ended early, led back with their own code",
+        "ended early, and sent back with their own code",
         ("screened_out",),
         (SUBMITTED, SCREENED_OUT, RETURNED),
         ("turned_away", "left"),
@@ -110,7 +113,7 @@ ROLES = (
     Role(
         "full",
         "come when no place is left",
-        "told so before any work",
+        "informed before any work",
         ("full", NOTHING_STORED),
         (SUBMITTED, SCREENED_OUT, RETURNED),
         ("turned_away", "left", "unknown"),
@@ -119,7 +122,7 @@ ROLES = (
     Role(
         "rejected",
         "finish carelessly, and a person rejects them",
-        "rejected by a person's word alone, with a reason",
+        "rejected only by a person's decision, with a reason",
         (FINISHED,),
         (REJECTED,),
         ("decided",),
@@ -135,11 +138,11 @@ ROLES = (
         ("You did not agree to take part",),
     ),
 )
-# Finishes without a look of the panel: nobody is approved there.
+# These people finish without a check of the panel, so no one is approved there.
 STATES_WITHOUT_SERVICE = {APPROVED: (SUBMITTED,), REJECTED: (SUBMITTED,)}
 
 
 def choose_roles(count: int, skipped: set[str]) -> list[Role]:
-    """So many people: one of each role that can be played, in the order of ROLES, and the others simply finish."""
+    """Return this number of people: one per playable role, in the order of ROLES; all others simply finish."""
     one_each = [role for role in ROLES if role.key not in skipped][:count]
     return [*one_each, *[FINISHING_ROLE] * (count - len(one_each))]

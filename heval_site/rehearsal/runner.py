@@ -1,4 +1,4 @@
-"""Starts a rehearsal from the running site, and sees to it that it ends: by itself, by a limit, or with whoever asked for it."""
+"""Start a rehearsal from the running site, and ensure that it ends: by itself, by the time limit, or with its caller."""
 
 import json
 import logging
@@ -32,18 +32,21 @@ logger = logging.getLogger("heval.rehearsal")
 
 TIMEOUT_SECONDS = 900
 POLL_SECONDS = 1.0
-# What a copy is served under where the site has no https address yet; it belongs to nobody, for ever.
+# The copy's address if the site has no https address yet; this name is reserved and has no owner.
 PLACEHOLDER_SITE_URL = "https://rehearsal.invalid"
-# Of our own environment the copy has these alone: no database, no secret, no broker of the running site.
+# The copy gets only these variables of our environment: no database, secret or broker of the running site.
 PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "EXTERNAL_QUESTION_SITES", "RETURN_SITES")
 
 
 class RehearsalRefused(UserFacingError):
-    """A sentence for the researcher."""
+    """The message is a sentence for the researcher."""
 
 
 def build_plan(recruitment: Recruitment, people: int, seed: int) -> dict[str, Any]:
-    """What the copy is made from: the design whole, the link without its secrets, nobody's answers. Raises CannotRehearse."""
+    """Return what the copy is made from: the complete design and the link without secrets and answers.
+
+    Raises RehearsalRefused.
+    """
     if not MIN_PEOPLE <= people <= MAX_PEOPLE:
         raise RehearsalRefused(f"A rehearsal has {MIN_PEOPLE} to {MAX_PEOPLE} people, not {people}.")
     channel = REGISTRY.get(recruitment.channel)
@@ -69,7 +72,8 @@ def build_plan(recruitment: Recruitment, people: int, seed: int) -> dict[str, An
             "currency": recruitment.currency,
             "wanted": recruitment.wanted,
             "arms": sorted(recruitment.arms.values_list("name", flat=True)),
-            # What nobody has said is told among what stands against publishing; here it is nothing, so that the rest can be seen.
+            # Missing pay rules are listed among the problems before publishing. Here they count as nothing, so that the
+            # rest can be tested.
             "promises": {outcome: ["nothing", None] for outcome in undeclared_outcomes(recruitment)}
             | {one.outcome: [one.rule, one.amount and str(one.amount)] for one in recruitment.outcome_pays.all()},
         },
@@ -83,9 +87,9 @@ def rehearse(
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
     timeout: float = TIMEOUT_SECONDS,
 ) -> dict[str, Any]:
-    """Play it, in a process and a folder of its own that end with this call, whatever happens; gives the report.
+    """Run the rehearsal in its own process and folder, which always end with this call; return the report.
 
-    Raises CannotRehearse, and whatever ``progress`` raises.
+    Raises RehearsalRefused, and any exception that ``progress`` raises.
     """
     plan = build_plan(recruitment, people, seed)
     with TemporaryDirectory(prefix="heval-rehearsal-", ignore_cleanup_errors=True) as name:
@@ -116,7 +120,7 @@ def child_environment(folder: Path) -> dict[str, str]:
 def _run_child(folder: Path, progress, limit: float) -> dict[str, Any]:
     said: queue.Queue[dict[str, Any] | None] = queue.Queue()
     with (folder / "log").open("w+b") as log:
-        child = subprocess.Popen(  # noqa: S603 - this interpreter, our own module, a folder that we made
+        child = subprocess.Popen(  # noqa: S603 - this interpreter, our own module, and a folder that we created
             [sys.executable, "-m", "heval_site.rehearsal.child_process", str(folder)],
             cwd=folder,
             env=child_environment(folder),
@@ -138,7 +142,9 @@ def _run_child(folder: Path, progress, limit: float) -> dict[str, Any]:
         except _ChildFailed as failed:
             log.seek(0)
             logger.error("A rehearsal failed (%s): %s", failed, log.read()[-4000:].decode("utf-8", "replace"))
-            raise RehearsalRefused(f"The rehearsal itself failed ({failed}). The server's log tells more.") from None
+            raise RehearsalRefused(
+                f"The rehearsal itself failed ({failed}). See the server's log for details."
+            ) from None
         finally:
             child.kill()
             child.wait()
@@ -167,6 +173,6 @@ def _wait_for_report(said: queue.Queue, progress, deadline: float, limit: float)
         if "failed" in words:
             raise _ChildFailed(words["kind"])
         if time.monotonic() > deadline:
-            raise RehearsalRefused(f"The rehearsal was ended after {limit:.0f} seconds. Try it with fewer people.")
+            raise RehearsalRefused(f"The rehearsal was stopped after {limit:.0f} seconds. Try again with fewer people.")
         last = tuple(words.get("progress", last))
         progress(*last)

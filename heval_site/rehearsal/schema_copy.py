@@ -1,13 +1,13 @@
-"""Empty tables for the copy. Migrations take many seconds of pure computing; a site on SQLite has what they come to."""
+"""Create empty tables for the copy. Migrations take many seconds; a site on SQLite can copy its schema instead."""
 
 from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 
 def read_schema() -> dict[str, list]:
-    """How this database's tables, indexes and triggers are made, and by which migrations; no row of any other table.
+    """Return the definitions of this database's tables, indexes and triggers, and the rows of applied migrations.
 
-    Nothing where the site is on another database than a copy: migrations make the tables there.
+    Return nothing if the site does not use SQLite; migrations then create the tables.
     """
     if connection.vendor != "sqlite":
         return {}
@@ -18,7 +18,7 @@ def read_schema() -> dict[str, list]:
 
 
 def create_tables(schema: dict[str, list]) -> None:
-    """In this process's own database, which is new."""
+    """Create the schema in this process's own, new database."""
     with transaction.atomic(), connection.cursor() as cursor:
         for sql in schema["made"]:
             cursor.execute(sql)

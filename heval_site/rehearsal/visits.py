@@ -1,4 +1,6 @@
-"""The visits of a rehearsal's people: through the door, from page to page, and back to the panel, each as their role does."""
+"""The visits of a rehearsal's people: from the first page through the study, and back to the panel, according to their
+role.
+"""
 
 import random
 from collections.abc import Callable
@@ -33,7 +35,7 @@ class VisitPlayer:
         self.rng = random.Random(seed)
 
     def play_preview(self) -> None:
-        """A look without accepting writes nothing down."""
+        """A preview without accepting must store nothing."""
         address = self.panel.preview_url()
         if not address:
             return
@@ -41,12 +43,10 @@ class VisitPlayer:
         try:
             page = Browser(settings.SITE_URL, self.asks(0)).get(address)
         except UnexpectedPage as words:
-            self.scene.faults.append(f"Somebody who looks without accepting: {words}")
+            self.scene.faults.append(f"A visitor who has not accepted: {words}")
             return
         is_quiet = page.find_form("start") is None and Assignment.objects.count() == before
-        self.scene.record_check(
-            is_quiet, "somebody who looks without accepting can start nothing, and nothing is stored"
-        )
+        self.scene.record_check(is_quiet, "a visitor who has not accepted cannot start, and nothing is stored")
 
     def comes(self, person: Person) -> None:
         self.scene.report_progress(f"Person {person.number} of {len(self.scene.people)}: {person.role.label}")
@@ -67,18 +67,18 @@ class VisitPlayer:
         return browser, page
 
     def _start_work(self, person: Person, button: str = "start") -> tuple[Browser, Page]:
-        """Through the door, with Start pressed; whoever is known is led to their page at once or asked to continue."""
+        """Open the link and press Start. Known people are led to their page or asked to continue."""
         browser, page = self._open_entry_page(person)
         form = page.find_form(button)
         if form is None:
-            raise UnexpectedPage(f"The door shows “{page.heading}” and no button to {button}.")
+            raise UnexpectedPage(f"The first page shows “{page.heading}” but no button to {button}.")
         fields = {button: "1"} | ({"agree": "1"} if "agree" in form.names and button == "start" else {})
         page = browser.post(form.action, fields)
         person.told, person.way = page.heading, page.way_back
         return browser, page
 
     def _answer_pages(self, person: Person, browser: Browser, page: Page, is_half: bool = False) -> Page:
-        """Answers page after page: to the end, or half of them."""
+        """Answer page after page: to the end, or half of them."""
         robot, until = None, None
         for n in range(MAX_PAGES):
             form = page.find_form("go")
@@ -99,7 +99,7 @@ class VisitPlayer:
                 browser.post(form.action, fields, is_reply_lost=True)
             page = browser.post(form.action, fields)
             if page.url.split("?")[0].rstrip("/").endswith(f"/{key}"):
-                raise UnexpectedPage(f"Page {key} was sent and comes back: its answers were refused.")
+                raise UnexpectedPage(f"Page {key} was shown again after sending: its answers were not accepted.")
         raise UnexpectedPage("The study has no last page.")
 
     def _is_last_page(self, assignment: Assignment, key: str) -> bool:
@@ -117,7 +117,7 @@ class VisitPlayer:
         return World(self.study, default_preferences(self.study), CrowdSettings())
 
     def _return_to_panel(self, person: Person, outcome: str) -> None:
-        """The person does what the last page says; where it names no way that counts, they return the task."""
+        """Follow the last page's instructions; if it shows no usable way back, return the task."""
         self._check_way_back(person, outcome)
         if not (person.way.url or person.way.code) or (outcome != "complete" and not self._carries_outcome(person.way)):
             self.panel.return_task(person.visit)
@@ -125,7 +125,8 @@ class VisitPlayer:
                 person.note("Their last page shows no way back to the panel.")
             else:
                 self.scene.notes.append(
-                    f"Who “{OUTCOMES[outcome]}” has no code or form for the panel, and is asked to return the task there."
+                    f"People who “{OUTCOMES[outcome]}” get no code or form for the panel, and are asked to "
+                    "return the task there."
                 )
             return
         if refused := self.panel.sent(person.visit, person.way):
@@ -135,7 +136,9 @@ class VisitPlayer:
         return bool(way.code or way.fields or "?" in way.url)
 
     def _check_way_back(self, person: Person, outcome: str) -> None:
-        """The page showed what the link's settings say for this outcome, and who did not complete does not go back as who did."""
+        """Check that the page showed the way back from the link's settings, and that incomplete visits do not return
+        like complete ones.
+        """
         mine = Assignment.objects.filter(code=person.code).first()
         if mine is None:
             return
@@ -145,13 +148,14 @@ class VisitPlayer:
         )
         if (promised.code, promised.url) != (shown.code, shown.url):
             person.note(
-                f"The page shows {shown.code or shown.url or 'no way back'}, and the link's settings say "
+                f"The page shows {shown.code or shown.url or 'no way back'}, but the link's settings say "
                 f"{promised.code or promised.url or 'none'}."
             )
-        is_own = bool(shown.fields) or shown.code == receipt  # says by itself whose it is
+        is_own = bool(shown.fields) or shown.code == receipt  # names the person itself
         if outcome != "complete" and not is_own and (complete.code, complete.url) == (shown.code, shown.url):
             person.note(
-                f"Who “{OUTCOMES[outcome]}” goes back exactly as those who completed: the panel cannot tell them apart."
+                f"People who “{OUTCOMES[outcome]}” return exactly like those who completed, so the panel cannot "
+                "tell them apart."
             )
 
     def _play_finishes(self, person: Person) -> None:
@@ -184,19 +188,17 @@ class VisitPlayer:
         browser, page = self._open_entry_page(person)
         form = page.find_form("start")
         if form is None:
-            raise UnexpectedPage(f"Who accepts the task again is shown “{page.heading}” and cannot go on.")
+            raise UnexpectedPage(f"People who accept the task again see “{page.heading}” and cannot continue.")
         page = self._answer_pages(
             person,
             browser,
             browser.post(form.action, {"start": "1"} | ({"agree": "1"} if "agree" in form.names else {})),
         )
         if self.scene.channel.identifies_people and before and before != person.code:
-            person.note(
-                "Who accepted the task again was given another assignment: their first answers are not theirs any more."
-            )
+            person.note("A person who accepted the task again got another assignment, and lost their first answers.")
         self._return_to_panel(person, "complete")
         if first.session != person.visit.session and self.panel.standing(first) not in ("returned", "working"):
-            person.note("The task that they had returned does not stand as returned.")
+            person.note("The returned task is not recorded as returned.")
 
     def _play_screened_out(self, person: Person) -> None:
         self._answer_pages(person, *self._start_work(person))

@@ -1,7 +1,8 @@
-"""Waking Celery's workers. The broker holds no truth: a job is a row, and a message only says "look".
+"""Wake Celery's workers.
 
-A request never talks to the broker. It leaves a note for a thread, which sends one message at a time and may wait for a broker
-that is down or silent as long as it likes; what is lost there, the beat finds within seconds.
+Jobs are rows in the database; a message only says "look".
+A request never contacts the broker. It notifies a thread, which sends one message at a time and may wait for the broker
+as long as needed. The periodic task finds jobs of lost messages within seconds.
 """
 
 import logging
@@ -13,7 +14,7 @@ from django.conf import settings
 from studies import signals
 
 logger = logging.getLogger("heval.broker")
-WARNING_INTERVAL_SECONDS = 60  # a broker that is down is told of once in this time
+WARNING_INTERVAL_SECONDS = 60  # at most one log line per this time while the broker is down
 
 _wanted = threading.Event()
 _start_lock = threading.Lock()
@@ -21,16 +22,16 @@ _thread: threading.Thread | None = None
 
 
 def connect_signals() -> None:
-    """Have jobs that wait wake the workers, where a broker is set."""
+    """Let waiting jobs wake the workers, if a broker is set."""
     if settings.CELERY_BROKER_URL:
         signals.jobs_waiting.connect(wake_workers, dispatch_uid="heval_site.runtime.broker.wake_workers")
 
 
 def wake_workers(**kwargs: object) -> None:
-    """Ask for one message. Returns at once, whatever the broker does."""
+    """Request one message. Returns at once, whatever the broker does."""
     global _thread
     with _start_lock:
-        # A process that was forked has the variable but not the thread.
+        # A forked process has the variable but not the thread.
         if _thread is None or not _thread.is_alive():
             _thread = threading.Thread(target=_send_for_ever, name="heval-broker", daemon=True)
             _thread.start()
@@ -47,12 +48,14 @@ def _send_for_ever() -> None:
         except Exception as error:
             if time.monotonic() - told_at >= WARNING_INTERVAL_SECONDS:
                 told_at = time.monotonic()
-                logger.warning("The broker cannot be reached (%s); jobs wait for the next look.", type(error).__name__)
+                logger.warning(
+                    "The broker cannot be reached (%s); jobs wait for the next periodic check.", type(error).__name__
+                )
             time.sleep(1)
 
 
 def send_wakeup() -> None:
-    """One message for whichever worker is free. Raises when the broker cannot be reached."""
+    """Send one message for any free worker. Raises if the broker cannot be reached."""
     from heval_site.celery import run_one_job
 
     run_one_job.apply_async(retry=False, ignore_result=True, expires=60)

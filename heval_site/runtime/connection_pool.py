@@ -1,4 +1,4 @@
-"""What a connection of PostgreSQL's pool does in its own way: two things that each request paid for without need."""
+"""Adapt connections of PostgreSQL's pool, to avoid two costs in each request."""
 
 import select
 from datetime import UTC, datetime
@@ -13,9 +13,9 @@ LIVENESS_QUERY = ""
 
 
 class TimestampLoader(Loader):
-    """Moments as Django wants them, by Python's own reader: Django's takes them apart by a regular expression.
+    """Load timestamps with Python's own parser, because Django's uses a slow regular expression.
 
-    Django asks a reader for its time zone, and sees to it that sessions are in this one.
+    Django gives a loader its time zone, and makes sessions use this zone.
     """
 
     timezone = UTC
@@ -24,15 +24,16 @@ class TimestampLoader(Loader):
         try:
             return datetime.fromisoformat(str(data, "ascii"))
         except ValueError:
-            raise psycopg.DataError(f"Python knows no such moment: {str(data, 'utf-8', 'replace')}") from None
+            raise psycopg.DataError(f"Python cannot read this timestamp: {str(data, 'utf-8', 'replace')}") from None
 
 
 class PooledConnection(psycopg.Connection[Any]):
-    """The pool asks each connection that it hands out for an answer, by an empty statement: a round trip with each request.
+    """Check a pooled connection without a query.
 
-    A server that ended a connection has closed its end, which the socket tells without one. A server that vanished without
-    a word (its machine is gone, the network is cut) does not: so a connection that nobody had for ``QUIET_SECONDS``, or that
-    has something to tell, is asked all the same.
+    The pool's own check is a round trip in each request.
+    If a server ends a connection, the socket shows it. If a server vanishes (its machine or the network is down), the
+    socket shows nothing. So connections unused for ``QUIET_SECONDS``, or with unread data, are still checked by a
+    query.
     """
 
     asked = -CHECK_INTERVAL_SECONDS

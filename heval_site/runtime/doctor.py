@@ -1,4 +1,7 @@
-"""What is wrong with this installation, and what to do about it. Each check is a function; its docstring says what holds."""
+"""Check this installation, and say how to fix problems.
+
+Each check is a function; its docstring says what must be true.
+"""
 
 import os
 import shutil
@@ -25,7 +28,7 @@ CLOCK_TOLERANCE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``words`` say what was found, ``fix`` what to do where it is not well."""
+    """``words``: the result; ``fix``: what to do if it is not well."""
 
     status: str
     words: str
@@ -41,7 +44,7 @@ class Result:
 
 
 _checks: dict[str, Callable[[], Finding]] = {}
-# Without a database these have nothing to look at.
+# These checks need the database.
 _need_database: set[str] = set()
 
 
@@ -56,15 +59,15 @@ def register_check(name: str, needs_database: bool = False):
 
 
 def run_all_checks() -> Iterator[Result]:
-    """Every check's result, one after the other."""
+    """Yield the results of all checks, one after the other."""
     has_database = True
     for name, function in _checks.items():
         if name in _need_database and not has_database:
-            finding = Finding(SKIPPED, "the database cannot be asked")
+            finding = Finding(SKIPPED, "the database does not answer")
         else:
             try:
                 finding = function()
-            except Exception as error:  # a check that breaks is a finding too
+            except Exception as error:  # a check that fails with an error is also a problem
                 words = " ".join(str(error).split())
                 finding = Finding(FAILED, f"{type(error).__name__}: {words}", FIXES.get(name, ""))
         if name == "database" and finding.status == FAILED:
@@ -81,15 +84,18 @@ def has_failed(results: list[Result]) -> bool:
 
 
 FIXES = {
-    "database": "Is the server of DATABASE_URL up, and do name and password hold? Without DATABASE_URL: is HEVAL_HOME writable?",
-    "cache": "Run: heval prepare. With REDIS_URL: is that server up?",
+    "database": (
+        "Check that the server of DATABASE_URL runs, and that its name and password are right. Without "
+        "DATABASE_URL, check that HEVAL_HOME is writable."
+    ),
+    "cache": "Run: heval prepare. With REDIS_URL, also check that its server runs.",
     "migrations": "Run: heval prepare",
 }
 
 
 @register_check("settings")
 def _settings() -> Finding:
-    """Django's own deployment checks are silent."""
+    """Django's own deployment checks report nothing."""
     from django.core.checks import WARNING as LEVEL
     from django.core.checks import run_checks
 
@@ -99,7 +105,7 @@ def _settings() -> Finding:
         return Finding(
             WARNING,
             "DEBUG is on: error pages show settings and answers",
-            "Unset DEBUG before anybody else uses this site.",
+            "Unset DEBUG before other people use this site.",
         )
     if found:
         return Finding(
@@ -110,21 +116,29 @@ def _settings() -> Finding:
 
 @register_check("secrets")
 def _secrets() -> Finding:
-    """Both keys are long and differ; the embedded files, and their folder, are the owner's alone. (A key that is not stops the start.)"""
+    """Both keys are long and differ.
+
+    Only the owner can read the embedded files and their folder. (A short key stops the start.)
+    """
     if settings.EMBEDDED and os.name == "posix" and (found := _open_to_others(settings.HEVAL_HOME)):
-        # Members of a group may have been let in on purpose, to the folder and what no mode of its own keeps from them.
+        # The operator may have given a group access to the folder on purpose, and to files without restrictive modes.
         is_grave = any(mode & (0o007 if path == settings.HEVAL_HOME else 0o077) for path, mode in found.items())
         fixes = [f"chmod {'700' if path == settings.HEVAL_HOME else '600'} {quote(str(path))}" for path in found]
         words = f"others on this machine can read {' and '.join(map(str, found))}"
         return Finding(FAILED if is_grave else WARNING, words, f"Run: {'; '.join(fixes)}")
     return Finding(
-        OK, "SECRET_KEY and PSEUDONYM_KEY are long and differ; keep copies, the second links people to their answers"
+        OK,
+        "SECRET_KEY and PSEUDONYM_KEY are long and differ; keep copies, because PSEUDONYM_KEY links people "
+        "to their answers",
     )
 
 
 def _open_to_others(home: Path) -> dict[Path, int]:
-    """The folder, and the files of keys in it, that somebody beside their owner may open: with their modes. A folder that was there before
-    heval keeps the mode it had, and the database in it is as readable as the folder lets it be."""
+    """Return the folder and the key files in it that other users can open, with their modes.
+
+    heval does not change the permissions of an existing folder, and the database in it is as readable as the folder
+    allows.
+    """
     paths = [home, *(home / name for name in ("secret_key", "pseudonym_key"))]
     modes = {path: path.stat().st_mode for path in paths if path.exists()}
     return {path: mode for path, mode in modes.items() if mode & 0o077}
@@ -132,24 +146,27 @@ def _open_to_others(home: Path) -> dict[Path, int]:
 
 @register_check("site address")
 def _site_address() -> Finding:
-    """Annotators' links are credentials: they go over HTTPS, to a host that is answered for."""
+    """Annotators' links are credentials: they use HTTPS, and a host that this site accepts."""
     from urllib.parse import urlsplit
 
     host = urlsplit(settings.SITE_URL).hostname
     if host not in [name.strip("[]") for name in settings.ALLOWED_HOSTS]:
         return Finding(FAILED, f"{settings.SITE_URL} is not among ALLOWED_HOSTS", f"Add {host} to ALLOWED_HOSTS.")
     if not settings.SECURE:
-        fix = "Set SITE_URL to the https:// address of the proxy in front before you invite annotators."
-        return Finding(WARNING, f"{settings.SITE_URL} reaches this machine alone", fix)
+        fix = "Set SITE_URL to the https:// address of your proxy before you invite annotators."
+        return Finding(WARNING, f"only this machine can reach {settings.SITE_URL}", fix)
     if settings.SECURE_SSL_REDIRECT and not settings.TRUSTED_PROXIES:
-        fix = "Set TRUSTED_PROXIES to the number of proxies in front that set X-Forwarded-Proto; otherwise the redirect to https never ends."
-        return Finding(WARNING, f"{settings.SITE_URL}, and no proxy is trusted", fix)
+        fix = (
+            "Set TRUSTED_PROXIES to the number of your proxies that set X-Forwarded-Proto. Otherwise the "
+            "redirect to https never ends."
+        )
+        return Finding(WARNING, f"{settings.SITE_URL}, but no proxy is trusted", fix)
     return Finding(OK, settings.SITE_URL)
 
 
 @register_check("database")
 def _database() -> Finding:
-    """It answers, and is of a version that is supported."""
+    """The database answers and has a supported version."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SHOW server_version")
@@ -159,12 +176,12 @@ def _database() -> Finding:
             return Finding(OK, f"PostgreSQL {version}")
         cursor.execute("SELECT sqlite_version()")
         words = f"SQLite {cursor.fetchone()[0]}, {settings.DATABASES['default']['NAME']}"
-    return Finding(OK, f"{words}: good for about ten annotators at once; PostgreSQL for more")
+    return Finding(OK, f"{words}: suitable for about ten annotators at once; use PostgreSQL for more")
 
 
 @register_check("durability", needs_database=True)
 def _durability() -> Finding:
-    """An answer that was acknowledged survives a power cut."""
+    """An acknowledged answer survives a power cut."""
     wanted = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -180,7 +197,8 @@ def _durability() -> Finding:
             return Finding(
                 FAILED,
                 ", ".join(bad),
-                f"Set {', '.join(f'{n} = on' for n in wanted)} in PostgreSQL: acknowledged answers can be lost.",
+                f"Set {', '.join(f'{n} = on' for n in wanted)} in PostgreSQL. Otherwise acknowledged answers "
+                "can be lost.",
             )
         return Finding(OK, ", ".join(f"{name} = {value}" for name, value in sorted(found.items())))
     with connection.cursor() as cursor:
@@ -190,20 +208,20 @@ def _durability() -> Finding:
         synchronous = cursor.fetchone()[0]
     words = f"journal_mode = {journal}, synchronous = {synchronous}"
     if journal != "wal" or synchronous < 2:
-        fix = "Keep HEVAL_HOME on a local disk: SQLite's WAL does not work over a network."
+        fix = "Keep HEVAL_HOME on a local disk. SQLite's WAL mode does not work over a network."
         return Finding(FAILED, words, fix)
     return Finding(OK, words)
 
 
 @register_check("migrations", needs_database=True)
 def _migrations() -> Finding:
-    """All are applied."""
+    """All migrations are applied."""
     return Finding(OK, "all applied") if is_migrated() else Finding(FAILED, "some are not applied", FIXES["migrations"])
 
 
 @register_check("cache", needs_database=True)
 def _cache() -> Finding:
-    """It keeps what it is told, for all processes: limits are counted in it."""
+    """The cache works and is shared by all processes, because rate limits are counted in it."""
     key, value = "heval:doctor", time.time_ns()
     cache.set(key, value, 30)
     backend = settings.CACHES["default"]["BACKEND"].rsplit(".", 1)[1]
@@ -211,39 +229,43 @@ def _cache() -> Finding:
         return Finding(FAILED, f"{backend} forgets", FIXES["cache"])
     if backend in ("LocMemCache", "DummyCache", "FileBasedCache"):
         return Finding(
-            FAILED, f"{backend} is not shared by all processes", "Set REDIS_URL, or leave the cache in the database."
+            FAILED, f"{backend} is not shared by all processes", "Set REDIS_URL, or keep the cache in the database."
         )
     return Finding(OK, backend)
 
 
 @register_check("broker")
 def _broker() -> Finding:
-    """It can be reached, where one is set. Jobs run without it, some seconds later."""
+    """The broker can be reached, if one is set. Jobs run without it, some seconds later."""
     if not settings.CELERY_BROKER_URL:
-        return Finding(SKIPPED, "none is set; heval up or heval worker runs the jobs")
+        return Finding(SKIPPED, "not set; heval up or heval worker runs the jobs")
     if broker.is_reachable():
         return Finding(OK, "reachable")
     return Finding(
-        FAILED, "cannot be reached", "Is the server of CELERY_BROKER_URL (or REDIS_URL) up? No job is lost meanwhile."
+        FAILED,
+        "cannot be reached",
+        "Check that the server of CELERY_BROKER_URL (or REDIS_URL) runs. No job is lost meanwhile.",
     )
 
 
 @register_check("runner", needs_database=True)
 def _runner() -> Finding:
-    """Somebody runs jobs and sweeps expired places."""
+    """A worker runs jobs and releases expired places."""
     standing = jobs.job_counts()
     words = ", ".join(f"{n} {name}" for name, n in standing.items())
     if not jobs.is_runner_alive():
         fix = "Start heval up, heval worker, or the worker and beat of compose.yaml."
-        return Finding(FAILED, f"nobody has run jobs for {jobs.HEARTBEAT_SECONDS} s ({words})", fix)
+        return Finding(FAILED, f"no worker has run jobs for {jobs.HEARTBEAT_SECONDS} s ({words})", fix)
     if standing["expired"]:
-        return Finding(WARNING, words, "Jobs without a living runner are taken up within a minute; look again.")
+        return Finding(
+            WARNING, words, "Jobs without a living worker are restarted within a minute. Run this check again."
+        )
     return Finding(OK, words)
 
 
 @register_check("panels", needs_database=True)
 def _panels() -> Finding:
-    """Nothing at the panels whose tokens are kept asks for a person, and no link keeps ids beyond their day."""
+    """No panel with a stored token needs attention, and no link keeps ids beyond the erasure date."""
     from annotators.pay import id_retention
     from annotators.recruitment.panels.alerts import find_alerts
     from annotators.recruitment.panels.sync import recruitments_to_sync
@@ -254,8 +276,8 @@ def _panels() -> Finding:
     found += [(one, alert) for one in others for alert in id_retention.retention_alerts(one)]
     if found:
         words = "; ".join(f"{one}: {alert.words}" for one, alert in found)
-        return Finding(WARNING, words, "Open the pages of the panel and of pay: they say what to do.")
-    return Finding(OK, "nothing stands out")
+        return Finding(WARNING, words, "Open the panel page and the pay page of these links; they say what to do.")
+    return Finding(OK, "nothing to report")
 
 
 @register_check("media")
@@ -268,25 +290,25 @@ def _media() -> Finding:
     return Finding(OK, str(settings.MEDIA_ROOT))
 
 
-FIXES["media"] = "Make the folder MEDIA_ROOT and let the user of this process write there (heval prepare makes it)."
+FIXES["media"] = "Create the folder MEDIA_ROOT and let this process's user write to it (heval prepare creates it)."
 
 
 @register_check("disk")
 def _disk() -> Finding:
-    """There is room."""
+    """There is free disk space."""
     folder = next(path for path in (settings.MEDIA_ROOT, *settings.MEDIA_ROOT.parents) if path.exists())
     free = shutil.disk_usage(folder).free
     words = f"{free / 2**30:.1f} GB free at {folder}"
     if free < FREE_BYTES_FAILED:
-        return Finding(FAILED, words, "Make room: answers are refused when the disk is full.")
+        return Finding(FAILED, words, "Free some disk space: heval rejects answers when the disk is full.")
     if free < FREE_BYTES_WARNING:
-        return Finding(WARNING, words, "Make room before a study with images.")
+        return Finding(WARNING, words, "Free some disk space before you start a study with images.")
     return Finding(OK, words)
 
 
 @register_check("clock", needs_database=True)
 def _clock() -> Finding:
-    """The clocks of database and host agree. Deadlines follow the database's."""
+    """The clocks of database and host agree, because deadlines use the database's clock."""
     with connection.cursor() as cursor:
         before = time.time()
         if connection.vendor == "postgresql":
@@ -298,34 +320,36 @@ def _clock() -> Finding:
         f"the database is {abs(difference):.2f} s {'ahead of' if difference > 0 else 'behind'} {socket.gethostname()}"
     )
     if abs(difference) > CLOCK_TOLERANCE_SECONDS:
-        return Finding(FAILED, words, "Let both machines keep time by NTP.")
+        return Finding(FAILED, words, "Synchronise both machines by NTP.")
     return Finding(OK, words)
 
 
 @register_check("time zone", needs_database=True)
 def _time_zone() -> Finding:
-    """Times are stored with their zone."""
+    """Times are stored with their time zone."""
     if not settings.USE_TZ:
         return Finding(
-            FAILED, "USE_TZ is off", "Leave USE_TZ on: stored times would mean something else in another zone."
+            FAILED, "USE_TZ is off", "Turn USE_TZ on: otherwise stored times are wrong in another time zone."
         )
-    return Finding(OK, f"{settings.TIME_ZONE}, stored with their zone")
+    return Finding(OK, f"{settings.TIME_ZONE}, times stored with their zone")
 
 
 @register_check("static files")
 def _static() -> Finding:
-    """The style sheet is found."""
+    """The style sheet can be found."""
     from django.contrib.staticfiles import finders
 
     if settings.HAS_COLLECTED_STATIC:
         manifest = settings.STATIC_ROOT / "staticfiles.json"
         if not manifest.exists():
             return Finding(
-                FAILED, f"nothing was collected in {settings.STATIC_ROOT}", "Run: heval collectstatic --noinput"
+                FAILED, f"no files were collected in {settings.STATIC_ROOT}", "Run: heval collectstatic --noinput"
             )
         return Finding(OK, f"collected in {settings.STATIC_ROOT}")
     if not finders.find("heval.css"):
         return Finding(
-            FAILED, "heval.css is not found", "Install heval again, or set STATIC_ROOT where its files were collected."
+            FAILED,
+            "heval.css is not found",
+            "Install heval again, or set STATIC_ROOT to the folder with the collected files.",
         )
-    return Finding(OK, "served from where they lie")
+    return Finding(OK, "served from their source folders")

@@ -1,4 +1,4 @@
-"""Reading the environment strictly: a value that is not understood stops the start, it is never guessed."""
+"""Read environment variables strictly: an invalid value stops the start and is never guessed."""
 
 import os
 import re
@@ -18,12 +18,12 @@ BOOLEAN_WORDS = {
     "off": False,
 }
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-# It stands in a header among other words: nothing but a scheme, a host and a port may be there.
+# The value becomes part of a header, so only a scheme, a host and a port are allowed.
 ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", re.ASCII)
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable, or the content of the file that ``<name>_FILE`` names (for secrets that a platform mounts)."""
+    """Return the variable, or the content of the file named by ``<name>_FILE`` (for mounted secrets)."""
     path = os.environ.get(f"{name}_FILE")
     if path:
         if os.environ.get(name):
@@ -67,7 +67,7 @@ def choice(name: str, default: str, *allowed: str) -> str:
 
 
 def secret(name: str, default: str = "", length: int = 50) -> str:
-    """A secret that must be there, long and not an example; ``default`` serves the embedded state alone."""
+    """Return a required secret, which must be long and not an example. ``default`` is only for the embedded mode."""
     value = text(name) or default
     if not value:
         raise ImproperlyConfigured(f"{name} is not set. Generate one: heval secret")
@@ -77,11 +77,11 @@ def secret(name: str, default: str = "", length: int = 50) -> str:
 
 
 def site_origin(name: str, default: str = "") -> str:
-    """An origin such as https://eval.example.org: http is for this machine alone."""
+    """Return an origin such as https://eval.example.org. http is allowed only for this machine."""
     value = text(name, default).rstrip("/")
     if not _is_origin(value):
         raise ImproperlyConfigured(
-            f"{name} must be the address that annotators use, such as https://eval.example.org, not {value!r}."
+            f"{name} must be the address that annotators use, for example https://eval.example.org, not {value!r}."
         )
     if not _is_https_or_local(value):
         raise ImproperlyConfigured(
@@ -91,7 +91,7 @@ def site_origin(name: str, default: str = "") -> str:
 
 
 def origins(name: str) -> list[str]:
-    """Origins of other sites, with commas between: https, or http on this machine."""
+    """Return a comma-separated list of other sites' origins: https, or http on this machine."""
     values = [value.rstrip("/") for value in text_list(name)]
     for value in values:
         if not _is_origin(value) or not _is_https_or_local(value) or not ORIGIN.fullmatch(value):
@@ -104,7 +104,7 @@ def _is_https_or_local(value: str) -> bool:
 
 
 def _is_origin(value: str) -> bool:
-    """Scheme, host and perhaps a port; nothing else."""
+    """Return an origin with only scheme, host and optional port."""
     try:
         parts = urlsplit(value)
         parts.port  # noqa: B018 - reading it is what checks it
@@ -115,17 +115,20 @@ def _is_origin(value: str) -> bool:
 
 
 def service_origin(name: str, default: str) -> str:
-    """The origin of a service of somebody else: its own, or a stand-in on this machine. Secrets are sent there."""
+    """Return the origin of an external service: its own, or a stand-in on this machine. Secrets are sent to it."""
     value = text(name, default).rstrip("/")
     if value != default and not re.fullmatch(r"http://(127\.0\.0\.1|localhost|\[::1\]):[0-9]{1,5}", value, re.ASCII):
         raise ImproperlyConfigured(
-            f"{name} must be {default}, or a stand-in on this machine such as http://127.0.0.1:9000."
+            f"{name} must be {default}, or a stand-in on this machine, for example http://127.0.0.1:9000."
         )
     return value
 
 
 def url(name: str, *schemes: str, default: str = "") -> str:
-    """An address of a server, '' when there is none. The message never repeats it: it may hold a password."""
+    """Return the address of a server, '' if there is none.
+
+    The message never repeats it, because it may contain a password.
+    """
     value = text(name, default)
     if not value:
         return ""
@@ -137,6 +140,6 @@ def url(name: str, *schemes: str, default: str = "") -> str:
         known = False
     if not known:
         raise ImproperlyConfigured(
-            f"{name} must begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and be a whole address."
+            f"{name} must begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and be a complete address."
         )
     return value

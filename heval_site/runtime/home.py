@@ -1,4 +1,4 @@
-"""HEVAL_HOME: where an embedded heval keeps its database, media and secrets."""
+"""HEVAL_HOME: the folder where an embedded heval stores its database, media and secrets."""
 
 import os
 import secrets
@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def home_folder(create: bool = True) -> Path:
-    """$HEVAL_HOME, else the user's data folder; made when absent, readable by its owner alone."""
+    """Return $HEVAL_HOME, or the user's data folder; create it if missing, readable only by its owner."""
     named = os.environ.get("HEVAL_HOME", "").strip()
     data = Path(os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser())
     path = Path(named).expanduser() if named else data / "heval"
@@ -18,15 +18,17 @@ def home_folder(create: bool = True) -> Path:
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise ImproperlyConfigured(f"HEVAL_HOME: the folder {path} cannot be made ({error.strerror}).") from error
+            raise ImproperlyConfigured(
+                f"HEVAL_HOME: the folder {path} cannot be created ({error.strerror})."
+            ) from error
     return path.resolve()
 
 
 def site_secret(name: str) -> str:
-    """The secret of this home, generated at its first use.
+    """Return this home's secret; generate it at first use.
 
-    Two processes that start at once agree on one: it is written whole under another name, and the link that gives it its own
-    fails for the second.
+    Two processes that start at once agree on one secret: it is written under another name, and linking it to its own
+    name fails for the second process.
     """
     path = home_folder() / name
     try:
@@ -34,11 +36,11 @@ def site_secret(name: str) -> str:
             _create_secret(path)
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise ImproperlyConfigured(f"HEVAL_HOME: {path} cannot be kept ({error.strerror}).") from error
+        raise ImproperlyConfigured(f"HEVAL_HOME: {path} cannot be stored ({error.strerror}).") from error
 
 
 def _create_secret(path: Path) -> None:
-    handle, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # readable by its owner alone
+    handle, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # readable only by its owner
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(secrets.token_urlsafe(60))

@@ -1,6 +1,6 @@
-"""One line an event, and no credential in it: an annotator's address is a password, and so may be a query.
+"""Logs with one line per event and no credentials: annotators' addresses and query strings can be passwords.
 
-Stands alone (no Django), for the web server's own log uses it too.
+Does not import Django, because the web server's own log uses it too.
 """
 
 import json
@@ -11,23 +11,23 @@ import time
 CODE = re.compile(r"(?<![\w/])(?:https?://[^\s/]+)?/(p|e)/[^\s/?\"'<>]+")
 QUERY = re.compile(r"(?<![^\s?\"'<>])([^\s?\"'<>/]*+/[^\s?\"'<>]*+)\?[^\s\"'<>]+")
 PASSWORD = re.compile(r"(\b\w{1,30}://[^\s:/@]*):[^\s@]{1,500}@")
-# A line of our own making, or the screen of who reads it, is nothing that an address may hold.
+# Addresses must not contain characters that break a log line or control the reader's terminal.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def redact(text: str) -> str:
-    """Without the codes of assignments and recruitments, without query strings, without passwords in addresses."""
+    """Return the text without codes of assignments and recruitments, query strings, and passwords in addresses."""
     text = PASSWORD.sub(r"\1:***@", text)
     return QUERY.sub(r"\1", CODE.sub(r"/\1/***", text))
 
 
 def escape_controls(text: str) -> str:
-    """With every character that moves a terminal, or ends a line, written out."""
+    """Escape every character that controls a terminal or ends a line."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class PlainFormatter(logging.Formatter):
-    """For people: a traceback keeps its lines."""
+    """Formatter for people: a traceback keeps its lines."""
 
     converter = time.gmtime
 
@@ -47,7 +47,7 @@ class PlainFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """For programs: everything of an event in one line."""
+    """Formatter for programs: each event is one line."""
 
     converter = time.gmtime
 
@@ -67,7 +67,7 @@ FORMATS = {"plain": PlainFormatter, "json": JsonFormatter}
 
 
 def logging_config(style: str) -> dict:
-    """For ``logging.config.dictConfig``: Django, jobs and Celery, to standard error."""
+    """Return the configuration for ``logging.config.dictConfig``: Django, jobs and Celery, to standard error."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -78,12 +78,12 @@ def logging_config(style: str) -> dict:
             "heval": {"level": "INFO"},
             "celery": {"level": "WARNING"},
             "axes": {"level": "ERROR"},
-            # Tells of every try while the database is away; the request that fails is told of by us.
+            # It logs every attempt while the database is down; heval logs the failed request itself.
             "psycopg.pool": {"level": "ERROR"},
-            # Its own handlers would print addresses whole.
+            # Its own handlers would print complete addresses.
             "django": {"handlers": [], "level": "WARNING", "propagate": True},
             "django.server": {"handlers": [], "level": "INFO", "propagate": True},
-            # Wrong addresses are daily bread of a public site.
+            # Wrong addresses are common on a public site.
             "django.request": {"level": "ERROR"},
             "django.security.DisallowedHost": {"level": "CRITICAL"},
             "gunicorn.error": {"handlers": [], "level": "WARNING", "propagate": True},

@@ -1,15 +1,18 @@
-"""What is read of a request's body: as many bytes as were announced, or nothing."""
+"""Read a request's body completely, or fail."""
 
 from django.core.exceptions import BadRequest
 from django.core.handlers.wsgi import LimitedStream
 
 
 class IncompleteBody(BadRequest):
-    """The connection ended before all had come that was announced."""
+    """The connection ended before the announced length had arrived."""
 
 
 class CompleteBodyStream(LimitedStream):
-    """Django takes what has come when the connection ended for all of it: a number that lost its last digit is another answer."""
+    """Raise an error for incomplete bodies.
+
+    Django would accept them, and a number without its last digit is a different answer.
+    """
 
     def read(self, size=-1, /):
         left = self.limit - self._pos

@@ -1,22 +1,22 @@
-"""On SQLite, a process answers annotators' pages one after the other.
+"""On SQLite, let a process answer annotators' pages one at a time.
 
-SQLite lets one write at a time. Who finds it taken sleeps for milliseconds, longer each time, and looks again: threads of one
-process that meet there wait for nobody, and each of their connections reads again what another's has changed. A turn is
-waited for without sleeping. What a slow connection needs, to send its form and to take its page, happens outside of it.
+SQLite allows one write at a time. A blocked connection sleeps for milliseconds, longer each time, and tries again.
+Connections of one process would waste time in this way, and each would read again what another has changed. A lock lets
+them wait without sleeping. Slow network parts, receiving the form and sending the page, happen outside the lock.
 """
 
 from io import BytesIO
 from threading import Lock
 
 ANNOTATOR_PATHS = ("/p/", "/e/")
-# Whoever waited so long goes on without: the turn saves time, and holds nothing together.
+# After this wait the request continues without the lock, which only saves time and is not needed for correctness.
 LOCK_TIMEOUT_SECONDS = 1.0
-# Forms of annotators are far smaller. What is larger is read where it is needed.
+# Annotators' forms are far smaller. Larger bodies are read by the view.
 MAX_FORM_BYTES = 1_000_000
 
 
 class RequestLockMiddleware:
-    """A WSGI application that lets one request of annotators at a time into another."""
+    """A WSGI application that lets one annotator request at a time into another application."""
 
     def __init__(self, application, timeout: float = LOCK_TIMEOUT_SECONDS):
         self.application, self.timeout = application, timeout
@@ -34,7 +34,7 @@ class RequestLockMiddleware:
 
 
 def _buffer_body(environ) -> bool:
-    """Read the form, however slowly it comes. False where it is too large for that, or does not say how large it is."""
+    """Read the form, however slowly it arrives. Return False if it is too large or has no declared length."""
     if environ.get("HTTP_TRANSFER_ENCODING"):
         return False
     length = environ.get("CONTENT_LENGTH") or "0"

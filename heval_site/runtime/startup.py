@@ -1,4 +1,4 @@
-"""What must be true before the site serves: tables, cache, folders. Run again, it changes nothing."""
+"""Prepare the site before it serves: tables, cache, folders. Idempotent."""
 
 import os
 import socket
@@ -9,32 +9,33 @@ from django.core.checks import Error
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
-ADVISORY_LOCK_ID = (
-    0x6865766C  # of our own among PostgreSQL's advisory locks: two containers that start at once migrate in turn
-)
+ADVISORY_LOCK_ID = 0x6865766C  # heval's key among PostgreSQL's advisory locks, so that two containers that start at once migrate in turn
 
 
 TOO_OLD_MESSAGE = (
-    "This database was made by a version before 0.1.0, and was not upgraded to the last of them. Check out the commit be16bda of heval, run "
-    "“heval prepare” there, then run this version again."
+    "This database is from a version before 0.1.0 and was not upgraded to the last of them. Check out commit "
+    "be16bda of heval, run “heval prepare” there, then run this version again."
 )
 
 
 def prepare_site(verbosity: int = 0) -> None:
-    """Apply the migrations and make the cache table and the media folder. Raises CommandError for a database that is too old."""
+    """Apply the migrations, and create the cache table and the media folder.
+
+    Raises CommandError for a database that is too old.
+    """
     settings.MEDIA_ROOT.mkdir(parents=True, exist_ok=True)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK_ID])
     try:
-        # Django's own migrate takes half a second to find that there is nothing to do.
+        # Django's own migrate command takes half a second even if there is nothing to do.
         if is_database_too_old():
             raise CommandError(TOO_OLD_MESSAGE)
         if verbosity or not is_migrated():
             call_command("migrate", interactive=False, verbosity=verbosity)
         call_command("createcachetable", verbosity=verbosity)
     finally:
-        connection.close()  # and with it the lock
+        connection.close()  # this also releases the lock
 
 
 def is_migrated() -> bool:
@@ -46,7 +47,7 @@ def is_migrated() -> bool:
 
 
 def is_database_too_old() -> bool:
-    """Whether some of the migrations were applied that a later one replaces, and some of them were not."""
+    """Whether only some of the migrations that a later one replaces were applied."""
     from django.db.migrations.loader import MigrationLoader
 
     loader = MigrationLoader(connection)
@@ -55,30 +56,32 @@ def is_database_too_old() -> bool:
 
 
 def check_database_age(app_configs, databases, **options):
-    """Asked by ``migrate``, which would fail in words for nobody."""
+    """Check this before ``migrate``, which would fail with an unhelpful message."""
     return [Error(TOO_OLD_MESSAGE)] if databases and is_database_too_old() else []
 
 
 def claim_home_and_port():
-    """The lock of this home, once it is known that the address is free too. Ends the process with a reason otherwise.
+    """Take the lock of this home, after checking that the address is free.
 
-    Before anything is made: a password that only a server tells, which then cannot start, would be lost.
+    Exits with a reason otherwise.
+    This comes before anything is created: a generated password would be lost if the server cannot start.
     """
     from . import supervisor
 
     lock = supervisor.acquire_home_lock(settings.HEVAL_HOME) if settings.EMBEDDED else None
     if settings.EMBEDDED and lock is None:
         supervisor.print_to_stderr(
-            f"another `heval up` serves {settings.HEVAL_HOME}. End it first, or set HEVAL_HOME and PORT to start a second one."
+            f"Another `heval up` already serves {settings.HEVAL_HOME}. End it first, or set HEVAL_HOME and PORT "
+            "to start a second one."
         )
         sys.exit(1)
     family = socket.AF_INET6 if ":" in settings.LISTEN else socket.AF_INET
     try:
         socket.create_server((settings.LISTEN, settings.PORT), family=family).close()
     except OSError as error:
-        why = str(error.strerror).partition(" (")[0]  # the address stands there again
+        why = str(error.strerror).partition(" (")[0]  # the address is still in use
         supervisor.print_to_stderr(
-            f"port {settings.PORT} of {settings.LISTEN} cannot be had: {why}. Set PORT to another one, such as "
+            f"Port {settings.PORT} of {settings.LISTEN} is not available: {why}. Set another PORT, for example "
             f"PORT={settings.PORT % 65535 + 1}."
         )
         sys.exit(1)
@@ -86,11 +89,11 @@ def claim_home_and_port():
 
 
 def serve(lock, announcement: str = "") -> None:
-    """Supervise the web server and the runner of jobs until a signal comes. Ends the process."""
+    """Supervise the web server and the job runner until a signal arrives. Ends the process."""
     from . import supervisor
 
     os.environ["HEVAL_ANNOUNCE"] = announcement or f"heval serves {settings.SITE_URL}"
-    # What is open here must not be shared by two processes; a pool's threads do not live on in a child at all.
+    # Two processes must not share open connections, and a pool's threads do not survive in a child.
     for one in connections.all():
         one.close()
         if one.vendor == "postgresql":
@@ -101,14 +104,14 @@ def serve(lock, announcement: str = "") -> None:
     def child(work):
         def run():
             if lock is not None:
-                lock.close()  # the supervisor alone holds it
+                lock.close()  # only the supervisor holds it
             work()
 
         return run
 
     children = [
         supervisor.Child("The web server", child(_run_gunicorn)),
-        supervisor.Child("The runner of jobs", child(lambda: call_command("worker"))),
+        supervisor.Child("The job runner", child(lambda: call_command("worker"))),
     ]
     sys.exit(supervisor.supervise(children))
 

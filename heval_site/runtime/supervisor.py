@@ -1,8 +1,8 @@
-"""`heval up` once the database is ready: the web server and the runner of jobs, as children that are kept alive.
+"""Supervisor of `heval up`: runs the web server and the job runner as child processes.
 
-Children are forked: what this process has loaded is loaded once, shared by all, and there when they begin. A child that dies is
-started again; one that dies five times in a minute ends everything, with a line that says which. SIGTERM and SIGINT end both:
-requests being answered are answered, a job goes back to waiting.
+Children are forked, so code is loaded once and shared. A child that dies is restarted. If one dies five times in a
+minute, everything ends with a line that names it. SIGTERM and SIGINT end both: running requests are answered, and a
+running job returns to the queue.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ _forking = multiprocessing.get_context("fork")
 
 
 class Child:
-    """One child process that runs ``run``, and when it died."""
+    """One child process that runs ``run``, with the times of its deaths."""
 
     def __init__(self, name: str, run: Callable[[], object]):
         self.name = name
@@ -37,14 +37,14 @@ class Child:
         self.process: multiprocessing.process.BaseProcess | None = None
 
     def start(self) -> None:
-        # A signal waits until the child has left our handlers behind: it would be lost there.
+        # Block signals until the child has removed our handlers; a signal would be lost before.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         self.process = _forking.Process(target=self._begin, name=self.name)
         self.process.start()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def _begin(self) -> None:
-        # Its own session: Ctrl-C reaches the supervisor alone, which then ends its children in good order.
+        # A separate session: Ctrl-C reaches only the supervisor, which then ends its children in order.
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -61,13 +61,13 @@ def print_to_stderr(*words: str) -> None:
 
 
 def supervise(children: list[Child]) -> int:
-    """Run the children until a signal comes or one of them will not live. Gives the exit code."""
+    """Run the children until a signal arrives or one of them keeps dying. Return the exit code."""
     asked = SignalFlag()
     for number in SIGNALS:
         signal.signal(number, lambda *_: asked.set())
     for child in children:
         child.start()
-    os.environ.pop("HEVAL_ANNOUNCE", None)  # said once, not again by a child that is started again
+    os.environ.pop("HEVAL_ANNOUNCE", None)  # printed once, not again by a restarted child
     code = 0
     while not asked.wait(POLL_SECONDS):
         for child in children:
@@ -75,12 +75,13 @@ def supervise(children: list[Child]) -> int:
                 continue
             if child.record_death():
                 print_to_stderr(
-                    f"{child.name} ended {MAX_DEATHS} times within a minute, last with code {child.process.exitcode}. Ending."
+                    f"{child.name} ended {MAX_DEATHS} times within a minute, last with exit code "
+                    f"{child.process.exitcode}. Ending."
                 )
                 asked.set()
                 code = 1
                 break
-            print_to_stderr(f"{child.name} ended with code {child.process.exitcode}; starting it again.")
+            print_to_stderr(f"{child.name} ended with exit code {child.process.exitcode}; restarting it.")
             child.start()
     _terminate_children(children)
     return code
@@ -94,14 +95,14 @@ def _terminate_children(children: list[Child]) -> None:
         child.process.join(max(0.1, deadline - time.monotonic()))
         if child.process.is_alive():
             print_to_stderr(f"{child.name} did not end in time and was killed.")
-            # Its session: gunicorn's workers too.
+            # The whole session, so that gunicorn's workers end too.
             with suppress(ProcessLookupError):
                 os.killpg(child.process.pid, signal.SIGKILL)
             child.process.join()
 
 
 def acquire_home_lock(home: Path):
-    """The lock of this home, held as long as the process lives. None where another `heval up` has it."""
+    """Take the lock of this home, held until the process ends. Return None if another `heval up` has it."""
     file = (home / "up.lock").open("a")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -18,7 +18,7 @@ class HevalAdminSite(admin.AdminSite):
     enable_nav_sidebar = False
 
     def get_app_list(self, request, app_label=None):
-        """What a researcher comes for first, under names that say what it is."""
+        """The researchers' most important pages, with descriptive names."""
         found = {app["app_label"]: app for app in super().get_app_list(request, app_label)}
         for app in found.values():
             app["name"] = DISPLAY_NAMES.get(app["app_label"], app["name"])

@@ -1,7 +1,8 @@
-"""The documentation at /docs/: every Markdown file of ``templates/docs`` is a page, for everybody, without a login.
+"""The documentation at /docs/: every Markdown file of ``templates/docs`` is a public page.
 
-The files link to one another by their names (``../how-to/amend-a-study.md``), so that they can be read in a checkout too; here
-such a link becomes the page's address. No address is ever joined to a folder: a page is looked up among those that were found.
+The files link to one another by file name (``../how-to/amend-a-study.md``), so that a checkout is readable too. Here
+such links become page addresses. A page is looked up in the list of existing files; no requested address is joined to a
+folder.
 """
 
 import re
@@ -36,7 +37,7 @@ _WIDE = re.compile(r"<table>.*?</table>|<pre>.*?</pre>", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``name``: the path below the folder, without its ending. ``title``: the first heading."""
+    """``name``: the path below the folder, without its extension. ``title``: the first heading."""
 
     name: str
     title: str
@@ -56,7 +57,7 @@ def page_url(name: str) -> str:
 
 
 def read_pages(folder: Path = DOCS_FOLDER) -> dict[str, Page]:
-    """All pages by name, in the order in which the index links to them; those that it does not name come last."""
+    """Return all pages by name, in the order of the index's links. Pages without a link come last."""
     found = {}
     for path in sorted(folder.rglob("*.md")):
         name = path.relative_to(folder).with_suffix("").as_posix()
@@ -74,17 +75,17 @@ def _title(name: str, text: str) -> str:
 
 
 def linked_names(page: Page) -> list[str]:
-    """The names of the pages that a page links to, as they stand, whether they exist or not."""
+    """Return the targets of a page's links, whether they exist or not."""
     return [resolve_link(page.name, link) for link, _ in LINK.findall(page.text)]
 
 
 def resolve_link(name: str, link: str) -> str:
-    """The name of the page that a link on the page ``name`` means."""
+    """Return the page name that a link on the page ``name`` refers to."""
     return normpath(join(dirname(name), link)).removesuffix(".md")
 
 
 def render_html(page: Page) -> SafeString:
-    """The page's text as HTML: links to pages, headings that can be linked to, wide parts that scroll by themselves."""
+    """Return the page as HTML, with page links, heading anchors, and wide parts that scroll separately."""
 
     def linked(found: re.Match) -> str:
         return f'href="{page_url(resolve_link(page.name, found[1]))}{found[2] or ""}"'
@@ -95,7 +96,7 @@ def render_html(page: Page) -> SafeString:
         anchor = _unused_anchor(slugify(unescape(re.sub(r"<[^>]+>", "", found[2]))) or "part", taken)
         return f'<h{found[1]} id="{anchor}">{found[2]}</h{found[1]}>'
 
-    # The renderer shows no images, for researchers write with it too; ours stand alone on their line.
+    # The renderer also serves researchers' texts and shows no images. The documentation's images are alone on a line.
     pictures = _PICTURE.findall(page.text)
     place = count()
     text = _PICTURE.sub(lambda _: f"picture-{next(place)}-stands-here", page.text)
@@ -103,12 +104,12 @@ def render_html(page: Page) -> SafeString:
     for number, (words, name) in enumerate(pictures):
         picture = f'<img class="picture" src="{static(name)}" alt="{escape(words)}" loading="lazy">'
         html = html.replace(f"picture-{number}-stands-here", picture)
-    # An empty corner of a table heads nothing.
+    # An empty corner cell is no heading.
     html = _HEADING.sub(anchored, html).replace("<th></th>", "<td></td>")
-    # What scrolls must be reached by the keyboard, and said to be something.
+    # A scrolling region must be reachable by keyboard and have a name.
     numbers = count(1)
     html = _WIDE.sub(lambda found: _scrollable(found[0], next(numbers)), html)
-    return mark_safe(html)  # noqa: S308 - the project's own text, by the one renderer, with our own marks put in
+    return mark_safe(html)  # noqa: S308 - the project's own text, rendered by its own renderer, with heval's markup
 
 
 def _unused_anchor(anchor: str, taken: set[str]) -> str:
@@ -123,7 +124,7 @@ def _scrollable(html: str, number: int) -> str:
 
 
 def navigation(pages: Mapping[str, Page]) -> list[tuple[str, list[Page]]]:
-    """The parts with their pages, in order."""
+    """Return the parts of the documentation with their pages, in order."""
     return [(words, [page for page in pages.values() if page.part == part]) for part, words in PARTS.items()]
 
 
@@ -143,13 +144,13 @@ def _page_names() -> frozenset[str]:
 
 @cache
 def _cached_page(name: str) -> str | None:
-    # The files of an installation do not change under a process. Names that are no page are not remembered.
+    # Files do not change while a process runs. Unknown names are not cached.
     return _render_page(name)
 
 
 @require_safe
 def docs_page(request, name: str = INDEX):
-    """One page of the documentation."""
+    """Show one page of the documentation."""
     is_kept = not settings.DEBUG and name in _page_names()
     html = _cached_page(name) if is_kept else _render_page(name) if settings.DEBUG else None
     if html is None:

@@ -1,4 +1,4 @@
-"""The page at the root of the site: what this server is, and where to go from here. It tells nothing of any study."""
+"""The root page of the site: what this server is, and where to go next. It reveals no study."""
 
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -6,5 +6,5 @@ from django.views.decorators.http import require_safe
 
 @require_safe
 def front(request):
-    """What this server is, for whoever comes without a link."""
+    """Explain this server to people who come without a link."""
     return render(request, "front.html", {"title": "Human evaluations"})

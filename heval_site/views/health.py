@@ -1,4 +1,4 @@
-"""For the machines that watch: /healthz says that the process lives, /readyz that it can do its work."""
+"""Health checks: /healthz says that the process lives, /readyz that it can work."""
 
 import logging
 
@@ -15,16 +15,19 @@ logger = logging.getLogger("heval.health")
 
 @require_safe
 def healthz(request):
-    """The process answers. Asks nothing of the database: a restart would not bring it back."""
+    """Confirm that the process answers.
+
+    This does not use the database, because a restart of heval would not repair it.
+    """
     return HttpResponse("ok\n", content_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
 @require_safe
 def readyz(request):
-    """200 where database, migrations, cache and runner are well; else 503. Names what is wrong, tells nothing of how."""
+    """Return 200 if database, migrations, cache and worker are well; otherwise 503 with the names of the failed checks."""
     found = {"database": _is_well("database", _database)}
     for name, check in CHECKS.items():
-        # Each of them asks the database too, and would wait for it in vain.
+        # These also use the database, and would only wait for it.
         found[name] = found["database"] and _is_well(name, check)
     status = 200 if all(found.values()) else 503
     body = {"ready": status == 200, "checks": {name: "ok" if well else "failed" for name, well in found.items()}}
@@ -50,7 +53,7 @@ def _cache() -> bool:
     return cache.get("heval:readyz") == 1
 
 
-# Once all migrations were applied, this process's code stays satisfied.
+# Once all migrations were applied, this process does not check them again.
 _was_prepared = False
 
 

@@ -1,6 +1,6 @@
-"""What is done to a whole study: launch, pause, resume, close, draw more, amend, unblind, clone, archive, delete.
+"""Actions on a whole study: launch, pause, resume, close, open more places, amend, unblind, clone, archive, delete.
 
-Each act has a page that says what it means, and a form; only the form does it. The deeds are in lifecycle and copying.
+Each act has a page with an explanation and a form. Only sending the form performs the act. The functions are in lifecycle and copying.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class ReasonForm(CleanWords, forms.Form):
     reason = forms.CharField(
         max_length=1000,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
-        help_text="It is kept in the study's log.",
+        help_text="The study's log keeps it.",
     )
 
 
@@ -45,7 +45,7 @@ class OptionalReasonForm(ReasonForm):
 
 class OpenPlacesForm(forms.Form):
     places = forms.IntegerField(
-        min_value=1, max_value=100_000, initial=10, label="more places", help_text="Open so many more places."
+        min_value=1, max_value=100_000, initial=10, label="more places", help_text="How many places to open."
     )
 
 
@@ -55,7 +55,7 @@ class CloneForm(CleanWords, forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """``do(study, user, cleaned)`` gives (message, address to go to or '' for the study's page)."""
+    """An act. ``do(study, user, cleaned)`` returns (message, URL to redirect to, or '' for the study's page)."""
 
     name: str
     label: str
@@ -75,18 +75,18 @@ class Act:
 
 def _pause(study, user, cleaned):
     lifecycle.pause(study, user)
-    return "The study is paused: nobody new comes in until you resume it.", ""
+    return "The study is paused. No new annotators can start until you resume it.", ""
 
 
 def _resume(study, user, cleaned):
     lifecycle.resume(study, user)
-    return "The study goes on.", ""
+    return "The study is resumed. Annotators can start again.", ""
 
 
 def _close(study, user, cleaned):
     lifecycle.close(study, user, cleaned["reason"])
     study.refresh_from_db()
-    return f"The study is closing: nobody new comes in. {workflow.closing_words(study)}", ""
+    return f"The study is closing. No new annotators can start. {workflow.closing_words(study)}", ""
 
 
 def _draw_more(study, user, cleaned):
@@ -96,20 +96,22 @@ def _draw_more(study, user, cleaned):
 
 def _unblind(study, user, cleaned):
     lifecycle.unblind(study, user, cleaned["reason"])
-    return "Outcomes are shown from now on, and the report will say since when.", ""
+    return "Outcomes are visible from now on. The report says since when.", ""
 
 
 def _clone(study, user, cleaned):
     copy = copying.clone(study, user, cleaned["title"])
     return (
-        "This is the copy: a draft with the same design and a new seed. Look at its target and its cap where you change the design.",
+        "This is the copy: a draft with the same design and a new seed. If you change the design, check its target and its cap.",
         reverse("admin:studies_study_change", args=[copy.pk]),
     )
 
 
 def _archive(study, user, cleaned):
     lifecycle.archive(study, user)
-    return "The study is archived. The list's filter “archived” shows it.", reverse("admin:studies_study_changelist")
+    return "The study is archived. To see it, filter the list of studies by “Archived”.", reverse(
+        "admin:studies_study_changelist"
+    )
 
 
 def _restore(study, user, cleaned):
@@ -120,7 +122,10 @@ def _restore(study, user, cleaned):
 def _delete(study, user, cleaned):
     title = study.title
     done = copying.delete_draft(study, user)
-    words = {"deleted": f"“{title}” is deleted.", "archived": f"“{title}” is on record, so it was archived instead."}
+    words = {
+        "deleted": f"“{title}” is deleted.",
+        "archived": f"“{title}” has records that must be kept. It was archived instead.",
+    }
     return words[done], reverse("admin:studies_study_changelist")
 
 
@@ -130,14 +135,16 @@ ACTS = {
         Act(
             "pause",
             "Pause",
-            ("Nobody new can come in until you resume. Those inside go on, and keep their places.",),
+            (
+                "No new annotators can start until you resume. Annotators who have started can finish, and keep their places.",
+            ),
             _pause,
         ),
-        Act("resume", "Resume", ("Annotators can come in again.",), _resume),
+        Act("resume", "Resume", ("New annotators can start again.",), _resume),
         Act(
             "draw-more",
             "Open more places",
-            ("More batches of the same design are drawn where all are taken. What was drawn before does not change.",),
+            ("heval draws more batches of the same design if all are taken. Earlier batches do not change.",),
             _draw_more,
             OpenPlacesForm,
         ),
@@ -145,9 +152,9 @@ ACTS = {
             "close",
             "Close",
             (
-                "No new annotator can come in, ever: a closed study is not opened again, it is cloned.",
-                "Those inside may finish within the grace period, which is set on the study's page. Then the answers are complete. The study stays "
-                "open for these answers until the end of the grace period, also where nobody is inside.",
+                "No new annotators can start. You cannot open a closed study again; you can clone it.",
+                "Annotators who have started may finish within the grace period, which is set on the study's page. The study takes their "
+                "answers until the grace period ends, even if nobody is still answering.",
             ),
             _close,
             OptionalReasonForm,
@@ -157,8 +164,8 @@ ACTS = {
             "unblind",
             "Show outcomes now",
             (
-                "Outcomes by system are hidden while a study collects, so that nobody stops, adds people or excludes them by what they see.",
-                "From the moment you look, its tests are no longer confirmatory. The report says so, with your reason.",
+                "heval hides outcomes by system while a study collects. So the results cannot influence when you stop, add or exclude people.",
+                "Once you see outcomes, the study's tests are no longer confirmatory. The report says so and gives your reason.",
             ),
             _unblind,
             ReasonForm,
@@ -169,8 +176,8 @@ ACTS = {
             "clone",
             "Clone",
             (
-                "A new draft with the same words, design, systems, prompts and outputs, and a new seed. It has no people: you are its owner.",
-                "Who took part here is kept out of it, unless you change that on its page.",
+                "Make a new draft with the same texts, design, systems, prompts and outputs, and a new seed. You are its only member, as owner.",
+                "Annotators of this study cannot take part in the copy, unless you change that on its page.",
             ),
             _clone,
             CloneForm,
@@ -179,16 +186,16 @@ ACTS = {
         Act(
             "archive",
             "Archive",
-            ("The study leaves the list. Nothing is lost, and it can be brought back.",),
+            ("The study disappears from the list. Nothing is lost, and you can bring it back.",),
             _archive,
             action=Action.ARCHIVE,
         ),
-        Act("restore", "Bring back", ("The study returns to the list.",), _restore, action=Action.ARCHIVE),
+        Act("restore", "Bring back", ("The study appears in the list again.",), _restore, action=Action.ARCHIVE),
         Act(
             "delete",
             "Delete draft",
             (
-                "The draft goes, with its systems, prompts, outputs and tries. If anything of it is on record, it is archived instead.",
+                "Delete the draft with its systems, prompts, outputs and test runs. If it has records that must be kept, it is archived instead.",
             ),
             _delete,
             action=Action.ARCHIVE,
@@ -206,7 +213,7 @@ class ActLink:
 
 
 def available_acts(request, study: Study) -> list[ActLink]:
-    """The acts that this user may do now, for the study's page."""
+    """Return the acts that this user may perform now, for the study's page."""
     offers = []
     if is_step_allowed("launch", study) and is_request_allowed(request, Action.LAUNCH, study.pk):
         offers.append(ActLink("Launch…", reverse("admin:studies_launch", args=[study.pk])))
@@ -237,14 +244,14 @@ def act_urls(model_admin) -> list:
 
 
 def act_page(request, site, pk, name):
-    """The page of one act; POST does it."""
+    """Show the page of one act. POST performs the act."""
     act = ACTS.get(name)
     study = get_study(request.user, act.action if act else Action.VIEW, pk=pk)
     home = reverse("admin:studies_study_change", args=[study.pk])
     if act is None or not act.is_available(study):
         messages.warning(
             request,
-            f"That cannot be done now: the study is {_standing(study)}. The buttons below say what can be done.",
+            f"You cannot do this now: the study is {_state_words(study)}. The buttons below show what you can do.",
         )
         return HttpResponseRedirect(home)
     initial = {"title": f"Copy of {study.title}"[:200]}
@@ -262,5 +269,5 @@ def act_page(request, site, pk, name):
     return render(request, site, "admin/studies/act.html", study, context, 422 if form.errors else 200)
 
 
-def _standing(study: Study) -> str:
+def _state_words(study: Study) -> str:
     return "archived" if study.archived_at else f"{'a ' if study.is_draft else ''}{study.state}"

@@ -1,4 +1,4 @@
-"""The page of an amendment changes what may be changed after launch: a form, the differences, then a new version of the design."""
+"""The page of an amendment: a form for what may change after launch, the differences, then a new version of the design."""
 
 from copy import copy
 from typing import Any
@@ -19,12 +19,12 @@ from .study_page import render
 
 
 class AmendForm(CleanWords, forms.Form):
-    """The columns that may be amended, as fields, and a reason. ``changes`` is what lifecycle.amend takes."""
+    """A field for each column that may be amended, and a reason. ``changes`` returns the argument of ``lifecycle.amend``."""
 
     reason = forms.CharField(
         max_length=1000,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
-        help_text="Why. The report names each version with its reason.",
+        help_text="Why you make this change. The report lists each version with its reason.",
     )
 
     def __init__(self, study: Study, *args, **kwargs):
@@ -73,22 +73,22 @@ class AmendForm(CleanWords, forms.Form):
         return cleaned
 
     def groups(self):
-        """(heading, fields) of each row, in the order of the page."""
+        """Yield (heading, fields, is open) for each row, in the order of the page."""
         for kind, pk, _, heading in self.rows:
             names = [name for name in self.fields if name.startswith(_field_name(kind, pk, ""))]
             yield heading, [self[name] for name in names], kind == "study"
 
     def changes(self) -> dict[str, dict[Any, dict[str, Any]]]:
-        found: dict[str, dict[Any, dict[str, Any]]] = {}
+        changes: dict[str, dict[Any, dict[str, Any]]] = {}
         for kind, pk, _, _ in self.rows:
             prefix = _field_name(kind, pk, "")
             for name in self.changed_data:
                 if name.startswith(prefix) and name in self.cleaned_data:
-                    found.setdefault(kind, {}).setdefault(pk, {})[name.removeprefix(prefix)] = self.cleaned_data[name]
-        return found
+                    changes.setdefault(kind, {}).setdefault(pk, {})[name.removeprefix(prefix)] = self.cleaned_data[name]
+        return changes
 
     def differences(self) -> list[tuple[str, str, Any, Any]]:
-        """(row, column, before, after) of what would change."""
+        """Return (row, column, before, after) for each change."""
         rows = []
         for kind, pk, row, heading in self.rows:
             for column, value in self.changes().get(kind, {}).get(pk, {}).items():
@@ -107,7 +107,7 @@ def _column_order(row):
 
 
 def amend_page(request, site, pk):
-    """Change what may be changed after launch: the form, then the difference, then a new version of the design."""
+    """Show the form, then the differences. A confirmed POST stores a new version of the design."""
     study = get_study(request.user, Action.RUN, pk=pk)
     home = reverse("admin:studies_study_change", args=[study.pk])
     if not is_step_allowed("amend", study):
@@ -118,12 +118,12 @@ def amend_page(request, site, pk):
     if request.method == "POST" and form.is_valid():
         differences = form.differences()
         if not differences:
-            form.add_error(None, "Nothing would change.")
+            form.add_error(None, "You have not changed anything.")
         elif "confirm" in request.POST:
             try:
                 design = lifecycle.amend(study, form.changes(), request.user, form.cleaned_data["reason"])
                 messages.success(
-                    request, f"Version {design.version} of the design holds for those who come from now on."
+                    request, f"Version {design.version} of the design applies to everybody who starts from now on."
                 )
                 return HttpResponseRedirect(home)
             except lifecycle.ActionRefused as refused:

@@ -1,6 +1,6 @@
-"""Two editors and one form: who saves second is shown what changed meanwhile, and loses nothing that was typed.
+"""Two people edit one form: the second to save sees what changed meanwhile, and loses nothing that they typed.
 
-A form carries a fingerprint of the rows it edits. It is compared under the lock of the study.
+A form carries a fingerprint of the rows that it edits. heval compares it while it holds the study's lock.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ FINGERPRINT_FIELD = "_seen"
 
 
 def fingerprint(*parts: Model | QuerySet) -> str:
-    """A name for what these rows say now: their editable columns."""
+    """Return a hash of the editable columns of these rows."""
     digest = hashlib.sha256()
     for part in parts:
         model = part.model if isinstance(part, QuerySet) else type(part)
@@ -29,24 +29,24 @@ def fingerprint(*parts: Model | QuerySet) -> str:
 
 
 def lock(study_id: int) -> None:
-    """Saves of one study go one after the other."""
+    """Lock the study, so that saves of one study run one after the other."""
     Study.objects.select_for_update(no_key=True, of=("self",)).filter(pk=study_id).first()
 
 
 def deletes_rows(request, study: Study) -> bool:
-    """Whether a page that was sent deletes rows of a draft. Under the lock: the study may have been launched meanwhile."""
+    """Return whether the request deletes rows of a draft. Call it under the lock: the study may have been launched meanwhile."""
     study.refresh_from_db(fields=["state"])
     return study.is_draft and any(name.endswith("-DELETE") for name in request.POST)
 
 
 def conflict_page(request, site, *, opts, original, current_fingerprint: str, differing: list[tuple[str, object, str]]):
-    """409: what was saved meanwhile beside what was typed, and both ways on."""
+    """Return status 409 with the stored values beside the typed ones, and both ways to continue."""
     data: QueryDict = request.POST.copy()
     for name in ("csrfmiddlewaretoken", FINGERPRINT_FIELD):
         data.pop(name, None)
     context = {
         **site.each_context(request),
-        "title": "Somebody saved this while you had it open",
+        "title": "Somebody else saved this page while you had it open",
         "opts": opts,
         "original": original,
         "differing": differing,
@@ -58,7 +58,7 @@ def conflict_page(request, site, *, opts, original, current_fingerprint: str, di
 
 
 def differing_fields(form) -> list[tuple[str, object, str]]:
-    """(label, what is stored, what was typed) of the fields in which a bound form differs from its instance."""
+    """Return (label, stored value, typed value) of the fields in which a bound form differs from its instance."""
     rows = []
     for name in form.changed_data:
         if name in form.fields:

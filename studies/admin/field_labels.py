@@ -1,21 +1,22 @@
-"""What the fields of a study's forms are called: a researcher's words with their unit, and what holds where nothing is said.
+"""Labels and help texts of the fields in a study's forms. They name the unit, and the default of an empty field.
 
-They stand with the forms: what the columns are called in the data does not change with them.
+They belong to the forms. The names of the columns in the data are independent of them.
 """
 
 LABELS = {
     "study": {
         "consent": "Consent text",
-        "retention": "What is kept, and how long",
+        "retention": "Data retention",
         "withdrawal_until": "Last day to withdraw",
         "erase_after_days": "Days until panel ids are erased",
-        "coverage": "Which prompts a batch has",
+        "coverage": "Prompts in each batch",
         "section_order": "Order of the sections",
         "annotators_per_batch": "Annotators for each batch",
         "batches_per_annotator": "Batches for each annotator",
-        "target_n": "Annotators aimed at",
+        "target_n": "Target number of annotators",
         "target_kind": "Which annotators count",
-        "target_cap": "Most places ever",
+        "target_cap": "Maximum number of places",
+        "wage_per_hour": "Target hourly pay",
         "reward": "Reward for one batch",
         "minutes": "Declared minutes for one batch",
         "start_window_seconds": "Time to begin, in seconds",
@@ -28,42 +29,42 @@ LABELS = {
         "wanted": "Places",
         "minutes": "Declared minutes",
     },
-    "section": {"position": "Place in the study", "m": "Shown (m)"},
+    "section": {"position": "Position in the study", "m": "Shown (m)"},
     "question": {
-        "position": "Place in the section",
+        "position": "Position in the section",
         "key": "Name in the data",
         "text": "Question",
         "required": "Must be answered",
     },
     "contrast": {
-        "expected": "What is expected",
-        "estimand": "What is estimated",
-        "margin": "Margin of equivalence",
+        "expected": "Expected result",
+        "estimand": "Estimated quantity",
+        "margin": "Equivalence margin",
         "level": "Significance level",
-        "family": "Corrected together as",
-        "x_condition": "X, by training",
-        "y_condition": "Y, by training",
+        "family": "Family (adjusted together)",
+        "x_condition": "Training of X",
+        "y_condition": "Training of Y",
     },
-    "rule": {"position": "Place", "role": "How it is used", "parameters": "Settings"},
+    "rule": {"position": "Position in the list", "role": "Use", "parameters": "Settings"},
 }
 HELP = {
     "study": {
-        "retention": "Told with the consent text.",
-        "withdrawal_until": "For annotators, of their own accord. Empty: there is none.",
-        "erase_after_days": "After closing, if payment did not erase them earlier. By default 90.",
-        "annotators_per_batch": "How many annotators are given the same batch. By default 1.",
-        "batches_per_annotator": "Who submitted so many is given no other. By default 1.",
-        "target_n": "The study is full with so many. Leave it empty only where a stopping rule decides.",
-        "reward": "In the currency beside it.",
-        "minutes": "Told on the first page.",
-        "wage_per_hour": "What pay is held against. Empty: against nothing.",
-        "words_per_minute": "For the minutes that are foretold, here and to annotators. By default 240.",
-        "start_window_seconds": "Whoever agreed and then sends nothing for this long gives the place back. By default 600, 10 minutes.",
-        "idle_seconds": "Whoever sends no page for this long gives the place back. Empty: the longer of 30 minutes and 3 times the declared minutes.",
-        "grace_seconds": "Whoever is inside when the study closes may finish for this long. By default 7200, 2 hours; 0: for no time.",
+        "retention": "What is kept, and for how long. Shown with the consent text.",
+        "withdrawal_until": "Until this day annotators can withdraw by themselves. Empty: no last day.",
+        "erase_after_days": "Counted from the closing of the study. Payment may erase them earlier. By default 90.",
+        "annotators_per_batch": "How many annotators receive the same batch. By default 1.",
+        "batches_per_annotator": "The most batches that one annotator can submit. By default 1.",
+        "target_n": "The study is full at this number. Leave it empty only if a stopping rule ends the study.",
+        "reward": "In the currency of the next field.",
+        "minutes": "Shown on the first page.",
+        "wage_per_hour": "heval warns if the pay per hour is lower. Empty: no warning.",
+        "words_per_minute": "Used for the estimated minutes, here and on annotators' pages. By default 240.",
+        "start_window_seconds": "If an annotator agrees and then sends nothing for this long, the place is released. By default 600 (10 minutes).",
+        "idle_seconds": "If an annotator sends no page for this long, the place is released. Empty: 30 minutes or 3 times the declared minutes, whichever is longer.",
+        "grace_seconds": "Annotators who have started have this long to finish after you close the study. By default 7200 (2 hours). 0: no time.",
     },
     "question": {
-        "key": "Letters, digits, - and _; once in a section.",
+        "key": "Letters, digits, - and _. Unique in the section.",
     },
     "contrast": {
         "level": "By default 0.05.",
@@ -72,5 +73,5 @@ HELP = {
 
 
 def build_form_meta(name: str) -> type:
-    """The ``Meta`` of a form about such rows."""
+    """Return the ``Meta`` class of a form for this kind of row."""
     return type("Meta", (), {"labels": LABELS[name], "help_texts": HELP.get(name, {})})

@@ -1,4 +1,4 @@
-"""Long work: a page that shows where it is, and the same as JSON."""
+"""The page of a background job, and its state as JSON."""
 
 from django.contrib import admin, messages
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
@@ -19,15 +19,15 @@ TITLES = {
     "analyse": "Analysing the answers",
     "export": "Writing a file for download",
     "import": "Reading an uploaded file",
-    "look": "Looking at the stopping rule",
+    "look": "Checking the stopping rule",
     "panel": "Asking the panel",
-    "panel_news": "Reading what the panel told",
+    "panel_news": "Reading a notification of the panel",
     "rehearsal": "Rehearsing with robots",
 }
-# Where a finished job's result is looked at: (kind) > name of an address that takes the study's id.
+# The page of a finished job's result: kind > name of a URL that takes the study's id.
 RESULT_URL_NAMES = {"launch": "admin:annotators_collecting"}
-LONGEST = 200  # characters of an outcome in the list; its page says all
-# What of a finished job's result is told, by its keys. What it found of outcomes is left to pages that know who is blind.
+LONGEST = 200  # characters of an outcome in the list; the job's page shows all of it
+# The part of a finished job's result that lists show. Outcomes are left to pages that check who may see them.
 RESULT_TEXTS = {
     "launch": "{batches} batches drawn",
     "analyse": "analysis {number}",
@@ -37,18 +37,18 @@ RESULT_TEXTS = {
 
 
 def title_of(job: Job) -> str:
-    """What a job was asked to do."""
+    """Return the title of a job."""
     return TITLES.get(job.kind, job.kind.replace("_", " ").capitalize())
 
 
 def outcome_of(job: Job) -> str:
-    """What came of it, or how far it is."""
+    """Return the result of a job in words, or its progress."""
     if job.state == Job.State.RUNNING:
-        doing = job.doing or "Under way"
+        doing = job.doing or "Running"
         return f"{doing}, {job.done} of {job.total}" if job.total else doing
     if job.state != Job.State.DONE:
         return {
-            Job.State.WAITING: "Waiting for its turn",
+            Job.State.WAITING: "Waiting to start",
             Job.State.FAILED: f"Failed: {job.error}",
         }.get(job.state, "Cancelled, nothing was changed")
     result = job.result if isinstance(job.result, dict) else {}
@@ -78,16 +78,16 @@ class JobAdmin(ReadOnlyAdmin):
     actions = None
 
     def has_module_permission(self, request):
-        return False  # jobs are met from the page that asked for them
+        return False  # jobs are linked from the pages that start them
 
     def has_view_permission(self, request, obj=None):
         return is_researcher(request.user) and (obj is None or _is_allowed(request, Action.VIEW, obj))
 
-    @admin.display(description="what", ordering="kind")
+    @admin.display(description="job", ordering="kind")
     def what(self, job):
         return format_html('<a href="{}">{}</a>', reverse("admin:studies_job_page", args=[job.code]), title_of(job))
 
-    @admin.display(description="what came of it", ordering="state")
+    @admin.display(description="result", ordering="state")
     def outcome(self, job):
         words = outcome_of(job)
         return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
@@ -163,11 +163,11 @@ class JobAdmin(ReadOnlyAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if not self._may_cancel(request, job):
-            messages.warning(request, "This has ended already, so there is nothing to cancel.")
+            messages.warning(request, "This job has already ended. There is nothing to cancel.")
         elif jobs.cancel(job, request.user):
             job.refresh_from_db()
             if job.ended_at:
-                messages.info(request, "It is cancelled. It had not begun, so nothing was done.")
+                messages.info(request, "The job is cancelled. It had not started, so nothing was changed.")
             else:
-                messages.info(request, "It will stop at its next step. What was done so far is undone.")
+                messages.info(request, "The job will stop at its next step. Its changes so far are undone.")
         return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))

@@ -1,4 +1,4 @@
-"""The page of the launch lists what stands against it, its cost, and the warnings to be acknowledged by name."""
+"""The launch page: what blocks the launch, what it costs, and the warnings to acknowledge one by one."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,24 +19,25 @@ def latest_launch_job(study: Study) -> Job | None:
 
 
 def launch_page(request, site, pk):
-    """All that stands against a launch, what it will cost, the warnings to be acknowledged by name."""
+    """Show the launch page. POST requests the launch."""
     study = get_study(request.user, Action.LAUNCH, pk=pk)
     job = latest_launch_job(study)
     is_under_way = job is not None and job.state in (Job.State.WAITING, Job.State.RUNNING)
     if is_under_way or study.state != Study.State.DRAFT:
         target = reverse("admin:studies_job_page", args=[job.code]) if job else None
         return HttpResponseRedirect(target or reverse("admin:studies_study_change", args=[study.pk]))
-    found = workflow.checklist(study)
-    blocking = [one for one in found if one.is_blocking]
-    warnings = [one for one in found if not one.is_blocking]
-    acknowledged = [key for key in request.POST.getlist("acknowledge") if key in {one.key for one in warnings}]
+    problems = workflow.checklist(study)
+    blocking = [problem for problem in problems if problem.is_blocking]
+    warnings = [problem for problem in problems if not problem.is_blocking]
+    warning_keys = {problem.key for problem in warnings}
+    acknowledged = [key for key in request.POST.getlist("acknowledge") if key in warning_keys]
     unmet: list[str] = []
     if request.method == "POST":
         try:
             job = lifecycle.request_launch(study, request.user, acknowledged)
             return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
         except lifecycle.NotReady as refused:
-            unmet += [one.text if one.is_blocking else f"Please acknowledge: {one.text}" for one in refused.problems]
+            unmet += [p.text if p.is_blocking else f"Acknowledge this warning: {p.text}" for p in refused.problems]
         except lifecycle.ActionRefused as refused:
             unmet.append(str(refused))
     elif request.method not in ("GET", "HEAD"):
@@ -67,7 +68,7 @@ class Cost:
 
 
 def cost(study: Study) -> Cost:
-    """What the annotators' rewards come to at the target, and at the cap."""
+    """Return the sum of the annotators' rewards at the target, and at the cap."""
     places = study.target_n or 0
     rewards = [arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()]
     known = [reward for reward in rewards if reward is not None]

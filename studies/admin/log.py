@@ -1,4 +1,4 @@
-"""The record of acts, to be read."""
+"""The audit log, read-only."""
 
 import json
 
@@ -14,7 +14,7 @@ from .permissions import CODE_SHOWN, ReadOnlyAdmin, StudyFilter, assignment_code
 
 class LogStudies(StudyFilter):
     def queryset(self, request, queryset):
-        # The rows were chosen by the list itself: those of a draft do not point at it.
+        # The list itself chooses the rows: events of a draft have no foreign key to it.
         return queryset if self.value() is None or row_id(self.value()) else queryset.none()
 
 
@@ -26,7 +26,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     list_display_links = None
     list_per_page = 100
     search_fields = ("verb", "assignment_code")
-    search_help_text = "What was done, or the first eight characters of an assignment's code"
+    search_help_text = "Name of an action, or the first eight characters of an assignment's code"
     actions = None
 
     def get_queryset(self, request):

@@ -1,4 +1,4 @@
-"""What the admin's classes have in common: the role in a study decides in the place of Django's own permissions."""
+"""Base classes of the admin. The role in a study replaces Django's own permissions."""
 
 from django.contrib import admin
 from django.db.models import Q
@@ -7,45 +7,45 @@ from studies import access
 from studies.access import Action, is_researcher
 from studies.models import Study
 
-CODE_SHOWN = 8  # characters of an assignment's code, so that people may speak of it
+CODE_SHOWN = 8  # characters of an assignment's code: enough to refer to it
 
 
 def is_request_allowed(request, action: Action, study_id: int | None = None) -> bool:
-    """``access.allowed`` for whoever sent the request; their roles are read once a request."""
+    """Return ``access.is_allowed`` for the user of the request. Read the user's roles once per request."""
     if not hasattr(request, "_study_roles"):
         request._study_roles = access.roles_of(request.user)
     return access.is_allowed(request.user, action, study_id, request._study_roles)
 
 
 def changed_fields(form, formsets=()) -> list[str]:
-    """The columns and the kinds of rows in which a page that was sent differs from what it showed."""
+    """Return the columns and the kinds of rows that the sent page changes."""
     rows = {str(formset.model._meta.verbose_name_plural) for formset in formsets if formset.has_changed()}
     return sorted({*form.changed_data} | rows)
 
 
 def row_id(value: str) -> int | None:
-    """A row's id from an address, None for what can be none."""
+    """Return a row's id from a URL, or None if the text cannot be one."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
 
 
 def assignment_code_q(term: str, column: str) -> Q:
-    """Rows whose assignment is meant: by as much of its code as lists show, or by the whole code of who has it."""
-    # The code is an annotator's credential: any other part of it that finds a row would tell it letter by letter.
+    """Return a filter by assignment: by the first characters of its code, as lists show them, or by the full code."""
+    # The code is an annotator's credential. A search by any other part would reveal it letter by letter.
     return Q(**{f"{column}__startswith" if len(term) <= CODE_SHOWN else column: term})
 
 
 class RestrictedLookupAdmin(admin.ModelAdmin):
-    """A list is filtered by what it offers: any other column that an address names is refused, whatever is asked of it."""
+    """A list that accepts only the filters that it offers. It refuses every other column that a URL names."""
 
     def lookup_allowed(self, lookup, value, request):
         offered = self.get_list_filter(request)
-        columns = {f"{one}{how}" for one in offered if isinstance(one, str) for how in ("", "__exact", "__isnull")}
-        names = columns | {one.parameter_name for one in offered if not isinstance(one, str)}
-        return lookup in names and "\0" not in value  # which PostgreSQL would not even compare
+        columns = {f"{name}{how}" for name in offered if isinstance(name, str) for how in ("", "__exact", "__isnull")}
+        names = columns | {filter_.parameter_name for filter_ in offered if not isinstance(filter_, str)}
+        return lookup in names and "\0" not in value  # PostgreSQL refuses NUL characters
 
 
 class StudyScopedAdmin(RestrictedLookupAdmin):
-    """A ModelAdmin for rows that belong to a study. Rows of a design may be changed in a draft alone."""
+    """A ModelAdmin for rows that belong to a study. Rows of a design can only be changed in a draft."""
 
     action = Action.EDIT
     is_design = True
@@ -55,7 +55,7 @@ class StudyScopedAdmin(RestrictedLookupAdmin):
         return access.filter_allowed(request.user, super().get_queryset(request))
 
     def listed_study(self, request) -> Study | None:
-        """The study whose rows alone a list shows, where its address names one."""
+        """Return the study to which the URL limits the list, or None."""
         if not hasattr(request, "_listed_study"):
             pk = row_id(request.GET.get("study", ""))
             request._listed_study = (
@@ -64,10 +64,12 @@ class StudyScopedAdmin(RestrictedLookupAdmin):
         return request._listed_study
 
     def get_list_display(self, request):
-        # In the list of one study its title would stand in every row.
+        # In the list of one study, every row would repeat its title.
         columns = super().get_list_display(request)
         return (
-            [one for one in columns if one not in ("study", "study_title")] if self.listed_study(request) else columns
+            [name for name in columns if name not in ("study", "study_title")]
+            if self.listed_study(request)
+            else columns
         )
 
     def changelist_view(self, request, extra_context=None):
@@ -77,7 +79,7 @@ class StudyScopedAdmin(RestrictedLookupAdmin):
         return super().changelist_view(request, extra | (extra_context or {}))
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
-        if add:  # what is added goes on on its own page, whatever the button
+        if add:  # every button leads to the page of the new row
             context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
         return super().render_change_form(request, context, add, change, form_url, obj)
 
@@ -105,7 +107,7 @@ class StudyScopedAdmin(RestrictedLookupAdmin):
 
 
 class ReadOnlyAdmin(StudyScopedAdmin):
-    """A record: it is looked at, never changed here."""
+    """A ModelAdmin for records, which nobody may change here."""
 
     def has_change_permission(self, request, obj=None):
         return False
@@ -115,7 +117,7 @@ class ReadOnlyAdmin(StudyScopedAdmin):
 
 
 class StudyFilter(admin.SimpleListFilter):
-    """A filter by the studies that the user may see."""
+    """A filter by study. It offers the studies that the user may see."""
 
     title = "study"
     parameter_name = "study"
@@ -136,7 +138,7 @@ class StudyFilter(admin.SimpleListFilter):
 
 
 class InlinePermissions:
-    """Permissions of a study's inlines: its roles, and its design in a draft alone."""
+    """Permissions of a study's inlines: by role. Rows of a design can only be changed in a draft."""
 
     is_design = True
     action = Action.EDIT

@@ -1,4 +1,4 @@
-"""The practice items of a training section: which texts, what is told of each, and a form that makes another."""
+"""The practice items of a training section: their texts and explanations, and a form that adds another."""
 
 from django import forms
 from django.contrib import admin, messages
@@ -21,25 +21,27 @@ from .permissions import is_request_allowed, row_id
 
 
 class PracticeForm(CleanWords, forms.Form):
-    """A text, or two of one prompt, by the names of their systems."""
+    """One text, or two texts for the same prompt, chosen by the names of their systems."""
 
-    prompt = forms.CharField(max_length=100, help_text="Its key. Nobody is shown this prompt where answers count.")
+    prompt = forms.CharField(
+        max_length=100, help_text="The key of the prompt. heval does not show this prompt in sections that count."
+    )
     explanation = forms.CharField(
         required=False,
         widget=MarkdownArea(attrs={"rows": 4}),
-        help_text="What tells who wrote it. Markdown. What you quote from the text in “…” is marked there.",
+        help_text="The clues to who wrote the text. Markdown. Words that you quote in “…” are highlighted in the text.",
     )
 
     def __init__(self, section, *args, **kwargs):
         super().__init__(*args, **kwargs)
         systems = {system.pk: system for system in section.study.systems.order_by("name")}
-        self.fields["first"] = RowChoiceField(systems, empty="choose", label="text of")
+        self.fields["first"] = RowChoiceField(systems, empty="choose", label="text by")
         self.fields["second"] = RowChoiceField(
             systems,
             empty="no second text",
             required=False,
-            label="beside it, the text of",
-            help_text="For practice by comparison: a human and a machine text of the same prompt.",
+            label="second text by",
+            help_text="For practice with comparisons: a human text and a machine text for the same prompt.",
         )
         self.order_fields(["prompt", "first", "second", "explanation"])
         self.section = section
@@ -50,17 +52,17 @@ class PracticeForm(CleanWords, forms.Form):
         if not key or not cleaned.get("first"):
             return cleaned
         rows = Output.objects.filter(prompt__study=self.section.study_id, prompt__key=key, system__in=systems)
-        found = {output.system_id: output for output in rows.select_related("system").order_by("-sample")}
+        by_system = {output.system_id: output for output in rows.select_related("system").order_by("-sample")}
         for name in ("first", "second"):
             system = cleaned.get(name)
-            if system and system.pk not in found:
+            if system and system.pk not in by_system:
                 self.add_error("prompt", f"{system.name} has no output for a prompt with the key “{key}”.")
-        cleaned["outputs"] = [found[system.pk] for system in systems if system.pk in found]
+        cleaned["outputs"] = [by_system[system.pk] for system in systems if system.pk in by_system]
         return cleaned
 
 
 def supports_practice_items(section) -> bool:
-    """Whether the protocol knows what a practice item should be answered, in a section that trains."""
+    """Return whether this is a training section whose protocol knows the expected answers of practice items."""
     protocol = REGISTRY.get(section.protocol)
     is_known = (
         protocol is not None and type(protocol).expected_practice_answers is not Protocol.expected_practice_answers
@@ -69,14 +71,14 @@ def supports_practice_items(section) -> bool:
 
 
 def practice_link(section):
-    """The link to this page with how many items there are, where the section may have any."""
+    """Return the link to this page with the number of items, or None if the section can have none."""
     if not supports_practice_items(section):
         return None
     n = section.items.filter(kind=Item.Kind.PRACTICE).count()
     words = (
-        f"{n} of the {section.m} that each annotator is shown"
+        f"{n} of the {section.m} that each annotator needs"
         if n < section.m
-        else f"{n}; each annotator is shown {section.m}"
+        else f"{n}; each annotator sees {section.m}"
     )
     return {"url": reverse("admin:studies_section_practice", args=[section.pk]), "words": f"{words}."}
 
@@ -86,7 +88,7 @@ def practice_page(request, pk):
     action = Action.EDIT if request.method == "POST" else Action.VIEW
     section = get_row(request.user, action, Section.objects.select_related("study"), pk=pk)
     if not supports_practice_items(section):
-        raise Http404("There is no such section with practice items.")
+        raise Http404("No section with practice items has this id.")
     study = section.study
     may_change = is_request_allowed(request, Action.EDIT, study.pk) and study.is_draft
     here = reverse("admin:studies_section_practice", args=[section.pk])
@@ -124,7 +126,7 @@ def _made(request, section, form) -> bool:
     except ActionRefused as refused:
         form.add_error(None, str(refused))
         return False
-    messages.success(request, "The practice item is there.")
+    messages.success(request, "The practice item is stored.")
     return True
 
 
@@ -133,7 +135,7 @@ def _deleted(request, section, here):
     item = section.items.filter(pk=pk, kind=Item.Kind.PRACTICE).first() if pk else None
     if item is not None:
         delete_practice(item, request.user)
-    words = "The practice item is deleted." if item is not None else "That practice item is gone already."
+    words = "The practice item is deleted." if item is not None else "That practice item is already deleted."
     messages.success(request, words)
     return HttpResponseRedirect(here)
 
@@ -145,7 +147,7 @@ def _listed(section):
         {
             "pk": row.item_id,
             "prompt": row.item.prompt,
-            "texts": [(one.output.system, one.output) for one in row.item.exposures.all()],
+            "texts": [(exposure.output.system, exposure.output) for exposure in row.item.exposures.all()],
             "explanation": row.explanation,
         }
         for row in rows.order_by("item__number", "question__position")

@@ -1,4 +1,4 @@
-"""The form of a preparation: its switches and numbers as fields, never raw JSON."""
+"""The form of a preparation: a field for each switch and number, never raw JSON."""
 
 from dataclasses import asdict, fields
 from typing import Any
@@ -14,25 +14,28 @@ from .forms.fields import LinesField
 
 SWITCHES = {
     "byte_order_mark": ("Remove byte order marks", ""),
-    "line_breaks": ("One kind of line break", ""),
-    "composed": ("Composed characters (Unicode NFC)", "An é is one character, not an e and an accent."),
-    "leading_tag": ("Remove tags in front of prompts", "Such as [WP] or [ Horror ]. Outputs keep theirs."),
-    "tokeniser_quotes": ("Tokeniser quotes become quotes", "`` and '' become \"."),
-    "straight_quotes": ("Curly quotes become straight", ""),
-    "tokenised_spacing": ("Remove blanks of a tokeniser", "As in “word ;”. It would harm French."),
-    "trailing_blanks": ("Remove blanks at line ends and blank lines at both ends", ""),
+    "line_breaks": ("Use one kind of line break", ""),
+    "composed": (
+        "Compose characters (Unicode NFC)",
+        "For example, é becomes one character instead of an e and an accent.",
+    ),
+    "leading_tag": ("Remove tags at the start of prompts", "Such as [WP] or [ Horror ]. Outputs keep their tags."),
+    "tokeniser_quotes": ("Replace a tokeniser's quotes by quotation marks", "`` and '' become \"."),
+    "straight_quotes": ("Make curly quotes straight", ""),
+    "tokenised_spacing": ("Remove a tokeniser's spaces", "As in “word ;”. Do not use it for French."),
+    "trailing_blanks": ("Remove spaces at line ends, and blank lines at the start and the end", ""),
 }
 MANNERS = (
-    ("none", "as they are"),
-    ("longest_of_others", "no longer than the longest text of the other systems, cut at a sentence end"),
-    ("characters", "at most so many characters, cut at a sentence end"),
-    ("words", "up to the end of the sentence with this word"),
+    ("none", "not at all"),
+    ("longest_of_others", "to the length of the longest text of the other systems, at the end of a sentence"),
+    ("characters", "to a number of characters, at the end of a sentence"),
+    ("words", "to the end of the sentence that contains the word with this number"),
 )
 ENDS = {
-    "whole": "closing quotes taken along, no cut within numbers",
+    "whole": "keep closing quotes, never cut inside a number",
     "paper": "the published rule: . ? or ! and a quote",
 }
-# Filters without a field here (they need reference texts) are kept as they were declared.
+# Filters without a field here need reference texts. The form keeps them as they are.
 FIELDLESS = frozenset(FILTERS) - {
     "begins_with_tag",
     "begins_with",
@@ -49,24 +52,22 @@ class PreparationForm(CleanWords, forms.Form):
         rows=2,
         required=False,
         label="Only prompts that begin with one of these tags",
-        help_text="One a line, such as WP.",
+        help_text="One per line, such as WP.",
     )
     begins = forms.CharField(required=False, max_length=200, label="Only prompts that begin with")
     has_no_question = forms.BooleanField(required=False, label="Only prompts without a question mark")
     ends_in_punctuation = forms.BooleanField(required=False, label="Only prompts that end in punctuation")
-    has_no_tag_residue = forms.BooleanField(
-        required=False, label="Only prompts without the left-over of a tag in front"
-    )
-    minimum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="At least so many words")
-    maximum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="At most so many words")
-    has_none = LinesField(rows=2, required=False, label="Only prompts without any of these", help_text="One a line.")
-    manner = forms.ChoiceField(choices=MANNERS, label="How they are cut", initial="none")
+    has_no_tag_residue = forms.BooleanField(required=False, label="Only prompts without the rest of a tag at the start")
+    minimum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="Minimum number of words")
+    maximum_words = forms.IntegerField(required=False, min_value=0, max_value=100_000, label="Maximum number of words")
+    has_none = LinesField(rows=2, required=False, label="Only prompts without any of these", help_text="One per line.")
+    manner = forms.ChoiceField(choices=MANNERS, label="How to shorten outputs", initial="none")
     limit = forms.IntegerField(required=False, min_value=1, max_value=1_000_000, label="Number of characters or words")
     trimmed = forms.MultipleChoiceField(
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        label="Systems that are cut",
-        help_text="None ticked: all, where a number is given.",
+        label="Systems whose outputs are shortened",
+        help_text="None ticked: all systems, if you enter a number.",
     )
     ends = forms.ChoiceField(
         choices=[(name, ENDS.get(name, name)) for name in SENTENCE_END_RULES], label="Sentence ends", initial="whole"
@@ -100,16 +101,16 @@ class PreparationForm(CleanWords, forms.Form):
         cleaned = super().clean() or self.cleaned_data
         manner = cleaned.get("manner")
         if manner in ("characters", "words") and not cleaned.get("limit") and "limit" not in self.errors:
-            self.add_error("limit", "Say how many.")
+            self.add_error("limit", "Enter how many.")
         if manner == "longest_of_others" and not cleaned.get("trimmed") and "trimmed" not in self.errors:
-            self.add_error("trimmed", "Say which systems are cut to the length of the others.")
+            self.add_error("trimmed", "Tick the systems whose outputs are shortened to the length of the others.")
         low, high = cleaned.get("minimum_words") or 0, cleaned.get("maximum_words") or 0
         if 0 < high < low:
-            self.add_error("maximum_words", f"Not below the least ({low}).")
+            self.add_error("maximum_words", f"The maximum must not be below the minimum ({low}).")
         return cleaned
 
     def settings(self) -> dict[str, Any]:
-        """What the form declares, as `Preparation.from_json` reads it."""
+        """Return the settings of the form, as `Preparation.from_json` reads them."""
         if not self.has_changed():
             return self.stored
         cleaned = self.cleaned_data
@@ -145,13 +146,13 @@ class PreparationForm(CleanWords, forms.Form):
 
 
 def _initial_from(stored: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The fields of settings that were declared before, and the filters that have no field here."""
+    """Return the initial values of the fields from the stored settings, and the filters that have no field here."""
     preparation = Preparation.from_json(stored or {})
     declared: dict[str, dict[str, Any]] = {}
-    kept: list[dict[str, Any]] = []
+    hidden_filters: list[dict[str, Any]] = []
     for each in preparation.as_json()["prompt_filters"]:
         if each["filter"] in FIELDLESS or each["filter"] in declared:
-            kept.append(each)
+            hidden_filters.append(each)
         else:
             declared[each["filter"]] = each
     length = preparation.length
@@ -168,4 +169,4 @@ def _initial_from(stored: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str
     }
     for name in ("has_no_question", "ends_in_punctuation", "has_no_tag_residue"):
         initial[name] = name in declared
-    return initial, kept
+    return initial, hidden_filters

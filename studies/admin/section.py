@@ -1,4 +1,4 @@
-"""A section's own page: first its protocol, then that protocol's settings, its questions, and a pen that writes them."""
+"""A section's page: the choice of its protocol, then the protocol's settings, the questions, and a form that generates them."""
 
 from django import forms
 from django.contrib import admin, messages
@@ -33,7 +33,7 @@ class SectionAdmin(StudyScopedAdmin):
     view_on_site = False
 
     def has_module_permission(self, request):
-        return False  # sections are met on their study's page
+        return False  # sections are linked from their study's page
 
     def has_view_permission(self, request, obj=None):
         return is_researcher(request.user) and (obj is None or is_request_allowed(request, Action.VIEW, obj.study_id))
@@ -67,10 +67,10 @@ class SectionAdmin(StudyScopedAdmin):
         if protocol and not protocol.has_items and not obj.reuses_id:
             shared.remove("reuses")
         if not self.has_change_permission(request, obj):
-            return (("What it is", {"fields": (("position", "purpose", "m"),)}),)  # the rest stands above, in words
-        parts = [("What it is", {"fields": shared})]
+            return (("Section", {"fields": (("position", "purpose", "m"),)}),)  # the template shows the rest as text
+        parts = [("Section", {"fields": shared})]
         if names:
-            parts.append(("How it is asked", {"fields": names}))
+            parts.append(("Settings of the protocol", {"fields": names}))
         return tuple(parts)
 
     def get_readonly_fields(self, request, obj=None):
@@ -92,11 +92,11 @@ class SectionAdmin(StudyScopedAdmin):
                 others,
                 empty="its own items",
                 required=False,
-                label="shows again",
-                help_text="The first m items of that section, instead of new ones.",
+                label="repeats items of",
+                help_text="Show the first m items of that section instead of new ones.",
             ),
             "shown_arms": RowMultipleChoiceField(
-                arms, label="arms", help_text="None ticked: every arm meets this section."
+                arms, label="arms", help_text="None ticked: every arm has this section."
             ),
         }
         if not self.has_change_permission(request, obj):
@@ -185,17 +185,17 @@ class SectionAdmin(StudyScopedAdmin):
         drafts.delete_section(obj, request.user)
 
     def get_deleted_objects(self, objs, request):
-        # Its questions go with a section. Whatever else hangs on it (comparisons, sections that show it again) protects it.
+        # Deleting a section deletes its questions. Comparisons, and sections that repeat its items, protect it.
         objs = list(objs)
         questions_of = Question.objects.filter(section__in=objs)
         protected = [f"Comparison: {row}" for row in Contrast.objects.filter(section__in=objs).select_related("x", "y")]
-        protected += [f"Section that shows it again: {row}" for row in Section.objects.filter(reuses__in=objs)]
-        listed = [[str(one), [f"Question: {q.key}" for q in questions_of if q.section_id == one.pk]] for one in objs]
+        protected += [f"Section that repeats its items: {row}" for row in Section.objects.filter(reuses__in=objs)]
+        listed = [[str(row), [f"Question: {q.key}" for q in questions_of if q.section_id == row.pk]] for row in objs]
         to_delete = [part for parts in listed for part in parts if part]
         return to_delete, {"questions": len(questions_of)}, set(), protected
 
     def response_add(self, request, obj, post_url_continue=None):
-        self.message_user(request, "The section is there; this is what its protocol asks for.", messages.SUCCESS)
+        self.message_user(request, "The section is added. Now enter the settings of its protocol.", messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:studies_section_change", args=[obj.pk]))
 
     def response_change(self, request, obj):
@@ -212,7 +212,7 @@ class SectionAdmin(StudyScopedAdmin):
         return HttpResponseRedirect(reverse("admin:studies_study_changelist"))
 
     def write(self, request, pk):
-        """Write the questions of some pairs, and the comparisons that they are for."""
+        """Generate the questions of some pairs, and the comparisons that they test."""
         section = get_row(request.user, Action.EDIT, Section.objects.select_related("study"), pk=pk)
         home = reverse("admin:studies_section_change", args=[section.pk])
         if request.method != "POST":
@@ -244,33 +244,33 @@ class SectionAdmin(StudyScopedAdmin):
 
 def _written(asked: int, planned: int) -> str:
     if not asked and not planned:
-        return "Nothing was missing: every question and comparison of these pairs is there."
-    return f"Written: {asked} question{'' if asked == 1 else 's'}, {planned} comparison{'' if planned == 1 else 's'}."
+        return "Nothing was missing: every question and comparison of these pairs exists already."
+    return f"Added: {asked} question{'' if asked == 1 else 's'}, {planned} comparison{'' if planned == 1 else 's'}."
 
 
 def _m_in_words(protocol) -> dict[str, dict[str, str]]:
-    """What m counts under this protocol, and what it may be."""
+    """Return the label and the help text of m: what it counts under this protocol, and its range."""
     if protocol is None:
         return {}
     field = Section._meta.get_field("m")
     most = next(each.limit_value for each in field.validators if isinstance(each, MaxValueValidator))
-    named = field_labels.LABELS["section"]
+    labels = field_labels.LABELS["section"]
     if not protocol.has_items:
         return {
-            "labels": named | {"m": "Shown (m)"},
-            "help_texts": {"m": "0: this protocol shows nothing beside its questions."},
+            "labels": labels | {"m": "Shown (m)"},
+            "help_texts": {"m": "Always 0: this protocol shows only questions."},
         }
-    counted = f"How many each annotator is shown here. From 1 to {most}, by default {field.default}."
+    counted = f"How many each annotator sees here. From 1 to {most}, by default {field.default}."
     return {
-        "labels": named | {"m": f"{protocol.item_noun.capitalize()} for an annotator (m)"},
+        "labels": labels | {"m": f"{protocol.item_noun.capitalize()} for each annotator (m)"},
         "help_texts": {"m": counted},
     }
 
 
 def _in_words(protocol, section) -> list[tuple[str, str]]:
-    """The settings of a frozen section, as labels and words."""
+    """Return the settings of a frozen section as (label, value) texts."""
     arms = ", ".join(str(row.arm) for row in section.section_arms.select_related("arm")) or "all"
-    rows = [("arms", arms), ("shows again", str(section.reuses or "its own items"))]
+    rows = [("arms", arms), ("repeats items of", str(section.reuses or "its own items"))]
     if protocol and protocol.settings_form:
         for name, field in protocol.settings_form().fields.items():
             value = section.settings.get(name, field.initial)

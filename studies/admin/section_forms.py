@@ -1,4 +1,4 @@
-"""Forms of a section: the choice of its protocol, its settings, and the pen that writes its questions."""
+"""Forms of a section: the choice of its protocol, its settings, and the form that generates its questions."""
 
 from django import forms
 from django.db.models import Max
@@ -22,14 +22,14 @@ class SectionForm(SettingsFormMixin):
         m = self.cleaned_data["m"]
         protocol = REGISTRY.get(self.instance.protocol)
         if protocol and not protocol.has_items and m:
-            raise forms.ValidationError("This protocol shows no items: m is 0.")
+            raise forms.ValidationError("This protocol shows no items: enter 0 for m.")
         return m
 
     def clean_position(self):
         position = self.cleaned_data["position"]
         others = Section.objects.filter(study=self.instance.study_id, position=position).exclude(pk=self.instance.pk)
         if others.exists():
-            raise forms.ValidationError("Another section stands there. Give the order on the study's page.")
+            raise forms.ValidationError("Another section has this position. Change the order on the study's page.")
         return position
 
     def _save_m2m(self):
@@ -39,7 +39,7 @@ class SectionForm(SettingsFormMixin):
 
 
 class AddSectionForm(CleanWords, forms.ModelForm):
-    """The choice of the protocol, before anything else can be asked."""
+    """The choice of the protocol. The other fields depend on it."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -65,17 +65,19 @@ class AddSectionForm(CleanWords, forms.ModelForm):
 
 
 class GenerateQuestionsForm(CleanWords, forms.Form):
-    """What to write: which pairs, with which words."""
+    """The pairs and the text of the questions to generate."""
 
     which = forms.ChoiceField(choices=list(questions.PAIR_CHOICES.items()), label="pairs")
     order = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 3, "cols": 40}),
         required=False,
         label="order of the systems",
-        help_text="Their names, one a line; who is not named follows. Empty: by name.",
+        help_text="Their names, one per line. Systems that you leave out follow at the end. Empty: in alphabetical order.",
     )
     text = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 2, "cols": 80}), label="words", help_text="{x} and {y} become the letters."
+        widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
+        label="question",
+        help_text="heval replaces {x} and {y} by the letters.",
     )
     criterion = forms.CharField(max_length=50, required=False)
     both = forms.BooleanField(required=False, label="both directions of each pair")
@@ -87,11 +89,11 @@ class GenerateQuestionsForm(CleanWords, forms.Form):
 
     def clean_order(self):
         if unknown := unknown_system_names(self.study, self.cleaned_data["order"]):
-            raise forms.ValidationError(f"No system of the study is called {unknown[0]}.")
+            raise forms.ValidationError(f"The study has no system “{unknown[0]}”.")
         return self.cleaned_data["order"]
 
     def clean_text(self):
         text = self.cleaned_data["text"]
         if "{x}" not in text or "{y}" not in text:
-            raise forms.ValidationError("The words must contain {x} and {y}, where the letters go.")
+            raise forms.ValidationError("The question must contain {x} and {y}. heval replaces them by the letters.")
         return text

@@ -1,4 +1,4 @@
-"""Prompts and outputs: lists to look through, images by an address of their own."""
+"""Prompts and outputs: their lists, their forms, and the view that serves their images."""
 
 from django import forms
 from django.conf import settings
@@ -36,7 +36,7 @@ class PromptForm(CleanWords, forms.ModelForm):
         key = self.cleaned_data["key"]
         others = Prompt.objects.filter(study=self.instance.study_id).exclude(pk=self.instance.pk)
         if other := find_similar_name(key, others.values_list("key", flat=True)):
-            raise forms.ValidationError(f"There is another prompt with this key: “{other}”.")
+            raise forms.ValidationError(f"Another prompt has this key: “{other}”.")
         return key
 
 
@@ -45,9 +45,9 @@ class OutputForm(CleanWords, forms.ModelForm):
         cleaned = super().clean() or self.cleaned_data
         if "text" not in self.fields:
             return cleaned
-        there = [not is_blank(cleaned.get("text") or ""), bool(self.instance.media), bool(cleaned.get("is_empty"))]
-        if sum(there) != 1:
-            words = "An output is a text, or an image, or empty: exactly one of them."
+        contents = [not is_blank(cleaned.get("text") or ""), bool(self.instance.media), bool(cleaned.get("is_empty"))]
+        if sum(contents) != 1:
+            words = "An output must be exactly one of these: a text, an image, or empty."
             self.add_error("is_empty" if cleaned.get("is_empty") else "text", words)
         return cleaned
 
@@ -71,7 +71,7 @@ class StimulusAdmin(StudyScopedAdmin):
             drafts.record_edit(study_of(obj), request.user, about=f"{obj._meta.verbose_name} {obj}", columns=columns)
 
     def get_actions(self, request):
-        return {}  # stimuli are taken out by an import that says so; a list's tick boxes lose a thousand in one click
+        return {}  # a list's tick boxes could delete a thousand stimuli with one click
 
 
 @admin.register(Prompt)
@@ -92,13 +92,13 @@ class PromptAdmin(StimulusAdmin):
         ]
 
     def media_view(self, request, pk, name):
-        """An image of this study, for who may see the study."""
+        """Return an image of this study to users who may see the study."""
         study = get_study(request.user, Action.VIEW, pk=pk)
-        is_ours = (
+        belongs_to_study = (
             Output.objects.filter(system__study=study, media=name).exists()
             or Prompt.objects.filter(study=study, media=name).exists()
         )
-        if not is_ours or "\x00" in name:
+        if not belongs_to_study or "\x00" in name:
             raise Http404
         try:
             data = path_of(settings.MEDIA_ROOT, name).read_bytes()

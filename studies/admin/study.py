@@ -1,4 +1,4 @@
-"""Studies: the list, and the page on which one is defined."""
+"""Studies: their list, and the page on which a study is defined."""
 
 from django.contrib import admin, messages
 from django.db import transaction
@@ -38,7 +38,7 @@ class StateFilter(admin.SimpleListFilter):
 
 
 def _is_detail_request(request) -> bool:
-    """Whether the request is about one study: an archived one is still found by its address."""
+    """Return whether the request is for one study. The URL of an archived study still works."""
     return bool(request.resolver_match and "object_id" in request.resolver_match.kwargs)
 
 
@@ -70,7 +70,7 @@ class StudyAdmin(StudyScopedAdmin):
     save_on_top = False
     view_on_site = False
 
-    # Permissions: what may be changed once it is frozen is decided by each part.
+    # Permissions. Each part decides what may change after launch.
 
     def has_add_permission(self, request):
         return self.has_module_permission(request)
@@ -79,18 +79,18 @@ class StudyAdmin(StudyScopedAdmin):
         return is_request_allowed(request, Action.EDIT, obj.pk if obj else None)
 
     def has_delete_permission(self, request, obj=None):
-        return False  # a draft nobody wants is deleted or archived by an act of its own
+        return False  # an act of its own deletes or archives a draft
 
     # The list
 
     def get_changelist_instance(self, request):
         changelist = super().get_changelist_instance(request)
         ids = [study.pk for study in changelist.result_list]
-        found, owners = {}, access.owners_of(ids)
+        progress, owners = {}, access.owners_of(ids)
         for _, counted in signals.counting_progress.send(Study, study_ids=ids):
-            found |= counted
+            progress |= counted
         for study in changelist.result_list:
-            study.shown_progress = found.get(study.pk)
+            study.shown_progress = progress.get(study.pk)
             study.shown_owners = ", ".join(owners.get(study.pk, ()))
         return changelist
 
@@ -195,8 +195,8 @@ class StudyAdmin(StudyScopedAdmin):
         )
 
     def _context(self, request, study):
-        found = workflow.checklist(study) if study.is_draft else []
-        is_ready = study.is_draft and not any(problem.is_blocking for problem in found)
+        problems = workflow.checklist(study) if study.is_draft else []
+        is_ready = study.is_draft and not any(problem.is_blocking for problem in problems)
         may_edit = is_request_allowed(request, Action.EDIT, study.pk)
         words = (
             []
@@ -207,8 +207,8 @@ class StudyAdmin(StudyScopedAdmin):
             "seen": self._fingerprint(study),
             "seen_field": edit_conflicts.FINGERPRINT_FIELD,
             "life": workflow.workflow_steps(study, is_ready),
-            "next_step": workflow.next_step(study, found, may_edit),
-            "checklist": found,
+            "next_step": workflow.next_step(study, problems, may_edit),
+            "checklist": problems,
             "is_ready": is_ready,
             "loads": workflow.batch_burdens(study) if study.is_draft else [],
             "acts": acts.available_acts(request, study),
@@ -229,18 +229,18 @@ class StudyAdmin(StudyScopedAdmin):
             "preview_text_url": reverse("admin:studies_preview_text"),
             "show_save": study.is_draft and may_edit or is_request_allowed(request, Action.SHARE, study.pk),
             "show_save_and_add_another": False,
-            "show_save_and_continue": False,  # to save is to stay here
+            "show_save_and_continue": False,  # saving stays on this page
             "title": study.title,
             "subtitle": None,
         }
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
-        if change and obj is not None and "life" not in context:  # a form refused: the same page around it
-            # Around it stands what is stored: the form's own instance holds what was refused.
+        if change and obj is not None and "life" not in context:  # the form was refused: show it in the same page
+            # The page around the form shows the stored study: the form's own instance holds the refused values.
             stored = Study.objects.get(pk=obj.pk)
             own = self._context(request, stored)
-            kept = {name: own[name] for name in ("title", "subtitle")}
-            context = {**own, **context, **kept, "seen": request.POST.get(edit_conflicts.FINGERPRINT_FIELD, "")}
+            titles = {name: own[name] for name in ("title", "subtitle")}
+            context = {**own, **context, **titles, "seen": request.POST.get(edit_conflicts.FINGERPRINT_FIELD, "")}
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def save_model(self, request, obj, form, change):
@@ -253,7 +253,7 @@ class StudyAdmin(StudyScopedAdmin):
         if formset.model is not MemberInline.model:
             super().save_formset(request, form, formset, change)
             return
-        formset.save(commit=False)  # for Django's own words on what changed
+        formset.save(commit=False)  # Django's own log reads what this finds
         if formset.has_changed():
             access.set_roles(form.instance, request.user, formset.roles())
 
@@ -265,13 +265,13 @@ class StudyAdmin(StudyScopedAdmin):
             drafts.record_edit(study, request.user, columns=columns)
 
     def response_add(self, request, obj, post_url_continue=None):
-        self.message_user(request, "The draft is there. Its checklist says what it still needs.", messages.SUCCESS)
+        self.message_user(request, "The draft is created. Its checklist shows what is missing.", messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:studies_study_change", args=[obj.pk]))
 
     def response_change(self, request, obj):
         if "_preview" in request.POST:
             return HttpResponseRedirect(workflow.reverse_or_empty("admin:annotators_preview", obj.pk) or request.path)
-        # A study's page is its home: saving stays there.
+        # Saving stays on the study's page.
         self.message_user(request, "Saved.", messages.SUCCESS)
         return HttpResponseRedirect(request.get_full_path())
 
@@ -281,11 +281,11 @@ class StudyAdmin(StudyScopedAdmin):
         return super().history_view(request, object_id, {"events": events, **(extra_context or {})})
 
     def get_search_results(self, request, queryset, search_term):
-        # A code is sought exactly: a partial search of a uuid column differs between databases.
-        found, may_repeat = super().get_search_results(request, queryset, "")
+        # A code must match exactly: a partial search of a uuid column differs between databases.
+        results, may_repeat = super().get_search_results(request, queryset, "")
         for word in search_term.split():
-            found = found.filter(Q(title__icontains=word) | Q(public_title__icontains=word) | _by_code(word))
-        return found, may_repeat
+            results = results.filter(Q(title__icontains=word) | Q(public_title__icontains=word) | _by_code(word))
+        return results, may_repeat
 
 
 def _by_code(word: str) -> Q:

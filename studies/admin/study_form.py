@@ -1,4 +1,4 @@
-"""The form of a study: its fields in groups, and the texts that are Markdown."""
+"""The form of a study: the groups of its fields, and the names of its Markdown fields."""
 
 from django import forms
 
@@ -10,7 +10,7 @@ MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
 FIELDSETS = (
     ("The study", {"fields": ("title", "language", "exclusion_group", "keeps_origin_out"), "classes": ["part-study"]}),
     (
-        "Words for annotators",
+        "Texts for annotators",
         {"fields": ("public_title", "purpose", "instructions", "debriefing", "content_warning"), "classes": ["part-words"]},
     ),
     (

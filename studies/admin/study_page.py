@@ -1,4 +1,4 @@
-"""Pages of one study have a common frame, with its line of life on top; Markdown is shown as annotators will read it."""
+"""The common frame of a study's pages, with the study's steps on top, and the preview of Markdown fields."""
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseNotAllowed
@@ -12,7 +12,7 @@ from . import workflow
 
 
 def render(request, site, template: str, study: Study, context: dict, status: int = 200):
-    """A page of one study, with its line of life on top."""
+    """Return a page of one study, with the study's steps on top."""
     base = {
         **site.each_context(request),
         "study": study,
@@ -25,7 +25,7 @@ def render(request, site, template: str, study: Study, context: dict, status: in
 
 
 def preview_text(request):
-    """The Markdown of one field as annotators would see it. Nothing is stored."""
+    """Show the Markdown of one field as annotators will see it. Store nothing."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     if not is_researcher(request.user):

@@ -1,4 +1,4 @@
-"""Pages on which a researcher brings stimuli into a draft, prepares them, and takes a whole study in or out as one file."""
+"""Pages to import stimuli into a draft, to prepare them, and to import or export a whole study as one file."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ def study_page_url(study: Study) -> str:
 
 
 class WholeNumber(forms.TextInput):
-    """A number as text: a number field changes under the scroll wheel."""
+    """A number in a text field: the scroll wheel would change a number field."""
 
     def __init__(self):
         super().__init__(attrs={"inputmode": "numeric", "size": 8})
@@ -45,48 +45,50 @@ class WholeNumber(forms.TextInput):
 class ImportForm(forms.Form):
     file = forms.FileField(
         label="File",
-        help_text="CSV, JSON lines, or a zip of one of them with the images that it names.",
+        help_text="CSV, JSON lines, or a zip with one of them and the images that it names.",
         widget=forms.FileInput(attrs={"accept": ".csv,.tsv,.txt,.jsonl,.ndjson,.json,.zip"}),
     )
     makes_batches = forms.BooleanField(
         required=False,
-        label="The file holds ready-made batches",
-        help_text="One for each annotator, named in a column batch.",
+        label="The file contains ready-made batches",
+        help_text="One for each annotator, with its name in the column “batch”.",
     )
     creates_systems = forms.BooleanField(
         required=False,
-        label="Make systems that the study does not have yet",
-        help_text="Otherwise an unknown name is a mistake.",
+        label="Add systems that the study does not have yet",
+        help_text="Otherwise an unknown name is an error.",
     )
     allows_empty = forms.BooleanField(
-        required=False, label="Allow empty outputs", help_text="A blank text then means that the system gave nothing."
+        required=False,
+        label="Allow empty outputs",
+        help_text="A blank text then means that the system produced nothing.",
     )
     replaces_changed = forms.BooleanField(
         required=False,
-        label="Replace what the study holds with other content",
-        help_text="Otherwise a text that differs from the study's is a mistake.",
+        label="Replace content of the study that differs from the file",
+        help_text="Otherwise a text that differs from the study's text is an error.",
     )
 
     makes_pairs = forms.BooleanField(
         required=False,
         label="Make pairs of single texts of two systems",
-        help_text="For texts that do not answer the same prompts: a system and a text in each row, alike in what follows.",
+        help_text="For texts without common prompts. Each row has a system and a text; the attributes below decide which texts form a pair.",
     )
     pairs_by = forms.CharField(
         required=False,
         max_length=500,
-        label="Attributes in which the texts of a pair are equal",
-        help_text="Names of columns, separated by commas, such as sentiment, tense, person.",
+        label="Attributes that are equal within a pair",
+        help_text="Names of columns, separated by commas, such as: sentiment, tense, person.",
     )
     pairs_within = forms.IntegerField(
-        required=False, min_value=0, max_value=10_000, initial=1, label="Words by which their lengths may differ"
+        required=False, min_value=0, max_value=10_000, initial=1, label="Maximum difference in length, in words"
     )
     pairs_most = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=1_000_000,
-        label="Pairs at most",
-        help_text="Empty: as many as there are.",
+        label="Maximum number of pairs",
+        help_text="Empty: all possible pairs.",
     )
 
     def clean_pairs_by(self) -> list[str]:
@@ -95,9 +97,14 @@ class ImportForm(forms.Form):
     def clean(self):
         cleaned = super().clean()
         if cleaned.get("makes_pairs") and cleaned.get("makes_batches"):
-            self.add_error("makes_pairs", "A file of single texts cannot hold ready-made batches too.")
+            self.add_error(
+                "makes_pairs", "A file of single texts cannot contain ready-made batches. Untick one of the two."
+            )
         if not cleaned.get("makes_pairs") and cleaned.get("pairs_by"):
-            self.add_error("makes_pairs", "Attributes are named below: tick this to make pairs by them.")
+            self.add_error(
+                "makes_pairs",
+                "You entered attributes below. Tick this to make pairs by them, or remove the attributes.",
+            )
         return cleaned
 
     def options(self) -> dict[str, Any]:
@@ -114,7 +121,7 @@ def render_page(request, name: str, study: Study | None, status: int = 200, **co
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_stimuli(request, code):
-    """Choose a file and say how it is to be understood."""
+    """Show the form for a file and its options. POST stores the file and reads it."""
     study = get_study(request.user, Action.EDIT, code=code)
     if not study.is_draft:
         return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
@@ -138,11 +145,11 @@ def import_stimuli(request, code):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_confirm(request, code, token):
-    """What the file would do; confirming does it."""
+    """Show what the file would change. A confirmed POST writes it."""
     study = get_study(request.user, Action.EDIT, code=code)
     upload = uploads.get_upload(token, study.pk)
     if upload is None:
-        raise Http404("There is no such upload.")
+        raise Http404("This upload does not exist.")
     job = import_job.job_of(upload)
     if request.method == "POST":
         return _acted(request, study, upload, job)
@@ -173,7 +180,7 @@ def _acted(request, study, upload, job: Job | None) -> HttpResponse:
 def _render_report(request, study, upload, job: Job | None, status: int = 200, fault: str = "") -> HttpResponse:
     report = ImportReport.from_json(upload.report) if upload.report else None
     if job is not None and job.state in (Job.State.FAILED, Job.State.CANCELLED):
-        fault = fault or job.error or "This was cancelled; nothing was written."
+        fault = fault or job.error or "The import was cancelled. Nothing was written."
     importer = import_job.importer_of(upload)
     findings = report.findings if report else []
     return render_page(
@@ -184,9 +191,9 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
         upload=upload,
         report=report,
         fault=fault or upload.fault,
-        # What cannot be undone is told above the button, the rest below it.
-        first_findings=[one for one in findings if one.kind == "freezes"],
-        findings=[one for one in findings if one.kind != "freezes"],
+        # Findings about irreversible effects are shown above the button, the others below it.
+        first_findings=[finding for finding in findings if finding.kind == "freezes"],
+        findings=[finding for finding in findings if finding.kind != "freezes"],
         again=reverse(importer.page, args=[study.code]),
         confirm_words=importer.confirm_label,
         counts=[(kind, count) for kind, count in report.counts.items()] if report else [],
@@ -207,7 +214,7 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def preparation(request, code):
-    """Declare how the stimuli are prepared, see what it changes, then do it."""
+    """Show the form of the preparation, and what it would change. A confirmed POST applies it."""
     study = get_study(request.user, Action.EDIT, code=code)
     if not study.is_draft:
         return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200)
@@ -226,7 +233,9 @@ def preparation(request, code):
                 if request.POST.get("seen") == seen:
                     report = prepare(study, settings, by=request.user)
                 else:
-                    fault = "The settings or the study changed since you looked. This is what would happen now."
+                    fault = (
+                        "The settings or the study changed since the preview. This is the new preview; confirm again."
+                    )
         except SettingsRefused as refused:
             form.add_error(None, str(refused))
         except lifecycle.ActionRefused as refused:
@@ -236,7 +245,7 @@ def preparation(request, code):
 
 
 def _seen(study: Study, settings: dict) -> str:
-    """A name for what was looked at: these settings on this version of the study."""
+    """Return a hash of these settings and this version of the study: it identifies a preview."""
     return hashlib.sha256(json.dumps([study.pk, study.version, settings], sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -244,7 +253,7 @@ def _seen(study: Study, settings: dict) -> str:
 @never_cache
 @require_safe
 def download_bundle(request, code):
-    """The whole study as one file."""
+    """Return the whole study as one file."""
     study = get_study(request.user, Action.VIEW, code=code)
     try:
         text = bundle_text(study)
@@ -257,14 +266,14 @@ def download_bundle(request, code):
 class BundleForm(forms.Form):
     file = forms.FileField(
         label="Bundle",
-        help_text="A file that was exported from a study here or elsewhere (heval.bundle/1).",
+        help_text="A file that heval exported from a study, here or on another site (heval.bundle/1).",
         widget=forms.FileInput(attrs={"accept": ".json"}),
     )
 
     def clean_file(self):
         file = self.cleaned_data["file"]
         if file.size > MAX_BUNDLE_BYTES:
-            raise forms.ValidationError(f"The file has {file.size:,} bytes, {MAX_BUNDLE_BYTES:,} are allowed.")
+            raise forms.ValidationError(f"The file has {file.size:,} bytes. At most {MAX_BUNDLE_BYTES:,} are allowed.")
         return file
 
 
@@ -272,7 +281,7 @@ class BundleForm(forms.Form):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def bundle_upload(request):
-    """A new draft from a bundle."""
+    """Make a new draft from a bundle."""
     check_permission(request.user, Action.CREATE)
     form = BundleForm(request.POST, request.FILES) if request.method == "POST" else BundleForm()
     problems: list[str] = []
@@ -291,13 +300,13 @@ def bundle_upload(request):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def templates(request):
-    """Ready-made studies: what each follows, where it departs, and one button that makes a draft of it."""
+    """List the study templates with their sources and deviations. POST makes a draft of one."""
     check_permission(request.user, Action.CREATE)
     if request.method == "POST":
         blueprint = TEMPLATES_BY_SLUG.get(request.POST.get("template", ""))
         if blueprint is None:
             return render_page(
-                request, "templates", None, 400, blueprints=STUDY_TEMPLATES, fault="There is no such template."
+                request, "templates", None, 400, blueprints=STUDY_TEMPLATES, fault="This template does not exist."
             )
         return HttpResponseRedirect(study_page_url(create_template_draft(blueprint, request.user)))
     return render_page(request, "templates", None, blueprints=STUDY_TEMPLATES)
@@ -306,7 +315,7 @@ def templates(request):
 @login_required
 @require_safe
 def template_file(request, slug):
-    """A template as the bundle that it is, to be changed by hand and read elsewhere."""
+    """Return a template as a bundle file, to edit by hand or to import elsewhere."""
     check_permission(request.user, Action.CREATE)
     blueprint = TEMPLATES_BY_SLUG.get(slug)
     if blueprint is None:

@@ -1,4 +1,4 @@
-"""The life of a study as a line, and its checklist with links to where each thing is mended."""
+"""The steps of a study's life as a line, and its checklist with links to the fields to correct."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from studies.models import Study
 from studies.protocols import Problem
 from studies.services import lifecycle
 
-# (step, the page that is its own). Pages of other apps are known here by the names of their addresses alone.
+# (step, its page). This module knows pages of other apps only by the names of their URLs.
 STEPS = (
     ("Design", "admin:studies_study_change"),
     ("Preview", "admin:annotators_preview"),
@@ -35,7 +35,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The one thing to do next."""
+    """The recommended next step: the button beside the line."""
 
     label: str
     url: str
@@ -43,7 +43,7 @@ class NextStep:
 
 
 def reverse_or_empty(name: str, *args) -> str:
-    """The address of a page, '' where no app provides it."""
+    """Return the URL of a page, or '' if no app provides it."""
     try:
         return reverse(name, args=args)
     except NoReverseMatch:
@@ -51,7 +51,7 @@ def reverse_or_empty(name: str, *args) -> str:
 
 
 def current_step_name(study: Study, is_ready: bool = False) -> str:
-    """The name of the step at which the study stands."""
+    """Return the name of the study's current step."""
     if study.state == Study.State.DRAFT:
         return "Launch" if is_ready else "Design"
     if study.state == Study.State.LAUNCHING:
@@ -60,7 +60,7 @@ def current_step_name(study: Study, is_ready: bool = False) -> str:
 
 
 def workflow_steps(study: Study, is_ready: bool = False, current: str = "") -> list[Step]:
-    """The steps with links; ``here`` is where the study stands."""
+    """Return the steps with their links. The current step has the status ``here``."""
     current = current or current_step_name(study, is_ready)
     names = [name for name, _ in STEPS]
     place = names.index(current)
@@ -69,32 +69,33 @@ def workflow_steps(study: Study, is_ready: bool = False, current: str = "") -> l
         standing = "here" if number == place else "done" if number < place else "ahead"
         is_offered = not (name == "Launch" and study.state != Study.State.DRAFT)
         is_offered = is_offered and not (name in ("Analyse", "Share") and study.launched_at is None)
-        # Pages beside the admin go by the study's code.
+        # Pages outside the admin use the study's code in their URL.
         key = study.pk if url.startswith("admin:") else study.code
         steps.append(Step(name, reverse_or_empty(url, key) if is_offered else "", standing))
     return steps
 
 
 def closing_words(study: Study) -> str:
-    """How long a closing study takes answers, and how many people are inside; '' for any other."""
+    """Return how long a closing study takes answers, and how many annotators are still answering. Return '' for other studies."""
     until = lifecycle.closes_at(study)
     if until is None:
         return ""
-    inside = 0
+    answering = 0
     for _, counted in signals.counting_progress.send(Study, study_ids=[study.pk]):
-        found = counted.get(study.pk)
-        inside = found.in_progress if found else 0
+        progress = counted.get(study.pk)
+        answering = progress.in_progress if progress else 0
     until_when = f"until {until:%d %B %Y at %H:%M} UTC at the latest"
-    if not inside:
+    if not answering:
         return (
-            f"Nobody is inside. The study takes answers {until_when}, and then it is closed. You need not do anything."
+            f"No annotators are still answering. The study takes answers {until_when}, and then it closes. "
+            "You need not do anything."
         )
-    people = "1 person is" if inside == 1 else f"{inside} people are"
-    return f"{people} inside and may finish {until_when}. Then the study is closed. You need not do anything."
+    people = "1 annotator is" if answering == 1 else f"{answering} annotators are"
+    return f"{people} still answering and may finish {until_when}. Then the study closes. You need not do anything."
 
 
 def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool) -> NextStep:
-    """The button beside the line."""
+    """Return the step that the button beside the line offers."""
     State = Study.State
     if study.state == State.DRAFT:
         blocking = [problem for problem in problems if problem.is_blocking]
@@ -102,7 +103,7 @@ def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool)
             return NextStep("Preview as annotator", reverse_or_empty("admin:annotators_preview", study.pk))
         if blocking:
             many = f"{len(blocking)} things are missing" if len(blocking) > 1 else "One thing is missing"
-            return NextStep("Complete the design", blocking[0].url, f"{many} before it can be launched.")
+            return NextStep("Complete the design", blocking[0].url, f"{many} before you can launch the study.")
         return NextStep("Launch…", reverse_or_empty("admin:studies_launch", study.pk), "Nothing is missing.")
     if study.state == State.LAUNCHING:
         return NextStep("Watch the launch", reverse_or_empty("admin:studies_launch", study.pk))
@@ -110,11 +111,11 @@ def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool)
         url = reverse_or_empty("analyses", study.code)
         return NextStep("Analyse", url, "The study is closed.")
     words = {
-        State.LAUNCHED: "Annotators may come.",
-        State.PAUSED: "The study is paused: nobody new comes in until you resume it.",
-        State.CLOSING: f"The study is closing: nobody new comes in. {closing_words(study)}",
+        State.LAUNCHED: "Annotators can start.",
+        State.PAUSED: "The study is paused. No new annotators can start until you resume it.",
+        State.CLOSING: f"The study is closing. No new annotators can start. {closing_words(study)}",
     }
-    return NextStep("Watch it collect", reverse_or_empty("admin:annotators_collecting", study.pk), words[study.state])
+    return NextStep("Watch progress", reverse_or_empty("admin:annotators_collecting", study.pk), words[study.state])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class LinkedProblem:
     url: str
 
 
-# A problem's field > the part of the study page that holds it, where the field has no input of its own.
+# A problem's field > the part of the study's page that holds it, if the field has no input of its own.
 _GROUPS = {
     "systems": "systems-group",
     "arms": "arms-group",
@@ -138,24 +139,24 @@ _LISTS = {
     "outputs": "admin:studies_output_changelist",
     "batches": "admin:studies_prompt_changelist",
 }
-# What is changed on a section's own page. Other fields that a section's problem names are on the study's page.
+# Fields of a section's own page. Other fields that a section's problem names are on the study's page.
 _OF_A_SECTION = {"", "questions", "m", "settings", "reuses", "sections"}
 _SECTION = re.compile(r"Section (\d+)\b")
 
 
 def problem_links(
-    study: Study, found: Iterable[Problem], sections: dict[int, int] | None = None
+    study: Study, problems: Iterable[Problem], sections: dict[int, int] | None = None
 ) -> list[LinkedProblem]:
-    """Problems with the address of the field or page where each is mended."""
-    found = list(found)
+    """Return the problems, each with the URL of the field or page that corrects it."""
+    problems = list(problems)
     if sections is None:
         sections = dict(study.sections.values_list("position", "pk"))
     page = reverse_or_empty("admin:studies_study_change", study.pk)
-    return [LinkedProblem(p.text, p.key, p.is_blocking, _mended_at(study, p, page, sections)) for p in found]
+    return [LinkedProblem(p.text, p.key, p.is_blocking, _correction_url(study, p, page, sections)) for p in problems]
 
 
-def _mended_at(study: Study, problem: Problem, page: str, sections: dict[int, int]) -> str:
-    # A problem of a section says so in its first words; its field is one of the section's page.
+def _correction_url(study: Study, problem: Problem, page: str, sections: dict[int, int]) -> str:
+    # The text of a section's problem begins with "Section" and its number. Its field is on the section's page.
     about = _SECTION.match(problem.text)
     if about and int(about[1]) in sections and problem.field in _OF_A_SECTION:
         url = reverse_or_empty("admin:studies_section_change", sections[int(about[1])])
@@ -171,7 +172,7 @@ def _mended_at(study: Study, problem: Problem, page: str, sections: dict[int, in
 
 @dataclass(frozen=True, slots=True)
 class BatchBurden:
-    """The burden of a study's batches, in words for the checklist."""
+    """The workload of one batch, with its name in the checklist."""
 
     name: str
     burden: BatchWorkload
@@ -179,11 +180,11 @@ class BatchBurden:
 
 
 def batch_burdens(study: Study) -> list[BatchBurden]:
-    """The smallest, the median and the largest batch."""
-    found = batch_workloads(study)
-    if not found:
+    """Return the workloads of the smallest, the median and the largest batch."""
+    workloads = batch_workloads(study)
+    if not workloads:
         return []
-    by_minutes = sorted(found, key=lambda burden: burden.minutes)
+    by_minutes = sorted(workloads, key=lambda burden: burden.minutes)
     median = by_minutes[median_low(range(len(by_minutes)))]
     aim = float(study.wage_per_hour) if study.wage_per_hour is not None else None
     return [

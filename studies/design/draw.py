@@ -1,4 +1,4 @@
-"""Batches drawn from a study's design. Batch k depends on the seed, k and the design alone; the rows are the record."""
+"""Draw batches from a study's design. Batch k depends only on the seed, k and the design; the stored rows are the record."""
 
 import hashlib
 from collections import deque
@@ -15,14 +15,14 @@ from studies.protocols import REGISTRY, DrawnItem, StimulusPool, UnfillableBatch
 
 
 class ArmSharesRefused(UnfillableBatch):
-    """The arms' places make no blocks: nothing can be drawn. The message is for the researcher."""
+    """The arms' places cannot be divided into blocks, so nothing can be drawn. The message is for the researcher."""
 
     def __init__(self, text: str):
         super().__init__(text, "arms")
 
 
 def seeded_random(seed: int, *purpose: object) -> Random:
-    """A generator of its own for each purpose: the same seed and purpose give the same numbers, whatever else is drawn."""
+    """Return a separate generator for each purpose. The same seed and purpose always give the same numbers."""
     digest = hashlib.sha256("|".join(map(str, (seed, *purpose))).encode()).digest()
     return Random(int.from_bytes(digest))
 
@@ -31,31 +31,31 @@ MAX_BLOCK_SIZE = 60
 
 
 def build_arm_block(arms: list) -> list:
-    """A block of arms: each once, or as often as their places stand to one another. Raises SharesRefused."""
+    """Return a block of arms: each arm once, or in proportion to its places. Raise ArmSharesRefused if there is no such block."""
     wanted = [arm.wanted for arm in arms]
     if not any(wanted):
         return arms
     if not all(wanted):
         raise ArmSharesRefused(
-            "Some arms have a number of places and others have none: give each arm a number, or leave all of them empty."
+            "Some arms have a number of places and others have no number. Give each arm a number, or leave all of them empty."
         )
     shared = gcd(*wanted)
     if sum(wanted) // shared > MAX_BLOCK_SIZE:
         raise ArmSharesRefused(
-            f"The places of the arms ({', '.join(map(str, wanted))}) do not have a common divisor that makes blocks of at most {MAX_BLOCK_SIZE} "
-            "batches, and batches are drawn in blocks that hold every arm in its share. Give the arms rounder numbers."
+            f"The places of the arms ({', '.join(map(str, wanted))}) have no common divisor that gives blocks of at most {MAX_BLOCK_SIZE} "
+            "batches. Batches are drawn in blocks that hold each arm in its share. Give the arms rounder numbers."
         )
     return [arm for arm, n in zip(arms, wanted, strict=True) for _ in range(n // shared)]
 
 
 def arm_of_batch(block: list, seed: int, batch_number: int):
-    """The arm of batch k, in permuted blocks: after each whole block every arm has its share exactly."""
+    """Return the arm of batch k. Arms come in permuted blocks: after each complete block, every arm has exactly its share."""
     number, place = divmod(batch_number, len(block))
     return seeded_random(seed, "arms", number).sample(block, len(block))[place]
 
 
 def shortage_message(needed: int, left: int) -> str:
-    """That prompts are missing: how many are needed, and how many there are."""
+    """Say how many more prompts are needed and how many are left."""
     return f"{needed} more prompt{'' if needed == 1 else 's'} {'is' if needed == 1 else 'are'} needed and {left} {'is' if left == 1 else 'are'} left"
 
 
@@ -66,7 +66,7 @@ class DrawnBatch:
     items: tuple[tuple[int, DrawnItem], ...]  # (section id, item)
 
 
-# What to do where a batch cannot be filled, by the part of the study that lacks something.
+# Advice if a batch cannot be filled, by the part of the study that lacks something.
 SHORTAGE_ADVICE = {
     "prompts": "Import more prompts and outputs, or lower the number of items that sections show (m).",
     "systems": "Add another system with its outputs, or show more systems in this arm.",
@@ -76,10 +76,10 @@ SHORTAGE_ADVICE = {
 
 
 class PromptQueue:
-    """The prompts of one section and arm in balanced coverage: pass after pass, each a fresh shuffle of all of them.
+    """The prompts of one section and arm in balanced coverage. Each pass is a new shuffle of all prompts.
 
-    What a batch already holds is passed over and stays in front for the next batch, so counts differ by at most one. ``turns``
-    says of each prompt taken where it stood in the first pass, and in which pass it was taken last.
+    A prompt that the batch already holds is skipped and stays in front for the next batch, so counts differ by at most
+    one. ``turns`` gives, for each prompt taken, its place in the first pass and the pass in which it was last taken.
     """
 
     def __init__(self, prompts: list[int], seed: int, *purpose: object):
@@ -111,27 +111,27 @@ class PromptQueue:
 
 
 class BatchDraw:
-    """The design as the draw needs it: plain ids, read once."""
+    """The parts of a design that the draw needs, as plain ids, read once."""
 
     def __init__(self, study: Study):
         self.study = study
         self.seed = study.seed
-        # Sorted here, by code points: a database sorts by its collation, and a draw must not hang on that.
+        # Sort here by code point. A database sorts by its collation, and the draw must not depend on that.
         self.arms = sorted(study.arms.all(), key=lambda arm: arm.name)
         arm_systems: dict[int, list[int]] = {arm.pk: [] for arm in self.arms}
         names = dict(study.systems.values_list("pk", "name"))
         systems = sorted(names, key=names.__getitem__)
         for arm_id, system_id in study.arms.filter(systems__isnull=False).values_list("pk", "systems__pk"):
             arm_systems[arm_id].append(system_id)
-        for mine in arm_systems.values():
-            mine.sort(key=names.__getitem__)
-        # Ids differ between a study and its copy; a draw must not hang on them.
+        for system_ids in arm_systems.values():
+            system_ids.sort(key=names.__getitem__)
+        # A study and its copy have different ids, and the draw must not depend on them.
         self.places = {system: place for place, system in enumerate(systems)}
         self.systems = {arm.pk: arm_systems[arm.pk] or systems for arm in self.arms}
         self.sections = list(study.sections.prefetch_related("arms").order_by("position"))
         self.section_arms = {section.pk: {arm.pk for arm in section.arms.all()} for section in self.sections}
         self.human = frozenset(study.systems.filter(is_human=True).values_list("pk", flat=True))
-        # Whoever was told the truth about a text in practice must not meet it again where it counts.
+        # Practice reveals who wrote a text, so an annotator must not see that text again in a live section.
         practice = study.items.filter(section__purpose="training", kind=Item.Kind.PRACTICE)
         practised = set(practice.values_list("prompt", flat=True))
         by_key = sorted(study.prompts.values_list("key", "pk", "domain"))
@@ -155,7 +155,7 @@ class BatchDraw:
         self.practice_items = self._load_practice_items(practice)
 
     def _load_practice_items(self, practice) -> dict[tuple[int, int], list[tuple[int, str]]]:
-        """Items made in the draft, by section and arm: those of the arm's domain and of its systems."""
+        """Return the items made in the draft, by section and arm. They match the arm's domain and its systems."""
         rows = practice.order_by("section", "number", "exposures__number")
         items: dict[int, tuple[int, str, str, set[int]]] = {}
         for section, item, kind, domain, system in rows.values_list(
@@ -171,7 +171,7 @@ class BatchDraw:
         return made
 
     def sections_with_own_items(self, arm_id: int) -> list:
-        """Those of the arm that show items of their own."""
+        """Return the arm's sections that show their own items."""
         return [
             section
             for section in self.sections
@@ -182,7 +182,7 @@ class BatchDraw:
         ]
 
     def batches(self) -> Iterator[DrawnBatch]:
-        """All batches from number 0, without end. Raises PoolSpent where one cannot be filled."""
+        """Yield batches from number 0, without end. Raise UnfillableBatch if a batch cannot be filled."""
         supplies: dict[tuple, PromptQueue] = {}
         block = build_arm_block(self.arms)
         k = 0
@@ -202,9 +202,9 @@ class BatchDraw:
     def _explain_shortage(
         self, shortage: UnfillableBatch, section, arm, batch_number: int, used_prompts: set[int]
     ) -> UnfillableBatch:
-        """The same, naming the batch for which it is not enough."""
+        """Return the same error with the batch and the section that cannot be filled."""
         who = f" of arm {arm.name}" if len(self.arms) > 1 else ""
-        inside = f" beside the {len(used_prompts)} that this batch holds already" if used_prompts else ""
+        inside = f" besides the {len(used_prompts)} that this batch already holds" if used_prompts else ""
         return UnfillableBatch(
             f"Batch {batch_number + 1}{who} cannot be filled: for section {section.position} {shortage}{inside}. {SHORTAGE_ADVICE[shortage.field]}",
             shortage.field,
@@ -242,15 +242,17 @@ class BatchDraw:
     def _draw_from_source_systems(
         self, section, arm, sources, used_prompts: set[int], rng: Random, queues
     ) -> list[int]:
-        """A prompt for each place, one of which the place's systems have an output. Every such text is shown equally often."""
+        """Return a prompt for each place, such that one of the place's systems has an output for it. All texts are shown equally often."""
         offered: list[int] = []
         for source in sources:
             taken = used_prompts | set(offered)
             key = (section.pk, arm.pk, source)
             if key not in queues:
-                mine = [p for p in self.prompts_by_arm[arm.pk] if any((p, system) in self.outputs for system in source)]
+                prompts = [
+                    p for p in self.prompts_by_arm[arm.pk] if any((p, system) in self.outputs for system in source)
+                ]
                 what = ("pass", section.position, self.arms.index(arm), [self.places[system] for system in source])
-                queues[key] = PromptQueue(mine, self.seed, *what)
+                queues[key] = PromptQueue(prompts, self.seed, *what)
             if self.study.coverage == Study.Coverage.INDEPENDENT:
                 left = [prompt for prompt in queues[key].prompts if prompt not in taken]
                 if not left:
@@ -262,20 +264,20 @@ class BatchDraw:
 
 
 def item_content_hash(prompt: int, outputs: Iterable[int], kind: str) -> str:
-    """What makes an item the same thing judged: its prompt, the set of its outputs, its kind."""
+    """Return the hash of an item's prompt, set of outputs and kind. Items with the same hash are the same item."""
     return hashlib.sha256(repr((prompt, sorted(outputs), kind)).encode()).hexdigest()
 
 
 def item_key(section_id: int, drawn_item: DrawnItem) -> tuple[int, str]:
-    """What an item is found again by."""
+    """Return the key that identifies an item: its section and content hash."""
     return section_id, item_content_hash(drawn_item.prompt, drawn_item.outputs, drawn_item.kind)
 
 
 @transaction.atomic
 def get_or_create_items(study: Study, drawn_items: Iterable[tuple[int, DrawnItem]]) -> dict[tuple[int, str], Item]:
-    """The study's items by what they hold, those of the records among them; new ones are numbered in the order of the records."""
+    """Return the study's items by key, after creating the missing ones. New items are numbered in the order of the records."""
     items = {(item.section_id, item.content): item for item in study.items.all()}
-    counts: dict[int, int] = {}  # the highest number of each section
+    counts: dict[int, int] = {}  # the highest item number in each section
     for (section_id, _), item in items.items():
         counts[section_id] = max(counts.get(section_id, 0), item.number)
     new_items: list[Item] = []
@@ -316,7 +318,7 @@ def write_batches(
     first_number: int | None = None,
     keys: list[str] | None = None,
 ) -> list[Batch]:
-    """Store drawn batches with their items: content that exists *is* that item. A handful of queries for any number."""
+    """Store drawn batches with their items. An item with existing content is reused. The number of queries is constant."""
     records = [(section, record) for batch in drawn_batches for section, record in batch.items if record.item is None]
     items = get_or_create_items(study, records)
     placed: list[list[Item | int]] = [
@@ -340,8 +342,8 @@ def write_batches(
     Placement.objects.bulk_create(
         (
             Placement(batch=batch, item_id=item if isinstance(item, int) else item.pk, number=number)
-            for batch, mine in zip(batches, placed, strict=True)
-            for number, item in enumerate(mine)
+            for batch, batch_items in zip(batches, placed, strict=True)
+            for number, item in enumerate(batch_items)
         ),
         batch_size=1000,
     )
@@ -349,7 +351,7 @@ def write_batches(
 
 
 def draw_batches(study: Study, first: int, count: int, progress=lambda done, total, doing="": None) -> list[DrawnBatch]:
-    """Batches first .. first + count - 1, without writing them. Raises PoolSpent."""
+    """Return batches first .. first + count - 1 without storing them. Raise UnfillableBatch if one cannot be filled."""
     drawn = []
     for batch in islice(BatchDraw(study).batches(), first + count):
         if batch.number >= first:

@@ -1,4 +1,4 @@
-"""The canonical form of a design is JSON of plain values, and its sha256 is the design's hash."""
+"""Serialize a design as canonical JSON of plain values. The sha256 of the JSON is the design's hash."""
 
 import hashlib
 import json
@@ -48,9 +48,9 @@ def _sorted_by_name(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def serialize_design(study: Study) -> dict[str, Any]:
-    """The whole design as plain JSON values, keyed by names, never by database ids. Stimuli stand as their sha256.
+    """Return the design as plain JSON values, keyed by names and never by database ids. Each stimulus is given as its sha256.
 
-    Lists are sorted here, by code points: a database sorts by its collation, and the hash must not hang on that.
+    Lists are sorted here by code point. A database sorts by its collation, and the hash must not depend on that.
     """
     sections = study.sections.select_related("reuses").prefetch_related("arms", "questions__x", "questions__y")
     contrasts = study.contrasts.select_related("section", "x", "y")
@@ -125,7 +125,7 @@ def serialize_design(study: Study) -> dict[str, Any]:
 
 
 def _serialize_imported_batches(study: Study) -> list:
-    """Imported batches: each key with a sha256 of what lies in it, in order."""
+    """Return the imported batches: each key with the sha256 of the batch's content, in order."""
     rows = (
         Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
         .order_by("batch__number", "number", "item__exposures__number")
@@ -146,7 +146,7 @@ def _serialize_imported_batches(study: Study) -> list:
 
 
 def canonical_json(design: dict[str, Any]) -> str:
-    """One way to write a design: sorted keys, no blanks. Numbers are finite by then."""
+    """Return the only JSON text of a design: sorted keys, no spaces, finite numbers."""
     return json.dumps(design, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -155,7 +155,7 @@ def sha256_of(text: str) -> str:
 
 
 def frozen_design_mismatch(study: Study) -> str:
-    """'' when the rows still are what the newest Design version says; else a sentence. The backstop behind the guards."""
+    """Return '' if the rows match the newest Design version, else a sentence. This is the last check, behind the guards."""
     latest = study.designs.order_by("version").last()
     if latest is None:
         return ""
@@ -163,5 +163,5 @@ def frozen_design_mismatch(study: Study) -> str:
     return (
         ""
         if now == latest.sha256
-        else f"The design in the database ({now[:12]}) is not the frozen version {latest.version} ({latest.sha256[:12]})."
+        else f"The design in the database ({now[:12]}) differs from the frozen version {latest.version} ({latest.sha256[:12]})."
     )

@@ -1,4 +1,4 @@
-"""Pages take their words from one version of a design."""
+"""Read the texts of annotators' pages from one version of a design."""
 
 import json
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class SectionWording:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What pages take from a design: one version's words, whatever was amended later."""
+    """The texts that pages take from one version of a design. Later amendments do not change them."""
 
     study: dict[str, Any]
     arms: dict[str, dict[str, Any]]
@@ -82,10 +82,10 @@ def parse_wording(design: dict[str, Any]) -> Wording:
 
 @lru_cache(maxsize=64)
 def frozen_wording(design_id: int) -> Wording:
-    """A Design row never changes, so its words are read once a process."""
+    """Return the texts of a Design row. The row never changes, so each process reads it once."""
     return parse_wording(json.loads(Design.objects.values_list("canonical", flat=True).get(pk=design_id)))
 
 
 def wording_of(study: Study, design_id: int | None) -> Wording:
-    """The words of a Design version; of the rows as they are while there is none (previews and tries of a draft)."""
+    """Return the texts of a Design version. Without a version (preview or test run of a draft), read the current rows."""
     return frozen_wording(design_id) if design_id else parse_wording(serialize_design(study))

@@ -1,4 +1,4 @@
-"""The burden of a batch is what one person reads and answers for it."""
+"""Compute the workload of a batch: what one annotator reads and answers."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from .draw import draw_batches
 
 @dataclass(frozen=True, slots=True)
 class BatchWorkload:
-    """What one batch asks of a person."""
+    """The work in one batch for one annotator."""
 
     batch: str
     words: int
@@ -23,10 +23,11 @@ class BatchWorkload:
 
 
 def batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
-    """The burden of each batch, smallest first: words to read at the stated speed, 15 seconds a question. Whatever is shown
-    counts, planted references too: whoever meets one reads and judges it.
+    """Return the workload of each batch, smallest first: words at the study's reading speed, plus 15 seconds per question.
 
-    ``drawn``: batches not yet written (a draft's preview of its first ones); else those in the database.
+    All texts shown count, also planted references, because annotators read and judge them too.
+
+    ``unsaved_batches``: batches that are not stored yet (preview of a draft's first batches). The default is the stored ones.
     """
     if unsaved_batches is None and study.batches.exclude(origin=Batch.Origin.TEST).exists():
         rows = (
@@ -74,7 +75,7 @@ def batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
     }
     words: dict[tuple[int, int], int] = {}
     prompts: dict[tuple[int, int], set[int]] = {}
-    # By batch, section and item: how many outputs it shows, in the order of the batch.
+    # Number of outputs shown, by batch, section and item, in the order of the batch.
     shown: dict[tuple[int, int], dict[int, dict[int, int]]] = {}
     for number, arm, section, item, prompt, output in rows:
         words[number, arm] = words.get((number, arm), 0) + output_words.get(output, 0)
@@ -90,7 +91,7 @@ def batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
     rewards = {arm.pk: arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()}
 
     def questions_of(number: int, arm: int) -> int:
-        """The answers that the pages of a batch really ask for: a top-up batch has one section's items and nothing else."""
+        """Return how many answers a batch's pages ask for. A top-up batch has the items of one section and nothing else."""
         total = 0
         for section, protocol, arms in asked:
             if (arms and arm not in arms) or (number in top_up and not protocol.has_items):

@@ -1,4 +1,4 @@
-"""Images of an import on the disk: there before a row names them, and gone again where no row came to name them."""
+"""Store an import's images on disk before rows name them, and remove images that no row names."""
 
 import os
 import time
@@ -18,16 +18,16 @@ ORPHAN_AGE_SECONDS = 86_400
 
 @contextmanager
 def storing_images(names: Collection[str], read_image: Callable[[str], bytes]) -> Iterator[None]:
-    """Store the images of these names, as `read` gives them, and write the rows that name them inside, transaction and all.
+    """Store the images of these names from ``read_image``. Write the rows that name them inside this context.
 
-    Where that fails, the files that were stored here are removed, except those that a row of somebody else names by now.
+    If that fails, remove the newly stored files, except files that another row names by now.
     """
     root = Path(settings.MEDIA_ROOT)
     new: list[str] = []
     try:
         for name in names:
             try:
-                os.utime(path_of(root, name))  # somebody needs it again: it is not forgotten
+                os.utime(path_of(root, name))  # a new modification time keeps it from being removed as an orphan
             except FileNotFoundError:
                 new.append(name)
                 store(root, EncodedImage(read_image(name), 0, 0, name))
@@ -35,7 +35,7 @@ def storing_images(names: Collection[str], read_image: Callable[[str], bytes]) -
     except BaseException:
         _remove_unnamed(root, new)
         raise
-    # Another import that failed meanwhile may have removed what it had stored and this one had found.
+    # Another import that failed meanwhile may have removed files that this import also needs.
     for name in names:
         if not path_of(root, name).exists():
             store(root, EncodedImage(read_image(name), 0, 0, name))
@@ -47,7 +47,7 @@ def _remove_unnamed(root: Path, names: Collection[str]) -> None:
 
 
 def _names_in_use(names: Collection[str]) -> set[str]:
-    """Those of the names that some row has."""
+    """Return the names that some row uses."""
     listed = list(names)
     return {
         name
@@ -58,10 +58,10 @@ def _names_in_use(names: Collection[str]) -> set[str]:
 
 
 def remove_orphaned_images(now: float | None = None) -> int:
-    """Remove files that no row names and that nobody has needed for a day: of imports whose process was killed, of drafts that
-    were deleted. Gives their number.
+    """Remove files that no row names and that were not touched for a day. Return their number.
 
-    An import that names a file while this runs finds it gone behind its rows, and stores it again.
+    They come from killed imports and deleted drafts. If an import names a file while this runs, it finds the file missing after
+    writing its rows, and stores it again.
     """
     root = Path(settings.MEDIA_ROOT)
     before = (time.time() if now is None else now) - ORPHAN_AGE_SECONDS
@@ -77,7 +77,7 @@ def remove_orphaned_images(now: float | None = None) -> int:
 
 
 def _is_old(path: Path, before: float) -> bool:
-    """Whether it is a file of ours, whole or begun, and untouched since then."""
+    """Return whether heval wrote the file, completely or in part, and did not touch it since then."""
     is_ours = path.suffix == EXTENSION or path.name.startswith(TEMPORARY_PREFIX)
     with suppress(FileNotFoundError):
         return is_ours and path.stat().st_mtime < before

@@ -1,7 +1,7 @@
-"""Declared preparation carried out on a draft: texts normalised and brought to length, prompts filtered.
+"""Prepare a draft's stimuli as declared: normalise texts, shorten outputs, filter prompts.
 
-It always starts from the originals, so that another declaration, or none, gives what it alone would have given. Outputs keep
-theirs in ``original``, prompts in their attributes; the settings stand in ``Study.preparation``, which the design's hash covers.
+It always starts from the original texts, so the result depends only on the current settings. Outputs keep their original in
+``original``, prompts in their attributes. The settings are in ``Study.preparation``, which the design's hash covers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,14 +19,14 @@ from studies.services import lifecycle
 from studies.stimuli.normalising import NormalisedText, Preparation, PreparedText, normalise_text, prepared_outputs
 from studies.stimuli.prompt_filters import FilteredPrompt, filter_prompts
 
-ORIGINAL_KEY = "original_text"  # a prompt's attribute: its text from before preparation
+ORIGINAL_KEY = "original_text"  # a prompt's attribute: its text before preparation
 MAX_EXAMPLES = 10
 CHUNK = 500
 
 
 @dataclass(frozen=True)
 class TextChange:
-    """A text before and after, for a person to judge."""
+    """A text before and after preparation, for a person to compare."""
 
     what: str
     before: str
@@ -36,7 +36,7 @@ class TextChange:
 
 @dataclass
 class PreparationReport:
-    """What a preparation does, or would do."""
+    """The changes that a preparation makes or would make."""
 
     outputs: int = 0
     changed_outputs: int = 0
@@ -71,12 +71,12 @@ class PreparationReport:
 
 
 def original_of(prompt: Prompt) -> str:
-    """A prompt's text from before preparation."""
+    """Return a prompt's text before preparation."""
     return prompt.attributes.get(ORIGINAL_KEY, prompt.text)
 
 
 def preview(study: Study, settings: object) -> PreparationReport:
-    """What ``prepare`` would do, without doing it. Raises SettingsRefused for settings that are none."""
+    """Return the report of ``prepare`` without changing anything. Raise SettingsRefused for invalid settings."""
     report = PreparationReport()
     preparation = Preparation.from_json(settings)
     _drop(study, preparation, report)
@@ -90,15 +90,15 @@ def preview(study: Study, settings: object) -> PreparationReport:
 
 @transaction.atomic
 def prepare(study: Study, settings: object, *, by: Any) -> PreparationReport:
-    """Prepare a draft's stimuli as declared. Raises SettingsRefused, or NotNow; then nothing has changed."""
+    """Prepare a draft's stimuli as declared. Raise SettingsRefused or ActionRefused; then nothing has changed."""
     check_permission(by, Action.EDIT, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state != Study.State.DRAFT:
-        raise lifecycle.ActionRefused("Stimuli can be prepared in a draft alone; clone the study.")
+        raise lifecycle.ActionRefused("Stimuli can only be prepared in a draft. Clone the study.")
     preparation = Preparation.from_json(settings)
     stored = preparation.as_json() if preparation != Preparation() else {}
     if preparation == Preparation.from_json(study.preparation):
-        stored = study.preparation  # the same settings may be written in several ways
+        stored = study.preparation  # equal settings can have different JSON: keep the stored JSON
     report = PreparationReport()
     _drop(study, preparation, report)
     _delete_prompts(study, report.dropped)
@@ -129,7 +129,7 @@ def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _prompt_ids(study: Study) -> Iterator[list[int]]:
-    """Prompts, some at a time: no query is open while rows are written, and no more texts are held than these have."""
+    """Yield the ids of prompts in chunks. No query stays open while rows are written, and memory holds one chunk's texts."""
     return _chunks(list(study.prompts.order_by("pk").values_list("pk", flat=True)))
 
 
@@ -145,7 +145,7 @@ def _drop(study: Study, preparation: Preparation, report: PreparationReport) -> 
 def _delete_prompts(study: Study, dropped: list[FilteredPrompt]) -> None:
     keys = [each.key for each in dropped]
     if keys:
-        # What was tried out hangs on the prompts.
+        # Test runs refer to the prompts.
         signals.deleting_test_runs.send(Study, study=study)
     for start in range(0, len(keys), CHUNK):
         some = keys[start : start + CHUNK]
@@ -156,8 +156,8 @@ def _delete_prompts(study: Study, dropped: list[FilteredPrompt]) -> None:
         )
         if used:
             raise lifecycle.ActionRefused(
-                f"The prompt {used[0]} would be left out, but items were made of it (ready-made batches, training, tests). "
-                "Remove those first, or filter the prompts before they are placed."
+                f"The filters would remove the prompt {used[0]}, but it has items (ready-made batches, training, tests). "
+                "Delete these items first, or change the filters."
             )
         Output.objects.filter(system__study=study, prompt__key__in=some).delete()
         Prompt.objects.filter(study=study, key__in=some).delete()
@@ -166,7 +166,7 @@ def _delete_prompts(study: Study, dropped: list[FilteredPrompt]) -> None:
 def _changed_prompts(
     study: Study, preparation: Preparation, report: PreparationReport, dropped: set[str]
 ) -> Iterator[Prompt]:
-    """Prompts whose text becomes another, with that text."""
+    """Yield the prompts whose text changes, with the new text."""
     prompts = (prompt for some in _prompt_ids(study) for prompt in study.prompts.filter(pk__in=some).order_by("pk"))
     for prompt in prompts:
         if prompt.key in dropped:
@@ -189,8 +189,8 @@ def _changed_prompts(
 def _changed_outputs(
     study: Study, preparation: Preparation, report: PreparationReport, dropped: set[str]
 ) -> Iterator[Output]:
-    """Outputs whose text becomes another, with that text; all of one prompt are read at once."""
-    # A tag in front is a prompt's. In an output "(Laughing) He ..." begins the story.
+    """Yield the outputs whose text changes, with the new text. All outputs of one prompt are read at once."""
+    # Only prompts have tags at the start. In an output, "(Laughing) He ..." begins the story.
     preparation = replace(preparation, normalisation=replace(preparation.normalisation, leading_tag=False))
     together = _shown_together(study)
     rows = (
@@ -220,7 +220,7 @@ def _changed_outputs(
 
 
 def _shown_together(study: Study) -> Mapping[int, list[int]]:
-    """The items of each output, where items were made already."""
+    """Return the ids of existing items by output."""
     items: dict[int, list[int]] = {}
     rows = Item.objects.filter(study=study, exposures__isnull=False).values_list("pk", "exposures__output")
     for item, output in rows.iterator(2000):
@@ -231,18 +231,18 @@ def _shown_together(study: Study) -> Mapping[int, list[int]]:
 def _prepared(
     outputs: list[Output], together: Mapping[int, list[int]], preparation: Preparation
 ) -> dict[int, PreparedText]:
-    """Each output's text. Those that are read side by side share a length: an item's, else those of equal sample number."""
+    """Return each output's text. Outputs of one item share a length; without items, those with the same sample number do."""
     groups: dict[tuple[str, int], dict[str, Output]] = {}
     for output in outputs:
         keys = [("item", item) for item in together.get(output.pk, ())] or [("sample", output.sample)]
         for key in keys:
             groups.setdefault(key, {})[output.system.name] = output
-    found: dict[int, PreparedText] = {}
+    shortest: dict[int, PreparedText] = {}
     for group in groups.values():
         texts = {system: output.original or output.text for system, output in group.items()}
         for system, result in prepared_outputs(texts, preparation).items():
             pk = group[system].pk
-            # In several items it is cut for the strictest of them: it is one text wherever it is shown.
-            if pk not in found or len(result.text) < len(found[pk].text):
-                found[pk] = result
-    return found
+            # An output has one text in all its items: the shortest that any of them requires.
+            if pk not in shortest or len(result.text) < len(shortest[pk].text):
+                shortest[pk] = result
+    return shortest

@@ -1,4 +1,4 @@
-"""What is asked: studies, their design and the batches drawn from it. DESIGN: the database refuses what must never be."""
+"""Models of studies, their design and the batches drawn from it. Database constraints refuse impossible states."""
 
 from .audit import AuditEvent
 from .batches import Batch, Expected, Exposure, Item, Placement

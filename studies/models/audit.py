@@ -1,4 +1,4 @@
-"""The record of acts. One row an act, in the act's own transaction."""
+"""The audit log. Each act writes one row, in the act's own transaction."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,12 +14,14 @@ from .study import Study
 
 
 class AuditEvent(AppendOnlyModel):
-    """Who did what, when. ``data`` holds no personal data of annotators."""
+    """An act: who did what, and when. ``data`` holds no personal data of annotators."""
 
     at = models.DateTimeField(db_default=Now())
     by = optional_foreign_key(settings.AUTH_USER_MODEL)
     study = optional_foreign_key(Study, "audit_events")
-    assignment_code = models.CharField(max_length=32, blank=True)  # not a key: studies does not know annotators
+    assignment_code = models.CharField(
+        max_length=32, blank=True
+    )  # not a foreign key: studies does not import annotators
     verb = models.CharField(max_length=50)
     data = models.JSONField(default=dict, blank=True)
 
@@ -32,7 +34,7 @@ class AuditEvent(AppendOnlyModel):
 
 
 def record(verb: str, *, by, study=None, assignment_code: str = "", **data) -> AuditEvent:
-    """Write down that ``by`` did ``verb``: a user, or None where an annotator or the site itself acts.
+    """Record that ``by`` did ``verb``. ``by`` is a user, or None if an annotator or the site itself acts.
 
     ``data`` holds no personal data of annotators.
     """
@@ -40,19 +42,19 @@ def record(verb: str, *, by, study=None, assignment_code: str = "", **data) -> A
 
 
 def record_study_event(verb: str, study, *, by, **data) -> AuditEvent:
-    """The same of an act that does not keep a draft from being deleted: the row names a draft by its number alone."""
+    """Record an act that must not prevent the deletion of a draft: the row names a draft only by its number."""
     if study.is_draft:
         return record(verb, by=by, draft=study.pk, **data)
     return record(verb, study=study, by=by, **data)
 
 
 def events_of(study) -> QuerySet[AuditEvent]:
-    """All that is on record of a study, from its first draft."""
+    """Return all events of a study, from its first draft."""
     return AuditEvent.objects.filter(Q(study=study) | Q(study=None, data__draft=study.pk))
 
 
 def bulk_record(verb: str, events: Iterable[dict[str, Any]], *, by, study=None) -> None:
-    """The same act about many, one row each, written together; ``acts`` gives each row's ``assignment_code`` and data."""
+    """Record the same act about many objects, one row each. ``events`` gives each row's ``assignment_code`` and data."""
     AuditEvent.objects.bulk_create(
         [
             AuditEvent(verb=verb, study=study, by=by, assignment_code=act.pop("assignment_code", ""), data=act)

@@ -1,4 +1,4 @@
-"""Batches hold items, and items hold the outputs that an annotator is shown together."""
+"""Batches hold items. Items hold the outputs that an annotator sees together."""
 
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
@@ -17,7 +17,7 @@ from .study import Study
 
 
 class Item(DesignModel):
-    """What is judged: a prompt with the outputs shown for it. The same thing judged is the same row."""
+    """A prompt with the outputs shown for it. The same prompt and outputs are always the same row."""
 
     class Kind(models.TextChoices):
         LIVE = "live"
@@ -69,7 +69,7 @@ class Exposure(DesignModel):
 
 
 class Expected(DesignModel):
-    """What a test question or a practice item should be answered."""
+    """The expected answer to an attention check or a practice item."""
 
     study_path = "item__study"
     may_add_after_launch = True
@@ -94,7 +94,7 @@ class Expected(DesignModel):
 
 
 class Batch(DesignModel):
-    """What one annotator is given. ``wanted`` places; ``claimed`` counts its assignments that are not released."""
+    """The items for one annotator. ``wanted`` is the number of places; ``claimed`` counts assignments that are not released."""
 
     class Origin(models.TextChoices):
         DRAWN = "drawn"

@@ -1,4 +1,4 @@
-"""A design has systems, arms, sections and questions, and a frozen version for the launch and for each amendment."""
+"""A design: systems, arms, sections and questions. The launch and each amendment freeze a version of it."""
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator
@@ -22,7 +22,7 @@ from .study import Study
 
 
 class Design(AppendOnlyModel):
-    """The frozen design of a study: canonical JSON and its sha256. Version 1 at launch, one more for each amendment."""
+    """The frozen design of a study: canonical JSON and its sha256. The launch stores version 1, each amendment the next."""
 
     study = protected_foreign_key(Study, "designs")
     version = models.PositiveSmallIntegerField()
@@ -47,7 +47,7 @@ class Design(AppendOnlyModel):
 
 
 class System(DesignModel):
-    """What is compared. A human author is a system too."""
+    """A source of outputs that are compared: a model, a program or a human author."""
 
     Reference = Reference
     EXTREME_REFERENCES = EXTREME_REFERENCES
@@ -76,7 +76,7 @@ class System(DesignModel):
 
 
 class Arm(DesignModel):
-    """A between-subject cell. Every study has at least one."""
+    """A between-subject condition. Every study has at least one."""
 
     class Condition(models.TextChoices):
         NONE = "none"
@@ -177,7 +177,7 @@ class SectionArm(DesignModel):
 
 
 class Question(DesignModel):
-    """One directed question. ``{x}`` and ``{y}`` in its text become the labels that this annotator sees."""
+    """A question. ``{x}`` and ``{y}`` in its text are replaced by the labels that the annotator sees."""
 
     study_path = "section__study"
     amendable_fields = frozenset({"text", "help"})

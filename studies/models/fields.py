@@ -1,4 +1,4 @@
-"""Several tables use these fields, defaults and limits."""
+"""Fields, defaults and limits that several tables share."""
 
 import secrets
 
@@ -8,9 +8,9 @@ from django.db import models
 from studies.stimuli.texts import LANGUAGE_TAG
 
 PROTECT = models.PROTECT
-FIRST_TEST_NUMBER = 1_000_000_000  # batches and items of tries are numbered from here, far from those that are drawn
+FIRST_TEST_NUMBER = 1_000_000_000  # batches and items of test runs are numbered from here, far above drawn ones
 
-# Limits are wider than any study needs and narrower than what a database can hold: SQLite has none of its own.
+# Limits are wider than any study needs and narrower than what a database can hold. SQLite has no limits of its own.
 NUMBER_VALIDATORS = [MaxValueValidator(FIRST_TEST_NUMBER - 1)]
 SMALLINT_VALIDATORS = [MaxValueValidator(32_767)]
 HEADCOUNT_VALIDATORS = [MaxValueValidator(1_000_000)]
@@ -21,12 +21,12 @@ CURRENCY_VALIDATORS = [RegexValidator(r"\A[A-Z]{3}\Z", "Three letters, such as U
 
 
 def duration_validators(min_seconds: int, max_days: int) -> list:
-    """Validators of a length of time."""
+    """Return the validators of a duration in seconds."""
     return [MinValueValidator(min_seconds), MaxValueValidator(max_days * 86_400)]
 
 
 def protected_foreign_key(to, related_name="+", **options):
-    """A foreign key; nothing that a study's record hangs on disappears by deleting something else."""
+    """Return a foreign key with PROTECT: deleting another row never deletes part of a study's record."""
     return models.ForeignKey(to, PROTECT, related_name=related_name, **options)
 
 

@@ -1,7 +1,7 @@
-"""Two guards: rows that are only ever added, and a design that does not change once its study is launched.
+"""Two guards: append-only rows, and a design that does not change after the launch of its study.
 
-They stand in the managers, so that a shell or a careless view meets them too. PostgreSQL has triggers behind them; the
-design's hash is the backstop: every analysis computes it again.
+The guards are in the managers, so that they also work in a shell or a careless view. PostgreSQL has triggers in
+addition. The last check is the design's hash, which every analysis computes again.
 """
 
 from contextlib import contextmanager
@@ -12,11 +12,11 @@ from django.db.models.signals import m2m_changed
 
 
 class AppendOnlyViolation(Exception):
-    """This row is part of the record: it is never changed and never deleted."""
+    """A row of the record would be changed or deleted, which is never allowed."""
 
 
 class StudyFrozen(Exception):
-    """The design of a launched study does not change: clone it, or amend what may be amended."""
+    """The design of a launched study would change. Clone the study, or amend a field that may be amended."""
 
 
 _erasing: ContextVar[bool] = ContextVar("erasing", default=False)
@@ -44,12 +44,12 @@ def _lift_guard(name, flag):
 
 
 def allow_erasure():
-    """A transaction in which recorded answers may be blanked (withdrawal) or a test's answers deleted, and nothing else."""
+    """Return a transaction that may only blank recorded answers (withdrawal) or delete the answers of a test run."""
     return _lift_guard("erasing", _erasing)
 
 
 def allow_amendment():
-    """A transaction of ``lifecycle.amend``: the few columns that may be amended pass the guard."""
+    """Return the transaction of ``lifecycle.amend``, in which the amendable columns pass the guard."""
     return _lift_guard("amending", _amending)
 
 
@@ -76,7 +76,7 @@ class AppendOnlyQuerySet(models.QuerySet):
 
 
 class AppendOnlyModel(models.Model):
-    # The columns that an erasure may blank; the trigger checks that it changes nothing else.
+    # The columns that an erasure may blank. The trigger checks that nothing else changes.
     erasable_fields: frozenset[str] = frozenset()
     objects = AppendOnlyQuerySet.as_manager()
 
@@ -87,7 +87,7 @@ class AppendOnlyModel(models.Model):
     def save(self, *args, **kwargs):
         if not self._state.adding:
             raise AppendOnlyViolation(type(self).__name__)
-        kwargs["force_insert"] = True  # Model(pk=old).save() would else be an UPDATE
+        kwargs["force_insert"] = True  # otherwise Model(pk=old).save() would be an UPDATE
         super().save(*args, **kwargs)
 
     def delete(self, *args, **kwargs):
@@ -136,7 +136,7 @@ class DesignQuerySet(models.QuerySet):
 
 
 def refuse_if_parents_frozen(objs):
-    """One query for all the studies that these rows would stand in."""
+    """Raise StudyFrozen if a study of these rows is launched. One query for all studies."""
     if not objs:
         return
     model = type(objs[0])
@@ -149,10 +149,11 @@ def refuse_if_parents_frozen(objs):
 
 
 class DesignModel(models.Model):
-    """A row of a study's design: free in a draft, then frozen.
+    """A row of a study's design: editable in a draft, then frozen.
 
-    ``grows_after_launch``: rows may be added later (drawn batches), never changed. ``changes_after_launch``: columns that
-    count what happens. ``amendable``: columns that ``lifecycle.amend`` may change, with a reason, making a new version.
+    ``may_add_after_launch``: rows may be added later (drawn batches), but never changed. ``mutable_fields``: columns that
+    count events and may change. ``amendable_fields``: columns that ``lifecycle.amend`` may change, with a reason, in a new
+    version of the design.
     """
 
     study_path = "study"
@@ -172,7 +173,7 @@ class DesignModel(models.Model):
 
     def refuse_if_frozen(self):
         refuse_if_parents_frozen([self])
-        if self.pk:  # where the row stood before: moving it out of a launched study is a change too
+        if self.pk:  # moving a row out of a launched study is a change too
             type(self)._base_manager.filter(pk=self.pk).refuse_if_frozen()
 
     def save(self, *args, **kwargs):
@@ -188,7 +189,7 @@ class DesignModel(models.Model):
 
 
 def refuse_frozen_m2m_change(sender, instance, action, reverse, model, pk_set, **kwargs):
-    """``add``, ``remove``, ``clear`` and ``set`` of a many-to-many field walk past ``save``."""
+    """Guard ``add``, ``remove``, ``clear`` and ``set`` of many-to-many fields, which do not call ``save``."""
     if not action.startswith("pre_"):
         return
     if isinstance(instance, DesignModel):

@@ -1,4 +1,4 @@
-"""Jobs are long work as rows of the database."""
+"""Jobs: long tasks stored as database rows."""
 
 import uuid
 
@@ -15,7 +15,7 @@ from .study import Study
 
 
 class Job(models.Model):
-    """Long work as a row with a lease: whoever holds the lease runs it, and a dead holder's lease runs out."""
+    """A long task with a lease. The holder of the lease runs the task; the lease of a dead holder expires."""
 
     class State(models.TextChoices):
         WAITING = "waiting"

@@ -1,4 +1,4 @@
-"""Members are the researchers of a study, each with a role."""
+"""Members: the researchers of a study, each with a role."""
 
 from django.conf import settings
 from django.db import models
@@ -8,7 +8,7 @@ from .study import Study
 
 
 class StudyMember(models.Model):
-    """What a researcher may do in a study."""
+    """A researcher's role in a study."""
 
     class Role(models.TextChoices):
         OWNER = "owner", "owner: everything, members too"

@@ -1,4 +1,4 @@
-"""The plan of an analysis declares comparisons and exclusion rules before the launch."""
+"""The plan of the analysis: comparisons and exclusion rules, declared before the launch."""
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -13,7 +13,7 @@ from .study import Study
 
 
 class Contrast(DesignModel):
-    """A planned comparison (x, y), in that order, with what is expected of it."""
+    """A planned comparison (x, y), in that order, with its expected result."""
 
     class Role(models.TextChoices):
         PRIMARY = "primary"
@@ -43,7 +43,7 @@ class Contrast(DesignModel):
         validators=[MinValueValidator(0)],
         help_text="Differences smaller than this are equivalent, on the estimand's scale (.05 is 5 points of a probability).",
     )
-    # From one half on no test of equivalence exists: its interval would be turned round.
+    # A level of one half or more allows no equivalence test: its interval would be reversed.
     level = models.FloatField(default=0.05, validators=[MinValueValidator(0.0001), MaxValueValidator(0.49)])
 
     class Meta:
@@ -59,7 +59,7 @@ class Contrast(DesignModel):
             CheckConstraint(name="contrast_expected_is_a_sign", condition=Q(expected__in=["", "<", ">", "~"])),
             CheckConstraint(name="contrast_margin_is_positive", condition=Q(margin=None) | Q(margin__gt=0)),
             CheckConstraint(name="contrast_level_is_below_one_half", condition=Q(level__gt=0, level__lt=0.5)),
-            # SQLite ignores nulls_distinct=False: one constraint for each shape of row.
+            # SQLite ignores nulls_distinct=False, so each shape of row has its own constraint.
             UniqueConstraint(
                 Least("x", "y"),
                 Greatest("x", "y"),
@@ -106,7 +106,7 @@ class Contrast(DesignModel):
 
 
 class ExclusionRule(DesignModel):
-    """A named rule that leaves assignments out of the analysis, declared before launch with its parameters."""
+    """A rule that leaves assignments out of the analysis. It is declared before the launch, with its parameters."""
 
     class Role(models.TextChoices):
         PRIMARY = "primary", "applied to the headline"

@@ -1,6 +1,6 @@
-"""The registry of exclusion rules: declared in a study's design, computed in ``analysis.exclusions``, which fills it.
+"""The registry of exclusion rules. ``analysis.exclusions`` fills it and computes the rules.
 
-It stands here because a design names its rules and their parameters, and ``studies`` knows nothing of answers.
+It is here because a design names its rules and their parameters, and ``studies`` must not import the code for answers.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,9 +12,9 @@ REGISTRY: dict[str, "Rule"] = {}
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``flag(frame, **settings)`` gives pass, fail or unknown for each assignment; unknown never excludes.
+    """A rule. ``flag(frame, **settings)`` returns pass, fail or unknown for each assignment; unknown never excludes.
 
-    ``problems(sections, **settings)``: why the rule cannot work in a study with these sections, in words for the checklist.
+    ``problems(sections, **settings)`` yields sentences for the checklist: why the rule cannot work with these sections.
     """
 
     slug: str
@@ -27,11 +27,11 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """The first words of its label, without the explanation."""
+        """The label without the explanation after the colon."""
         return self.label.partition(":")[0]
 
     def bound_form(self, settings: Mapping[str, Any]):
-        """Its settings form with what is stored, and with the initial value of what is not. None where it has no settings."""
+        """Return the settings form with stored values, or initial values where none is stored. None if the rule has no settings."""
         if self.settings_form is None:
             return None
         fields = self.settings_form().fields
@@ -43,7 +43,7 @@ class Rule:
 
 
 def register(slug: str, label: str, **options):
-    """Decorator: make a function a named rule."""
+    """Register the decorated function as a named rule."""
 
     def add(flag):
         if slug in REGISTRY:

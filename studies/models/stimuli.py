@@ -1,4 +1,4 @@
-"""Stimuli are the prompts of a study and what its systems made of them."""
+"""Stimuli: the prompts of a study and the outputs of its systems."""
 
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
@@ -32,7 +32,7 @@ class Prompt(DesignModel):
 
 
 class Output(DesignModel):
-    """What a system made of a prompt. ``original`` keeps the text from before preparation."""
+    """The output of a system for a prompt. ``original`` keeps the text from before preparation."""
 
     class Format(models.TextChoices):
         PLAIN = "plain", "plain text"

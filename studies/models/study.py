@@ -31,7 +31,7 @@ class StudyQuerySet(DesignQuerySet):
 
     def update(self, **kwargs):
         if "state" in kwargs:
-            raise StudyFrozen("Study.state is written by studies.services.lifecycle alone")
+            raise StudyFrozen("Only studies.services.lifecycle may write Study.state.")
         return super().update(**kwargs)
 
 
@@ -46,7 +46,7 @@ class Study(models.Model):
         CLOSING = "closing"
         CLOSED = "closed"
 
-    # Groups of states: people may take part; answers may still arrive.
+    # Groups of states: in RUNNING people may take part; in COLLECTING_STATES answers may still arrive.
     RUNNING = (State.LAUNCHED, State.PAUSED)
     COLLECTING_STATES = (State.LAUNCHING, *RUNNING, State.CLOSING)
 
@@ -257,20 +257,20 @@ class Study(models.Model):
             and getattr(before, field.attname) != getattr(self, field.attname)
         }
         if "state" in changed:
-            raise StudyFrozen("Study.state is written by studies.services.lifecycle alone")
+            raise StudyFrozen("Only studies.services.lifecycle may write Study.state.")
         if before.state != "draft" and not self.may_change(changed):
             raise StudyFrozen(", ".join(sorted(changed - self.mutable_fields)))
 
     def clean(self):
-        found = {}
+        errors = {}
         if self.target_n == 0:
-            found["target_n"] = "At least 1; leave it empty where a stopping rule decides."
+            errors["target_n"] = "Enter at least 1, or leave it empty if a stopping rule decides."
         if self.target_n and self.target_cap and self.target_cap < self.target_n:
-            found["target_cap"] = f"The cap ({self.target_cap}) must not be below the target ({self.target_n})."
+            errors["target_cap"] = f"The cap ({self.target_cap}) must not be below the target ({self.target_n})."
         if self.idle_seconds == 0:
-            found["idle_seconds"] = "At least 60 seconds; leave it empty for the default."
-        if found:
-            raise ValidationError(found)
+            errors["idle_seconds"] = "Enter at least 60 seconds, or leave it empty for the default."
+        if errors:
+            raise ValidationError(errors)
 
     def delete(self, *args, **kwargs):
         Study.objects.filter(pk=self.pk).refuse_if_frozen()
@@ -282,7 +282,7 @@ class Study(models.Model):
 
     @property
     def is_blind(self) -> bool:
-        """Whether outcomes are hidden: the study collects, and nobody has unblinded it, on the record."""
+        """Whether outcomes are hidden: the study is collecting, and no researcher has unblinded it."""
         return self.state in self.COLLECTING_STATES and not self.unblinded_at
 
     @property

@@ -1,4 +1,4 @@
-"""The triggers of PostgreSQL, for migrations. SQLite keeps the managers' guards alone: Django's flush must delete there."""
+"""PostgreSQL triggers, for migrations. SQLite has only the managers' guards, because Django's flush must delete rows there."""
 
 from django.db import migrations
 
@@ -12,7 +12,7 @@ CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE ON {table}
   FOR EACH ROW EXECUTE FUNCTION {table}_append_only();
 """
 
-# {study}: the expression that finds the row's study, from OLD or NEW as {row}.
+# {old}, {new}: the expression that finds the study of the old or new row.
 FROZEN_DESIGN_SQL = """
 CREATE FUNCTION {table}_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -47,7 +47,7 @@ def _on_postgresql(sql):
 
 
 def append_only_trigger(table, exception_sql=""):
-    """A migration operation: no row of ``table`` is updated or deleted, but for what the PL/pgSQL ``passes``."""
+    """Return a migration operation that forbids UPDATE and DELETE on ``table``. The PL/pgSQL ``exception_sql`` may allow some."""
     return migrations.RunPython(
         _on_postgresql(APPEND_ONLY_SQL.format(table=table, passes=exception_sql)),
         _on_postgresql(f"DROP TRIGGER {table}_append_only ON {table}; DROP FUNCTION {table}_append_only();"),
@@ -55,9 +55,9 @@ def append_only_trigger(table, exception_sql=""):
 
 
 def frozen_design_trigger(table, study_sql="{row}.study_id", mutable_columns=(), allows_inserts=False):
-    """A migration operation: rows of a study that is no draft stay as they are.
+    """Return a migration operation that freezes the rows of a study that is not a draft.
 
-    ``changes``: columns that may change all the same. ``grows``: rows may be added.
+    ``mutable_columns``: columns that may still change. ``allows_inserts``: rows may still be added.
     """
     free = ""
     if mutable_columns:

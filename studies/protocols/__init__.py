@@ -1,7 +1,7 @@
 """The registry of evaluation protocols and their contract.
 
-A protocol is one module in this package and one template, ``protocols/<slug>.html``; there is no list to edit. Its
-contract and the records that it works with stand in ``base``.
+A protocol is one module in this package and one template, ``protocols/<slug>.html``. There is no list to edit. The
+package ``base`` holds the contract of protocols and the records that they use.
 """
 
 from importlib import import_module
@@ -17,7 +17,7 @@ REGISTRY: dict[str, Protocol] = {}
 
 
 def register(cls):
-    """Class decorator: make a protocol known by its slug."""
+    """Register the decorated class as a protocol under its slug."""
     if not cls.slug or cls.slug in REGISTRY:
         raise ValueError(f"The protocol {cls.slug!r} has no slug or is registered twice.")
     REGISTRY[cls.slug] = cls()
@@ -25,7 +25,7 @@ def register(cls):
 
 
 def load_protocols() -> None:
-    """Import every module of this package. Called once, when the application is ready."""
+    """Import every module of this package. Django calls this once, when the application is ready."""
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
 

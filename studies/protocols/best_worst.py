@@ -1,7 +1,7 @@
-"""Best-worst scaling (MaxDiff): of a few outputs of a prompt annotators choose the best one and the worst one.
+"""Best-worst scaling (MaxDiff): annotators choose the best and the worst of a few outputs of a prompt.
 
-Two choices among four outputs say how five of their six pairs stand, so it asks less of people than a ranking, and it works with
-more systems than anybody can rank: each page shows a few of them, drawn at random.
+Two choices among four outputs decide five of their six pairs, so the task is easier than a ranking. It also works with
+more systems than people can rank, because each page shows only a few of them, drawn at random.
 """
 
 from django import forms
@@ -13,7 +13,7 @@ from .base.references import EXTREME_REFERENCES
 
 BEST, WORST = "best", "worst"
 STRENGTH = "strength"
-# With two outputs the worst is known once the best is; more than seven nobody holds in mind at once.
+# With two outputs the best determines the worst. More than seven are too many to keep in mind.
 MIN_SET_SIZE, MAX_SET_SIZE = 3, 7
 
 
@@ -23,12 +23,12 @@ class BestWorstSettings(forms.Form):
         max_value=MAX_SET_SIZE,
         initial=4,
         label="outputs shown at once",
-        help_text="A page shows the outputs of so many systems, or of all where there are fewer. They are drawn at random.",
+        help_text="Number of systems on a page, drawn at random. If the study has fewer systems, a page shows all of them.",
     )
     labels = forms.ChoiceField(
         choices=[
             ("random", "random letters for each prompt"),
-            ("fixed", "the same letters for everybody, in the order of the systems' names"),
+            ("fixed", "the same letters for all annotators, in the order of the systems' names"),
         ],
         initial="random",
         label="letters",
@@ -47,7 +47,7 @@ class BestWorstSettings(forms.Form):
 
 
 def get_set_size(section) -> int:
-    """How many outputs a page shows; the default where the setting cannot be read, which the checklist names."""
+    """Return how many outputs a page shows. If the setting is unreadable (the checklist reports it), return the default."""
     size = section.settings.get("set_size")
     return (
         size
@@ -63,7 +63,7 @@ class BestWorst(Protocol):
     help = "Annotators see a few outputs of a prompt and choose the best one and the worst one."
     settings_form = BestWorstSettings
     default_scale_kind = "output"
-    # Strengths are compared through other systems too, so two of them need not meet on one page.
+    # Other systems link two strengths, so the two systems need not appear on one page.
     comparison_scope = "batch"
     questions = (
         {"key": BEST, "text": "Which one is the best?", "scale": {"kind": "output"}},
@@ -81,7 +81,7 @@ class BestWorst(Protocol):
     # The design
 
     def draw(self, section, pool, rng):
-        """Outputs of so many systems of each prompt, drawn at random; made items where the section has them."""
+        """Draw the outputs of a few systems for each prompt, or take the section's own items if it has them."""
         if pool.items:
             return super().draw(section, pool, rng)
         size = min(get_set_size(section), len(pool.systems))
@@ -97,15 +97,15 @@ class BestWorst(Protocol):
         systems = section.study.systems.all()
         if len(systems) < MIN_SET_SIZE:
             yield Problem(
-                f"A best and a worst need outputs of {MIN_SET_SIZE} systems at least, and the study has {len(systems)}. "
-                "Add a system, or ask two choices.",
+                f"Best and worst need outputs of at least {MIN_SET_SIZE} systems, but the study has {len(systems)}. "
+                "Add a system, or use the protocol two choices.",
                 "systems",
             )
         ends = [system.name for system in systems if system.reference in EXTREME_REFERENCES]
         if ends:
             yield Problem(
-                f"{', '.join(sorted(ends))} would always be chosen: a maximal or minimal reference hides which of the others is the best "
-                "or the worst. Take the mark away, or leave the system out.",
+                f"{', '.join(sorted(ends))} would always be chosen: a maximal or minimal reference hides the best or the worst of the other "
+                "systems. Remove the mark, or leave the system out.",
                 "systems",
             )
         for arm in arms_of(section):
@@ -115,17 +115,18 @@ class BestWorst(Protocol):
                     "arms",
                 )
         if section.m < 1:
-            yield Problem("Annotators must see at least one prompt.", "m")
+            yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
         source = section.reuses if section.reuses_id else section
         few = source.items.annotate(n=Count("exposures")).filter(n__lt=MIN_SET_SIZE).count() if source.pk else 0
         if few:
             yield Problem(
-                f"{few} ready-made items hold fewer than {MIN_SET_SIZE} outputs: there is no best and worst.", "batches"
+                f"{few} ready-made items have fewer than {MIN_SET_SIZE} outputs. Give each of them at least {MIN_SET_SIZE}.",
+                "batches",
             )
         elif section.reuses_id and not REGISTRY[source.protocol].shows_every_system:
             yield Problem(
-                f"Section {source.position} shows one output at a time, which has no best and no worst. "
-                "Show the items of another section again, or draw items of its own.",
+                f"Section {source.position} shows one output at a time, so no output can be the best or the worst. "
+                "Reuse the items of another section, or give this section its own items.",
                 "reuses",
             )
 
@@ -147,16 +148,16 @@ class BestWorst(Protocol):
         }
 
     def clean(self, page, data):
-        """The best and the worst are two outputs, and a prompt is answered wholly or not at all."""
+        """Require two different outputs as best and worst. Both are answered, or neither."""
         noun = str(page.section.settings.get("noun") or "text")
         asked = {question.key: question for question in page.section.questions}
         errors = {}
         if not {BEST, WORST} <= asked.keys():
-            return errors  # a draft's preview; the checklist names what is missing
+            return errors  # a draft's preview; the checklist reports what is missing
         for item in page.items:
             slots = [page.slot(asked[key], item) for key in (BEST, WORST)]
             if not all(slot in data for slot in slots):
-                continue  # the field itself has refused one of them
+                continue  # the field has refused one of them already
             chosen = [data[slot] for slot in slots]
             if chosen.count(None) == 1:
                 errors[slots[chosen.index(None)]] = f"Please choose the best {noun} and the worst one, or neither."
@@ -168,7 +169,7 @@ class BestWorst(Protocol):
         return errors
 
     def plausible(self, page_fields, robot):
-        """A robot perceives each output of a prompt once, and names the one that it likes most and the one that it likes least."""
+        """Perceive each output of a prompt once. Return the one that the robot likes most and the one that it likes least."""
         items: dict[int, list[str]] = {}
         for slot, ask in page_fields.items():
             items.setdefault(ask.item_id, []).append(slot)
@@ -183,7 +184,10 @@ def _question_problems(section):
     questions = {question.key: question for question in section.questions.all()}
     for key in (BEST, WORST):
         if key not in questions:
-            yield Problem(f"There must be a question with the key “{key}”: which output is the {key}.", "questions")
+            yield Problem(
+                f"The question with the key “{key}” is missing. Add one that asks which output is the {key}.",
+                "questions",
+            )
     for key, question in questions.items():
         if key not in (BEST, WORST):
             yield Problem(
@@ -191,20 +195,21 @@ def _question_problems(section):
                 "questions",
             )
         if (question.scale or {}).get("kind") != "output":
-            yield Problem(f"Question {key} must be asked as one of the outputs shown.", "questions")
+            yield Problem(f"Question {key} must have the scale “one of the outputs shown”.", "questions")
         if question.x_id:
-            yield Problem(f"Question {key} is about all outputs of a page: it cannot name two systems.", "questions")
+            yield Problem(
+                f"Question {key} is about all outputs of a page, so it cannot name two systems. Leave x and y empty.",
+                "questions",
+            )
         if question.skip_reasons:
             yield Problem(
-                f"Question {key} offers ways not to answer: a best without a worst says too little. Let a whole prompt be left empty instead.",
+                f"Question {key} has reasons to skip, but a best without a worst says too little. Remove them and make both questions optional.",
                 "questions",
             )
     if len({question.criterion for question in questions.values()}) > 1:
-        yield Problem(
-            "The best and the worst are asked on two criteria: give both questions one criterion.", "questions"
-        )
+        yield Problem("Best and worst have two different criteria. Give both questions the same one.", "questions")
     if len({question.required for question in questions.values()}) > 1:
         yield Problem(
-            "One of the two questions must be answered and the other need not: let both be required, or neither.",
+            "Only one of the two questions is required. Make both required, or neither.",
             "questions",
         )

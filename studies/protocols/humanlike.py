@@ -1,4 +1,4 @@
-"""Human or machine: who wrote this text? Single texts on four points, and why, in words, by what was answered.
+"""Human or machine: who wrote this text? Annotators rate single texts on four points and then explain their answer.
 
 Source: Clark et al. 2021, All That's 'Human' Is Not Gold: Evaluating Human Evaluation of Generated Text.
 """
@@ -25,37 +25,37 @@ PAIR_TEXT = "One of these texts was written by a machine. Which one?"
 class HumanLikeSettings(forms.Form):
     mix = forms.ChoiceField(
         choices=[
-            ("half", "as many human texts as machine texts; of an odd number, one more of either"),
-            ("random", "each text human or machine by a coin of its own"),
+            ("half", "half human texts, half machine texts; if m is odd, one more of either"),
+            ("random", "each text human or machine at random"),
         ],
         initial="half",
         label="human and machine texts",
-        help_text="What each annotator gets. Nobody is told the shares.",
+        help_text="What each annotator gets. Annotators do not see the shares.",
     )
     why_up_to = forms.IntegerField(
         min_value=0,
         max_value=19,
         initial=1,
         label="ask “why” up to point",
-        help_text="Whoever answers this point or a lower one is asked the question “why”, everybody else “change”. "
+        help_text="Annotators who answer this point or a lower one get the question “why”; all others get “change”. "
         "1, as in the paper: only “definitely human-written”.",
     )
     prompt = forms.ChoiceField(
         choices=[("hidden", "hidden, as in the paper"), ("shown", "shown above its text")],
         initial="hidden",
-        help_text="Show it only where human and machine texts answer the same prompts: else it tells which is which.",
+        help_text="Show it only if human and machine texts answer the same prompts. Otherwise the prompt reveals the author.",
     )
     pair_text = forms.CharField(
         max_length=300,
         initial=PAIR_TEXT,
         label="words for a practice pair",
-        help_text="Practice by comparison: what is asked about two texts side by side.",
+        help_text="Practice by comparison: the question about two texts side by side.",
     )
-    noun = forms.CharField(max_length=30, initial="text", help_text="What is judged is called: text, story, recipe.")
+    noun = forms.CharField(max_length=30, initial="text", help_text="The word for an output: text, story, recipe.")
     explanation = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 6}),
         required=False,
-        help_text="Above each question: how to answer. Markdown.",
+        help_text="How to answer. Shown above each question. Markdown.",
     )
 
 
@@ -64,8 +64,8 @@ class HumanLike(Protocol):
     slug = "humanlike"
     label = "Human or machine: who wrote this text?"
     help = (
-        "One text at a time, by a person or by a system; annotators say which on four points, then why. "
-        "As a training section it shows practice texts or pairs and tells the truth after each guess."
+        "Annotators see one text at a time and say on four points whether a person or a system wrote it, then why. "
+        "A training section shows practice texts or pairs and gives the correct answer after each guess."
     )
     settings_form = HumanLikeSettings
     shows_every_system = False
@@ -95,16 +95,18 @@ class HumanLike(Protocol):
         questions = {question.key: question for question in section.questions.all()}
         asked = questions.get(SOURCE)
         if asked is None:
-            yield Problem(f"There must be a question with the key “{SOURCE}”: who wrote the text.", "questions")
+            yield Problem(
+                f"The question with the key “{SOURCE}” is missing. Add one that asks who wrote the text.", "questions"
+            )
         elif not _has_two_sides(asked.scale):
             yield Problem(
-                f"Question {SOURCE} must be asked on an even number of points, from human to machine: a middle would be neither.",
+                f"Question {SOURCE} must have an even number of points, from human to machine: a middle point would be neither.",
                 "questions",
             )
         if any(question.x_id for question in questions.values()):
-            yield Problem("A question about one text cannot name two systems.", "questions")
+            yield Problem("A question about one text cannot name two systems. Leave x and y empty.", "questions")
         if section.m < 1:
-            yield Problem("Annotators must see at least one text.", "m")
+            yield Problem("Annotators must see at least one text. Set m to 1 or more.", "m")
         if section.purpose == "training":
             yield from _training_problems(section)
         elif section.purpose == "live":
@@ -116,14 +118,16 @@ class HumanLike(Protocol):
     def count_answers(self, section, outputs_per_item):
         keys = {question.key for question in section.questions.all()}
         alone = len(keys) - ({WHY, CHANGE} <= keys)
-        # Of two texts side by side (practice) it is only asked which one a machine wrote.
+        # Two texts side by side (practice) have one question: which one did a machine write?
         return sum(alone if outputs == 1 else 1 for outputs in outputs_per_item)
 
     def reason_not_answerable(self, section, contrast, shown_systems):
         if shown_systems.items and not any(len(item) == 1 for item in shown_systems.items):
-            return "one text is judged at a time, and each item here shows several: give the section items of its own"
+            return (
+                "annotators judge one text at a time and each item here shows several: give the section its own items"
+            )
         human = {system.pk for system in section.study.systems.all() if system.is_human}
-        # d' of an arm is between its own human and machine texts.
+        # d' of an arm compares its own human and machine texts.
         usable = {arm for arm, systems in shown_systems.arms.items() if systems & human and systems - human}
         if not usable:
             return "no arm shows both human and machine texts: check the systems of the arms and the target"
@@ -134,10 +138,14 @@ class HumanLike(Protocol):
             if why := super().reason_not_answerable(section, contrast, shown_systems):
                 return why
             if {contrast.x_id, contrast.y_id} & human:
-                return "human texts are what machine texts are told from: compare two machine systems, or name none, for a test against chance"
+                return (
+                    "human texts are the baseline: compare two machine systems, or name none for a test against chance"
+                )
             for system in (contrast.x, contrast.y):
                 if frozenset({system.pk}) not in machines.values():
-                    return f"annotators of an arm judge all its machine systems as one: give {system.name} an arm of its own, with human texts"
+                    return (
+                        f"an arm's machine systems are judged as one: give {system.name} its own arm with human texts"
+                    )
             return ""
         if contrast.x_condition:
             both = {contrast.x_condition, contrast.y_condition}
@@ -167,13 +175,13 @@ class HumanLike(Protocol):
     def expected_practice_answers(self, section, outputs):
         asked = next((question for question in section.questions.all() if question.key == SOURCE), None)
         if asked is None or not _has_two_sides(asked.scale):
-            raise ValueError(f"The section must first ask “{SOURCE}” on points from human to machine.")
+            raise ValueError(f"First give the section the question “{SOURCE}” on points from human to machine.")
         low, cut, high = _scale_halves(asked.scale)
         human = [is_human for _, is_human in outputs]
         if len(human) == 1:
             return {SOURCE: (low, cut) if human[0] else (cut + 1, high)}
         if len(human) != 2 or human[0] == human[1]:
-            raise ValueError("A practice pair is a human text and a machine text; a practice text stands alone.")
+            raise ValueError("Practice needs either one text, or a pair of a human text and a machine text.")
         return {SOURCE: human.index(False)}
 
     def truth(self, page, question, expected):
@@ -226,7 +234,7 @@ class HumanLike(Protocol):
         }
 
     def plausible(self, page_fields, robot):
-        """A robot sees evidence of a machine, normal around minus what the text's author has of the human."""
+        """Perceive evidence for a machine: normal noise around minus the strength of the text's author."""
         sent = {}
         for slot, ask in page_fields.items():
             points = getattr(ask.field, "points", ())
@@ -240,13 +248,13 @@ class HumanLike(Protocol):
 
 
 def _source_question_and_slot(page):
-    """The question who wrote the text, and its slot; (None, "") where it is not asked."""
+    """Return the question who wrote the text and its slot, or (None, "") if it is not asked."""
     asked = next((question for question in page.questions if question.key == SOURCE), None)
     return (asked, page.slot(asked, page.items[0], page.items[0].exposures[0][0])) if asked else (None, "")
 
 
 def _chosen_point_label(page, answers) -> str:
-    """The words of the point that this annotator chose; '' where nothing is stored yet."""
+    """Return the words of the point that the annotator chose, or '' if nothing is stored yet."""
     asked, slot = _source_question_and_slot(page)
     value = answers.get(slot)
     if asked is None or value is None:
@@ -256,7 +264,7 @@ def _chosen_point_label(page, answers) -> str:
 
 
 def _follow_up_questions(page, follow_up_by_key, answers):
-    """What is asked after an answer; both questions as long as there is none (nobody gets there before), none after "cannot say"."""
+    """Return the follow-up questions: both before an answer is stored, none after "cannot say"."""
     asked, slot = _source_question_and_slot(page)
     if asked is None:
         return ()
@@ -277,11 +285,11 @@ def _scale_or_default(stored):
     try:
         return read_scale(stored)
     except (ValueError, TypeError, KeyError):
-        return read_scale({"kind": "likert", "maximum": 3})  # the checklist names what is wrong with it
+        return read_scale({"kind": "likert", "maximum": 3})  # the checklist reports the fault
 
 
 def _last_human_point(spec) -> int:
-    """The last point of the human half."""
+    """Return the last point of the human half."""
     return (spec.minimum + spec.maximum) // 2
 
 
@@ -293,7 +301,7 @@ def _scale_halves(scale) -> tuple[int, int, int]:
 def _training_problems(section):
     items = list(section.items.filter(kind="practice").values_list("prompt__domain", flat=True))
     if not items:
-        yield Problem("A training section needs practice items: make them on the section's own page.", "sections")
+        yield Problem("A training section needs practice items. Create them on the section's page.", "sections")
         return
     arms = list(section.arms.all()) or list(section.study.arms.all())
     for arm in arms:
@@ -307,7 +315,7 @@ def _training_problems(section):
             )
         if arm.condition == "none":
             yield Problem(
-                f"Arm {arm.name} is trained here, but its condition is “none”.",
+                f"Arm {arm.name} gets training here, but its condition is “none”.",
                 "arms",
                 False,
                 "training_without_condition",
@@ -317,24 +325,29 @@ def _training_problems(section):
     )
     if first is not None and section.position > first:
         yield Problem(
-            "It comes after texts that count: annotators would be trained too late.", "sections", False, "late_training"
+            "This training section comes after a live section, which is too late. Move it to the front.",
+            "sections",
+            False,
+            "late_training",
         )
 
 
 def _live_problems(section, questions):
     if WHY not in questions and CHANGE not in questions:
         yield Problem(
-            f"No question “{WHY}” or “{CHANGE}” asks for reasons: without them nobody can say what annotators looked at.",
+            f"No question “{WHY}” or “{CHANGE}” asks for reasons, so the report cannot show what annotators paid attention to.",
             "questions",
             False,
             "no_reasons",
         )
     if section.m and section.m < 4:
-        yield Problem("Fewer than 4 texts each: an annotator's accuracy says little.", "m", False, "few_texts")
+        yield Problem(
+            "Each annotator judges fewer than 4 texts, so their accuracy says little. Raise m.", "m", False, "few_texts"
+        )
     together = section.items.annotate(n=Count("exposures")).filter(kind="live", n__gt=1).count() if section.pk else 0
     if together:
         yield Problem(
-            f"{together} ready-made items hold several outputs: one text is judged at a time. Give each output an item of its own.",
+            f"{together} ready-made items have several outputs, but annotators judge one text at a time. Give each output its own item.",
             "batches",
         )
 
@@ -351,13 +364,13 @@ def _drawing_problems(section, drawing):
             )
             wanted = -(-section.m // 2)
             if not mine:
-                yield Problem(f"Arm {arm.name} has no {words} system: there is nothing to tell apart.", "systems")
+                yield Problem(f"Arm {arm.name} has no {words} system. It needs human and machine texts.", "systems")
             elif n < wanted:
                 yield Problem(f"Arm {arm.name} has {n} {words} texts; a batch needs {wanted}.", "outputs")
     cells = Counter((arm.domain, tuple(drawing.systems[arm.pk]), arm.condition) for arm in drawing.arms)
     if any(n > 1 for n in cells.values()):
         yield Problem(
-            "Two arms have the same domain, systems and condition: they are one cell of the report.",
+            "Two arms have the same domain, systems and condition. The report combines them.",
             "arms",
             False,
             "cell_twice",

@@ -1,7 +1,7 @@
-"""Ranking: the outputs of a prompt get places, 1 the best; equally good ones may share a place.
+"""Ranking: annotators give each output of a prompt a place, 1 for the best. Equally good outputs may share a place.
 
-What is typed need not be a gapless ranking (1, 3, 3 and 1, 2, 2 say the same): only its order counts. It is kept as typed, and
-beside it the mid-rank that each output has, so that places of all prompts sum to the same.
+Only the order of the typed places counts, and gaps are allowed (1, 3, 3 and 1, 2, 2 mean the same). The typed places are
+stored with the mid-rank of each output, so that the places of all prompts have the same sum.
 """
 
 from collections import Counter
@@ -15,16 +15,16 @@ from . import ExampleStudy, PageField, Problem, Protocol, arms_of, register
 from .base.fields import Answer, WholeNumberField
 
 SHARE = "share"
-# More than this nobody holds in mind at once.
+# More outputs than this are too many to keep in mind.
 MAX_COMFORTABLE_SYSTEMS = 7
 
 
 class RankingSettings(forms.Form):
-    allows_ties = forms.BooleanField(required=False, initial=True, label="equally good ones may have the same place")
+    allows_ties = forms.BooleanField(required=False, initial=True, label="equally good outputs may share a place")
     labels = forms.ChoiceField(
         choices=[
             ("random", "random letters for each prompt"),
-            ("fixed", "the same letters for everybody, in the order of the systems' names"),
+            ("fixed", "the same letters for all annotators, in the order of the systems' names"),
         ],
         initial="random",
         label="letters",
@@ -48,7 +48,7 @@ def allows_ties(settings) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RankField(WholeNumberField):
-    """A place among the outputs of a prompt, kept as typed beside its number."""
+    """A place among the outputs of a prompt. The typed text is stored with the number."""
 
     allows_ties: bool = True
 
@@ -61,7 +61,7 @@ class RankField(WholeNumberField):
 class Ranking(Protocol):
     slug = "ranking"
     label = "Ranking of a prompt's outputs, ties allowed"
-    help = "All outputs of a prompt get places, 1 the best."
+    help = "Annotators give each output of a prompt a place, 1 for the best."
     settings_form = RankingSettings
     default_scale_kind = "number"
     placeholder_help = "{label} becomes the letter of the output asked about."
@@ -80,10 +80,10 @@ class Ranking(Protocol):
     def problems(self, section):
         systems = section.study.systems.count()
         if systems < 2:
-            yield Problem("There is nothing to rank: a prompt needs outputs of two systems at least.", "systems")
+            yield Problem("A ranking needs outputs of at least two systems. Add a system.", "systems")
         elif systems > MAX_COMFORTABLE_SYSTEMS:
             yield Problem(
-                f"{systems} outputs are ranked at once: nobody holds so many in mind, and the middle places are guesses.",
+                f"A page ranks {systems} outputs at once. This is too many to keep in mind, so the middle places are guesses.",
                 "systems",
                 False,
                 "many_to_rank",
@@ -91,31 +91,36 @@ class Ranking(Protocol):
         for question in section.questions.all():
             scale = question.scale or {}
             if scale.get("kind") != "number":
-                yield Problem(f"Question {question.key} must be asked as a whole number: the place.", "questions")
+                yield Problem(
+                    f"Question {question.key} must have the scale “a whole number”, for the place.", "questions"
+                )
             elif not (scale.get("minimum", 0) <= 1 and scale.get("maximum", 100) >= systems):
                 yield Problem(
-                    f"Question {question.key} must take numbers from 1 to {systems}: there are so many places.",
+                    f"Question {question.key} must take numbers from 1 to {systems}, one for each place.",
                     "questions",
                 )
             if question.x_id:
-                yield Problem(f"Question {question.key} ranks all outputs: it cannot name two systems.", "questions")
+                yield Problem(
+                    f"Question {question.key} ranks all outputs, so it cannot name two systems. Leave x and y empty.",
+                    "questions",
+                )
             if question.skip_reasons:
                 yield Problem(
-                    f"Question {question.key} offers ways not to answer: a place left out makes the others unreadable. "
-                    "Let a whole prompt be left empty instead.",
+                    f"Question {question.key} has reasons to skip, but a missing place makes the others meaningless. "
+                    "Remove them and make the question optional.",
                     "questions",
                 )
         for arm in arms_of(section):
             if len(arm.systems.all()) == 1 and systems > 1:
                 yield Problem(
-                    f"Arm {arm.name} shows the outputs of one system: there is nothing to rank. Give it another system.",
+                    f"Arm {arm.name} shows only one system, so there is nothing to rank. Give it another system.",
                     "arms",
                 )
         if section.m < 1:
-            yield Problem("Annotators must see at least one prompt.", "m")
+            yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
         alone = section.items.annotate(n=Count("exposures")).filter(n__lt=2).count() if section.pk else 0
         if alone:
-            yield Problem(f"{alone} ready-made items hold one output: there is nothing to rank.", "batches")
+            yield Problem(f"{alone} ready-made items have only one output, so there is nothing to rank.", "batches")
 
     def count_answers(self, section, outputs_per_item):
         return section.asked * sum(outputs_per_item)
@@ -145,7 +150,7 @@ class Ranking(Protocol):
         }
 
     def clean(self, page, data):
-        """All outputs of a prompt or none; without ties where the section says so. Stored are mid-ranks, beside what was typed."""
+        """Require places for all outputs of a prompt or for none, and refuse ties if the section does. Store mid-ranks with the typed text."""
         noun = str(page.section.settings.get("noun") or "text")
         errors: dict[str, str] = {}
         for item in page.items:
@@ -168,7 +173,7 @@ class Ranking(Protocol):
         return errors
 
     def plausible(self, page_fields, robot):
-        """A robot ranks by what it perceives: strength and noise. Those that it cannot tell apart tie, where that is allowed."""
+        """Rank outputs by perceived strength with noise. Outputs that the robot cannot tell apart tie, if ties are allowed."""
         ranked: dict[tuple, list[str]] = {}
         for slot, ask in page_fields.items():
             ranked.setdefault((ask.question_id, ask.item_id), []).append(slot)

@@ -11,7 +11,7 @@ from . import Problem, Protocol, question_fields, register
 class RatingSettings(forms.Form):
     scores = forms.ChoiceField(
         choices=[
-            ("points", "as they stand: 1 to k, or from end to end"),
+            ("points", "unchanged: 1 to k, or from end to end"),
             ("unit", "as parts of the scale: 0 to 1, five points as 0, .25, .5, .75, 1"),
         ],
         initial="points",
@@ -20,7 +20,7 @@ class RatingSettings(forms.Form):
     labels = forms.ChoiceField(
         choices=[
             ("random", "random letters for each prompt (a section that reuses another inherits its letters)"),
-            ("fixed", "the same letters for everybody, in the order of the systems' names (as in the paper)"),
+            ("fixed", "the same letters for all annotators, in the order of the systems' names (as in the paper)"),
         ],
         initial="random",
         label="letters",
@@ -40,7 +40,7 @@ class RatingSettings(forms.Form):
 class Rating(Protocol):
     slug = "rating"
     label = "Rating of each output (Likert or continuous)"
-    help = "Each output is rated by itself."
+    help = "Annotators rate each output separately."
     settings_form = RatingSettings
     default_scale_kind = "likert"
     comparison_scope = ""
@@ -57,11 +57,16 @@ class Rating(Protocol):
     def problems(self, section):
         for question in section.questions.all():
             if (question.scale or {}).get("kind") not in ("likert", "continuous"):
-                yield Problem(f"Question {question.key} must be asked on points or between two ends.", "questions")
+                yield Problem(
+                    f"Question {question.key} must have a scale of points or a number between two ends.", "questions"
+                )
             if question.x_id:
-                yield Problem(f"Question {question.key} rates one output: it cannot name two systems.", "questions")
+                yield Problem(
+                    f"Question {question.key} rates one output, so it cannot name two systems. Leave x and y empty.",
+                    "questions",
+                )
         if section.m < 1:
-            yield Problem("Annotators must see at least one prompt.", "m")
+            yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
         yield from self._reference_problems(section)
 
     def _reference_problems(self, section):
@@ -69,14 +74,14 @@ class Rating(Protocol):
         if len(planted) == 1:
             there, lacking = ("maximal", "minimal") if "maximal" in planted else ("minimal", "maximal")
             yield Problem(
-                f"There is a {there} reference and no {lacking} one: without both ends ratings are reported as means, not as utilities.",
+                f"There is a {there} reference but no {lacking} one. Without both, the report gives mean ratings and no utilities.",
                 "systems",
                 False,
                 "one_end",
             )
         if len(planted) == 2 and any((q.scale or {}).get("kind") == "likert" for q in section.questions.all()):
             yield Problem(
-                "Utilities between references are asked for on points: only a number between two ends says how far apart outputs are.",
+                "Utilities need a number between two ends: points do not measure the distance between two outputs.",
                 "questions",
                 False,
                 "ends_on_points",
@@ -85,7 +90,8 @@ class Rating(Protocol):
             for contrast in section.study.contrasts.filter(estimand="utility").select_related("x", "y", "section"):
                 if contrast.section_id in (None, section.pk):
                     yield Problem(
-                        f"{contrast} is about utilities, which need a maximal and a minimal reference.", "contrasts"
+                        f"{contrast} is about utilities, which need a maximal and a minimal reference. Mark them under Systems.",
+                        "contrasts",
                     )
 
     def count_answers(self, section, outputs_per_item):

@@ -1,4 +1,4 @@
-"""Outcome-level relative assessment on points: how much better is the first of two outputs than the second?
+"""Outcome-level relative assessment: annotators say on points how much better the first of two outputs is.
 
 Source: the taxonomy of Ethayarajh and Jurafsky 2022, section 2, whose relative protocols compare outputs with one another or with a
 reference.
@@ -30,7 +30,7 @@ class RelativeSettings(PairSettings):
 
 @dataclass(frozen=True, slots=True)
 class RelativeScaleField(ScalePointsField):
-    """Points from "the first is much better" to "the second is much better", told by their words alone."""
+    """Points from "the first is much better" to "the second is much better", shown without numbers."""
 
     depends_on_page: ClassVar[bool] = True
     exposures: tuple[tuple[str, int], ...] = ()
@@ -44,7 +44,7 @@ class RelativeScaleField(ScalePointsField):
 class Relative(Protocol):
     slug = "relative"
     label = "Relative scale: how much better one of two is"
-    help = "Annotators see two outputs of a prompt, sides drawn, and say on points which is better and by how much. One may be the reference."
+    help = "Annotators see two outputs of a prompt, on random sides, and say on points which is better and by how much. One may be the reference."
     settings_form = RelativeSettings
     default_scale_kind = "likert"
     item_noun = "pairs"
@@ -66,7 +66,7 @@ class Relative(Protocol):
             },
         },
     )
-    # Which systems an item shows is not told by one exposure.
+    # One exposure does not say which two systems an item shows.
     source = "Ethayarajh and Jurafsky 2022, section 2"
 
     def estimands(self, section):
@@ -81,13 +81,16 @@ class Relative(Protocol):
     def problems(self, section):
         for question in section.questions.all():
             if question.x_id:
-                yield Problem(f"Question {question.key} cannot name two systems: sides are drawn.", "questions")
+                yield Problem(
+                    f"Question {question.key} cannot name two systems, because sides are random. Leave x and y empty.",
+                    "questions",
+                )
             if fault := relative_scale_fault(question.scale):
                 yield Problem(f"Question {question.key} {fault}", "questions")
         shown = REGISTRY.get(section.reuses.protocol) if section.reuses_id else None
         if shown is not None and not issubclass(shown.settings_form or forms.Form, PairSettings):
             yield Problem(
-                f"Section {section.reuses.position} does not show pairs: its items cannot be shown here again.",
+                f"Section {section.reuses.position} does not show pairs, so this section cannot reuse its items.",
                 "reuses",
             )
         yield from pair_problems(section, self.cleaned_settings(section))
@@ -98,7 +101,7 @@ class Relative(Protocol):
         noun = str(page.section.settings.get("noun") or "text")
         asks = {}
         for item in page.items:
-            # What is asked is about the first against the second: the answer's row names the first.
+            # The question is about the first output against the second, so the answer's row names the first.
             label, exposure_id = item.exposures[0]
             words = [f"{noun[:1].upper()}{noun[1:]} {letter}" for letter, _ in item.exposures]
             for question in page.questions:
@@ -120,7 +123,7 @@ class Relative(Protocol):
         return asks
 
     def plausible(self, page_fields, robot):
-        """A robot perceives how far the first lies above the second, and says so in points."""
+        """Perceive how far the first output is above the second, and return the answer in points."""
         sent = {}
         for slot, ask in page_fields.items():
             field = ask.field
@@ -141,18 +144,18 @@ def _fill_placeholders(point: Option, output_names: list[str]) -> Option:
 
 
 def relative_scale_fault(scale_json: Any) -> str:
-    """What a question's scale lacks to be a relative one; '' where nothing."""
+    """Return what a question's scale lacks to be a relative scale, or '' if nothing."""
     try:
         scale = read_scale(scale_json)
     except (ValueError, TypeError, KeyError):
-        return ""  # the checklist says it already
+        return ""  # the checklist reports it already
     if scale.kind != "likert":
-        return "must be asked on points."
+        return "must have a scale of points."
     points = sorted(scale.points, key=lambda point: int(point.key))
     if len(points) % 2 == 0 or not MIN_POINTS <= len(points) <= MAX_POINTS:
-        return f"must have a point in the middle, for “the same”: an odd number of points from {MIN_POINTS} to {MAX_POINTS}."
+        return f"must have a middle point for “the same”: use an odd number of points, {MIN_POINTS} to {MAX_POINTS}."
     if not all(point.label for point in points):
-        return "must have words for each of its points: they are shown without numbers."
+        return "must have words for each point, because points are shown without numbers."
     if SECOND_PLACEHOLDER not in points[0].label or FIRST_PLACEHOLDER not in points[-1].label:
-        return f"must name {SECOND_PLACEHOLDER} at its first point and {FIRST_PLACEHOLDER} at its last, where the letters go."
+        return f"must contain {SECOND_PLACEHOLDER} in its first point and {FIRST_PLACEHOLDER} in its last, for the letters."
     return ""

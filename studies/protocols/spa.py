@@ -23,25 +23,25 @@ please answer each question by itself.
 
 
 class SPASettings(forms.Form):
-    """Settings of an SPA section, as the admin asks for them."""
+    """The settings of an SPA section."""
 
     labels = forms.ChoiceField(
         choices=[
             ("random", "random letters for each annotator"),
-            ("fixed", "the same letters for everybody, in the order of the systems' names (as in the paper)"),
-            ("continue", "random letters that go on from the section before (A, B, then C, D …)"),
+            ("fixed", "the same letters for all annotators, in the order of the systems' names (as in the paper)"),
+            ("continue", "random letters that continue from the previous section (A, B, then C, D …)"),
         ],
         initial="random",
         label="letters",
     )
     naming = forms.ChoiceField(
-        choices=[("both", "both directions of each pair are asked"), ("listed", "only the direction listed")],
+        choices=[("both", "ask both directions of each pair"), ("listed", "ask only the listed direction")],
         initial="both",
         label="directions",
     )
     question_order = forms.ChoiceField(
         choices=[
-            ("random", "random for each annotator, the two directions of a pair kept apart"),
+            ("random", "random for each annotator, with the two directions of a pair far apart"),
             ("listed", "as listed"),
         ],
         initial="random",
@@ -80,7 +80,7 @@ class SPA(Protocol):
         return {"preference": "P[x > y], mean over annotators"}
 
     def draw(self, section, pool, rng):
-        """A planted end of a scale is no system under evaluation: it is read where a question names it or another section shows the items again."""
+        """Draw items without planted references, unless a question names them or another section reuses the items."""
         left_out = set() if _is_reused(section) else _unnamed_references(section)
         return super().draw(section, replace(pool, systems=[pk for pk in pool.systems if pk not in left_out]), rng)
 
@@ -88,49 +88,49 @@ class SPA(Protocol):
         questions = list(section.questions.all())
         if _is_reused(section) and _unnamed_references(section):
             yield Problem(
-                "Maximal and minimal references are read here, though no question names them, because another section shows these items again: "
-                "give that section items of its own.",
+                "Annotators read maximal and minimal references here, although no question names them, because another section reuses these "
+                "items. Give that section its own items.",
                 "reuses",
                 False,
                 "references_read",
             )
         if section.m < 4:
             yield Problem(
-                "Fewer than 4 prompts: annotators are overconfident after one and unsure after two or three.",
+                "The section shows fewer than 4 prompts. Annotators are overconfident after one and unsure after two or three.",
                 "m",
                 False,
                 "few_prompts",
             )
         if section.m < 1:
-            yield Problem("Annotators must see at least one prompt.", "m")
+            yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
         yield from self._unseen_problems(section, questions)
         asked = {(q.x_id, q.y_id, q.criterion) for q in questions if q.x_id}
         for question in questions:
             if not question.x_id:
-                yield Problem(f"Question {question.key} names no two systems.", "questions")
+                yield Problem(f"Question {question.key} does not name two systems. Choose x and y.", "questions")
             elif "{x}" not in question.text or "{y}" not in question.text:
                 yield Problem(
-                    f"Question {question.key} must contain {{x}} and {{y}}, where the labels go.", "questions"
+                    f"Question {question.key} must contain {{x}} and {{y}}, which become the labels.", "questions"
                 )
             if (question.scale or {}).get("kind", "percent") != "percent":
-                yield Problem(f"Question {question.key} must be asked as a chance from 0 to 100.", "questions")
+                yield Problem(f"Question {question.key} must have the scale “a chance from 0 to 100”.", "questions")
         if any((y, x, criterion) not in asked for x, y, criterion in asked):
             yield Problem(
-                "Some pair is asked in one direction only: a leaning towards the first named cannot be told from a preference.",
+                "A pair is asked in one direction only, so a bias towards the first named system looks like a preference.",
                 "questions",
                 False,
                 "one_naming_order",
             )
 
     def _unseen_problems(self, section, questions):
-        """A question about a system that an arm does not show would have a gap where the system's letter goes."""
+        """Yield the arms that do not show a system of a question: the question would have no letter for it."""
         for arm in arms_of(section):
             shown = {system.pk for system in arm.systems.all()}
             unseen = {s.name for q in questions if q.x_id for s in (q.x, q.y) if s.pk not in shown} if shown else set()
             if unseen:
                 yield Problem(
-                    f"Arm {arm.name} does not show {', '.join(sorted(unseen))}, and the questions ask about it: add the system to the arm, or "
-                    "give the arm a section of its own.",
+                    f"Arm {arm.name} does not show {', '.join(sorted(unseen))}, but questions ask about it. Add the system to the arm, or "
+                    "give the arm its own section.",
                     "arms",
                 )
 
@@ -155,7 +155,7 @@ class SPA(Protocol):
         return {slot: ask for question in page.questions for slot, ask in question_fields(page, question).items()}
 
     def order_questions(self, questions, settings, rng):
-        """Shuffled, with the two directions of one pair as far from each other as a few swaps get them."""
+        """Shuffle the questions and keep the two directions of a pair apart, as far as a few swaps allow."""
         if settings.get("question_order", "random") != "random":
             return list(questions)
         first, second, seen = [], [], set()
@@ -163,15 +163,15 @@ class SPA(Protocol):
             pair = (frozenset((question.x, question.y)), question.criterion)
             (second if pair in seen else first).append(question)
             seen.add(pair)
-        # One direction of every pair, then the other directions: the last of the first half must not open the second.
+        # First one direction of every pair, then the other. The last pair of the first half must not begin the second half.
         if len(second) > 1 and first and frozenset((first[-1].x, first[-1].y)) == frozenset((second[0].x, second[0].y)):
             second.append(second.pop(0))
         return first + second
 
 
 def _unnamed_references(section) -> set[int]:
-    """The maximal and minimal references that no question of the section is about."""
-    if not hasattr(section, "_unnamed_ends"):  # the section is asked once a batch
+    """Return the maximal and minimal references that no question of the section names."""
+    if not hasattr(section, "_unnamed_ends"):  # cached, because this runs for every batch
         systems = section.study.systems
         ends = set(systems.filter(reference__in=systems.model.EXTREME_REFERENCES).values_list("pk", flat=True))
         named = {pk for pair in section.questions.values_list("x_id", "y_id") for pk in pair} if ends else set()

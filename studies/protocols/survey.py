@@ -1,4 +1,4 @@
-"""Questions about the annotator or the study itself: screening, background, closing comments. It shows no items."""
+"""Survey: questions about the annotator or the study, such as screening, background or comments. It shows no items."""
 
 from . import ExampleStudy, Page, Problem, Protocol, question_fields, register
 
@@ -26,11 +26,12 @@ class Survey(Protocol):
 
     def problems(self, section):
         if section.m:
-            yield Problem("A survey shows no items: set m to 0.", "m")
+            yield Problem("A survey shows no items. Set m to 0.", "m")
         for question in section.questions.all():
             if (question.scale or {}).get("kind") == "output":
                 yield Problem(
-                    f"Question {question.key} asks for one of the outputs shown, and there is none.", "questions"
+                    f"Question {question.key} asks for one of the outputs shown, but a survey shows none. Choose another scale.",
+                    "questions",
                 )
 
     def draw(self, section, pool, rng):

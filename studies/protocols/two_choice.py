@@ -1,4 +1,4 @@
-"""Two-choice comparison: which of two outputs is better, by a criterion whose definition stays in sight.
+"""Pairwise choice: annotators choose the better of two outputs by a criterion. Its definition stays visible.
 
 Source: Thorleiksdóttir, Renggli, Hollenstein and Zhang 2022, Dynamic Human Evaluation for Relative Model Comparisons.
 """
@@ -13,17 +13,17 @@ from .base.pairs import PairSettings, draw_pairs, pair_problems, pairs_shown
 
 PREFERENCE = "preference"
 STOPPING_RULES = {
-    "anytime": "an anytime-valid rule: the study may be looked at after every annotator, and closes itself when it is decided",
-    "first": "as in the paper, first crossing: Hoeffding's bound after each item, which is not valid at many looks",
-    "stays": "as in the paper's tables, crossing that stays: known only in hindsight, so the study never closes itself",
+    "anytime": "anytime-valid: heval checks after every annotator and closes the study when the comparison is decided",
+    "first": "as in the paper, first crossing: Hoeffding's bound after each item; not valid for repeated checks",
+    "stays": "as in the paper's tables, crossing that stays: known only afterwards, so the study never closes itself",
     "none": "none: the study ends at its target",
 }
 LABELLING_STRATEGIES = {
-    "one": "one worker: each item once, by whoever comes",
+    "one": "one worker: each item once, by any annotator",
     "fixed": "fixed worker: each item once, all by the same annotator",
     "majority": "N workers: each item by N, the majority decides",
-    "max_three": "max three workers: each item by two, a third where they disagree",
-    "any": "no strategy: items are labelled as often as they are drawn",
+    "max_three": "max three workers: each item by two, and by a third if they disagree",
+    "any": "no strategy: items are labelled each time they are drawn",
 }
 
 
@@ -34,11 +34,11 @@ class TwoChoiceSettings(PairSettings):
         max_value=99,
         initial=3,
         label="workers for an item (N)",
-        help_text="For “N workers” alone: an odd number.",
+        help_text="Only for “N workers”: an odd number.",
     )
     allows_tie = forms.BooleanField(required=False, initial=False, label="annotators may say that neither is better")
     tie = forms.CharField(
-        max_length=80, initial="They are equally good", label="words of a tie", help_text="Where they may say so."
+        max_length=80, initial="They are equally good", label="words of a tie", help_text="Only if ties are allowed."
     )
     stopping = forms.ChoiceField(choices=list(STOPPING_RULES.items()), initial="anytime", label="stopping rule")
     delta = forms.FloatField(
@@ -46,7 +46,7 @@ class TwoChoiceSettings(PairSettings):
         max_value=0.2,
         initial=0.001,
         label="error allowed (delta)",
-        help_text="For the paper's rules alone: 1 minus the confidence.",
+        help_text="Only for the paper's rules: 1 minus the confidence.",
     )
     noun = forms.CharField(
         max_length=30, initial="text", help_text="What a labelled output is called: text, sentence, image."
@@ -58,12 +58,12 @@ class TwoChoiceSettings(PairSettings):
     def clean_workers(self):
         workers = self.cleaned_data["workers"]
         if workers % 2 == 0:
-            raise forms.ValidationError("An even number has no majority: choose an odd one.")
+            raise forms.ValidationError("An even number may have no majority. Choose an odd number.")
         return workers
 
 
 def labels_per_item(settings) -> int | None:
-    """How many labels an item gets from its batch; None where the strategy does not say."""
+    """Return how many labels an item gets from its batch, or None if the strategy does not fix it."""
     places = {"one": 1, "fixed": 1, "majority": settings["workers"], "max_three": 2}
     return places.get(settings["strategy"])
 
@@ -72,7 +72,7 @@ def labels_per_item(settings) -> int | None:
 class TwoChoice(Protocol):
     slug = "two_choice"
     label = "Two choices: which of two is better"
-    help = "Annotators choose between two outputs of a prompt, under random sides. The question's help is the criterion's definition."
+    help = "Annotators choose between two outputs of a prompt, on random sides. The question's help is the criterion's definition."
     settings_form = TwoChoiceSettings
     default_scale_kind = "output"
     item_noun = "pairs"
@@ -88,11 +88,11 @@ class TwoChoice(Protocol):
         return (TIE,) if self.cleaned_settings(section)["allows_tie"] else ()
 
     def pairs(self, section, systems):
-        """The pairs (of ids) that the section shows."""
+        """Return the pairs of ids that the section shows."""
         return pairs_shown(section, self.cleaned_settings(section), systems)
 
     def draw(self, section, pool, rng):
-        """A pair of each prompt; a strategy that counts labels ends where each item was drawn once."""
+        """Draw a pair for each prompt. A strategy that counts labels ends when each item was drawn once."""
         is_once = self.cleaned_settings(section)["strategy"] != "any"
         return draw_pairs(self.pairs(section, pool.systems), section.m, pool, rng, without_repeats=is_once)
 
@@ -100,27 +100,30 @@ class TwoChoice(Protocol):
         questions = list(section.questions.all())
         for question in questions:
             if (question.scale or {}).get("kind") != "output":
-                yield Problem(f"Question {question.key} must be asked as one of the outputs shown.", "questions")
+                yield Problem(f"Question {question.key} must have the scale “one of the outputs shown”.", "questions")
             if question.x_id:
-                yield Problem(f"Question {question.key} cannot name two systems: sides are drawn.", "questions")
+                yield Problem(
+                    f"Question {question.key} cannot name two systems, because sides are random. Leave x and y empty.",
+                    "questions",
+                )
             if not question.help.strip():
                 yield Problem(
-                    f"Question {question.key} has no help: the criterion's definition would not be in sight.",
+                    f"Question {question.key} has no help text. Write the criterion's definition there, so that annotators see it.",
                     "questions",
                     False,
                     f"no_definition:{question.key}",
                 )
         if len(questions) > 1:
             yield Problem(
-                "Several criteria are asked about the same pair: answers to one colour those to the others.",
+                "The section asks about several criteria for the same pair. Answers to one question influence the next.",
                 "questions",
                 False,
                 "several_criteria",
             )
         if section.reuses_id:
             yield Problem(
-                "Its labels are planned for items of its own, and it shows those of another section again: nothing would be counted. Give it "
-                "items of its own.",
+                "The labelling strategy needs the section's own items, but the section reuses those of another one. Give it its own "
+                "items.",
                 "reuses",
             )
         yield from pair_problems(section, self.cleaned_settings(section))
@@ -134,15 +137,15 @@ class TwoChoice(Protocol):
             return
         if study.annotators_per_batch != wanted:
             yield Problem(
-                f"The strategy wants {wanted} annotators for each batch; the study gives {study.annotators_per_batch}.",
+                f"The strategy needs {wanted} annotators per batch, but the study has {study.annotators_per_batch}.",
                 "annotators_per_batch",
             )
         if study.coverage != study.Coverage.BALANCED:
-            yield Problem("A labelling strategy counts labels: it needs balanced coverage.", "coverage")
+            yield Problem("A labelling strategy needs balanced coverage, because it counts labels.", "coverage")
         shown_to = section.arms.count() or study.arms.count()
         if shown_to > 1:
             yield Problem(
-                "Several arms see this section, each of them all items: an item gets the strategy's labels in each arm.",
+                "Several arms see all items of this section. Each item gets the strategy's labels once in each arm.",
                 "arms",
                 settings["strategy"] == "max_three",
                 "strategy_in_each_arm",
@@ -154,7 +157,7 @@ class TwoChoice(Protocol):
             yield from self._supply_problems(section, wanted)
         if settings["strategy"] == "fixed" and study.target_n and study.batches_per_annotator < study.target_n:
             yield Problem(
-                f"One annotator answers all {study.target_n} batches: allow so many batches each.",
+                f"One annotator answers all {study.target_n} batches. Allow {study.target_n} batches per annotator.",
                 "batches_per_annotator",
             )
 
@@ -164,7 +167,7 @@ class TwoChoice(Protocol):
         )
         if twice:
             yield Problem(
-                f"{twice} items lie in several ready-made batches: they get more labels than the strategy wants.",
+                f"{twice} items are in several ready-made batches, so they get more labels than the strategy needs.",
                 "batches",
                 settings["strategy"] == "max_three",
                 "items_in_several_batches",
@@ -172,7 +175,7 @@ class TwoChoice(Protocol):
         places = ready.count() * section.study.annotators_per_batch
         if settings["strategy"] == "max_three" and section.study.target_n and section.study.target_n < places:
             yield Problem(
-                f"All ready-made batches must be open for third labels: set the target to {places}.", "target_n"
+                f"Third labels need all ready-made batches to be open. Set the target to {places}.", "target_n"
             )
 
     def _supply_problems(self, section, wanted):
@@ -183,7 +186,7 @@ class TwoChoice(Protocol):
         places = items // max(1, section.m) * wanted
         if study.target_n and items and study.target_n > places:
             yield Problem(
-                f"{items} items in batches of {section.m} are {places} places under this strategy; the target is {study.target_n}.",
+                f"{items} items in batches of {section.m} give {places} places with this strategy, but the target is {study.target_n}.",
                 "target_n",
             )
 
@@ -192,37 +195,35 @@ class TwoChoice(Protocol):
         if section.purpose != "live" or settings["stopping"] == "none":
             return
         if not study.target_n:
-            yield Problem(
-                "A stopping rule needs a budget: the target is the most annotators that it may take.", "target_n"
-            )
+            yield Problem("A stopping rule needs a target: the largest number of annotators it may use.", "target_n")
         primary = list(study.contrasts.filter(role="primary").select_related("x", "y"))
         mine = system_contrasts_for_section(primary, section, PREFERENCE, PREFERENCE)
         if not mine:
-            yield Problem("The stopping rule looks at primary comparisons, and there is none.", "contrasts")
+            yield Problem("The stopping rule uses primary comparisons, and there is none. Plan one.", "contrasts")
         if settings["stopping"] == "anytime":
             if settings["strategy"] == "fixed":
                 yield Problem(
-                    "The anytime-valid rule counts annotators; with a fixed worker there is one. Choose another rule.",
+                    "The anytime-valid rule counts annotators, but a fixed worker is only one. Choose another rule.",
                     "settings",
                 )
             for contrast in mine:
                 if contrast.margin is None:
                     yield Problem(
-                        f"{contrast} has no margin: that the two are equivalent can never be concluded, only that one is better.",
+                        f"{contrast} has no margin. The report can conclude that one is better, but not that the two are equivalent.",
                         "contrasts",
                         False,
                         f"no_margin_to_stop:{contrast}",
                     )
             if study.batches_per_annotator > 1:
                 yield Problem(
-                    "Annotators may take several batches: the stopping rule counts the first of each.",
+                    "Annotators may take several batches. The stopping rule counts only the first batch of each annotator.",
                     "batches_per_annotator",
                     False,
                     "first_batch_counts",
                 )
         elif settings["stopping"] == "first":
             yield Problem(
-                "Hoeffding's bound holds for one look at a number of items fixed beforehand. Looked at after every item it decides "
+                "Hoeffding's bound is valid for one check at a fixed number of items. With a check after every item, it decides "
                 "between two equal systems far more often than delta says.",
                 "settings",
                 False,
@@ -258,7 +259,7 @@ class TwoChoice(Protocol):
         return self.cleaned_settings(section)["strategy"] == "max_three"
 
     def is_item_settled(self, section, labels):
-        """Two that agree, be it on a tie, or three."""
+        """Return whether two labels agree (also on a tie), or there are three."""
         return len(labels) > 2 or (len(labels) == 2 and labels[0] == labels[1])
 
     def has_stopping_rule(self, section):

@@ -1,4 +1,4 @@
-"""Clones of studies, and the end of a draft that nobody wants."""
+"""Clone studies, delete drafts, and restore archived studies."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -48,7 +48,7 @@ def _columns(row: models.Model, without: Iterable[str]) -> dict[str, Any]:
 
 
 def _copy_rows(rows: Iterable[models.Model], **links: Ids | int) -> Ids:
-    """Copy rows in bulk; each link's ids are mapped, or replaced by one. Gives new ids by old ones."""
+    """Copy rows in bulk. Each link's ids are mapped, or replaced by one id. Return the new ids by the old ones."""
     rows = list(rows)
     if not rows:
         return {}
@@ -66,9 +66,9 @@ def _copy_rows(rows: Iterable[models.Model], **links: Ids | int) -> Ids:
 
 @transaction.atomic
 def clone(study: Study, by, title: str = "") -> Study:
-    """A new draft with the same design, a new seed and no people. It keeps its origin's people out.
+    """Make a new draft with the same design, a new seed and no people. It excludes the annotators of its origin.
 
-    Drawn batches are not copied, ready-made ones are, with items made by hand and their expected answers.
+    Ready-made batches are copied, with manually made items and their expected answers. Drawn batches are not copied.
     """
     check_permission(by, Action.CLONE, study)
     copy = Study.objects.create(
@@ -114,8 +114,8 @@ def _without_reuse(row: Section) -> Section:
 def _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs) -> None:
     batches = study.batches.filter(origin=Batch.Origin.IMPORTED)
     by_hand = models.Q(expected__isnull=False) | models.Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE])
-    kept = study.items.filter(by_hand | models.Q(placements__batch__in=batches), number__lt=FIRST_TEST_NUMBER)
-    rows = list(kept.distinct())
+    chosen = study.items.filter(by_hand | models.Q(placements__batch__in=batches), number__lt=FIRST_TEST_NUMBER)
+    rows = list(chosen.distinct())
     for row in rows:
         row.settled_at = None
     items = _renewed_items(rows, copy, sections, prompts, outputs)
@@ -129,7 +129,7 @@ def _copy_ready_made(study, copy, arms, sections, questions, prompts, outputs) -
 
 
 def _renewed_items(rows, copy, sections, prompts, outputs) -> Ids:
-    """Items name their content by ids of prompts and outputs, which are new here."""
+    """Copy items with a new content hash, because it contains the ids of prompts and outputs."""
     shown: dict[int, list[int]] = {row.pk: [] for row in rows}
     for item, output in Exposure.objects.filter(item__in=list(shown)).values_list("item_id", "output_id"):
         shown[item].append(outputs[output])
@@ -140,7 +140,7 @@ def _renewed_items(rows, copy, sections, prompts, outputs) -> Ids:
 
 
 def delete_draft(study: Study, by) -> str:
-    """Delete a draft of which nothing is on record; archive it otherwise. Gives "deleted" or "archived"."""
+    """Delete a draft without records, or archive it if it has records. Return "deleted" or "archived"."""
     check_permission(by, Action.ARCHIVE, study)
     with transaction.atomic():
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)

@@ -1,4 +1,4 @@
-"""A draft while it is defined: who may, one after the other, each change counted and on record."""
+"""Create and edit drafts: check permissions, lock the draft, count each change and log it."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,12 +17,12 @@ from .lifecycle import ActionRefused
 
 @transaction.atomic
 def create(study: Study, by) -> Study:
-    """Store a new draft with one arm, owned by whoever makes it. Raises NotNow where its code is taken, and ValidationError."""
+    """Store a new draft with one arm, owned by ``by``. Raise ActionRefused if its code is taken, or ValidationError."""
     check_permission(by, Action.CREATE)
     study.owner = by
     study.full_clean(exclude=["code"], validate_unique=False)
     if Study.objects.filter(code=study.code).exists():
-        raise ActionRefused("There is a study with this code already.")
+        raise ActionRefused("Another study already has this code. Use another code.")
     study.save(force_insert=True)
     access.make_owner(study, by)
     Arm.objects.create(study=study, name="all")
@@ -32,7 +32,7 @@ def create(study: Study, by) -> Study:
 
 @transaction.atomic
 def change(study: Study, by, changes: Mapping[str, Any], version: int | None = None) -> Study:
-    """Change columns of a draft. ``version``: the one that was read; NotNow where somebody saved meanwhile. Raises ValidationError."""
+    """Change columns of a draft. Raise ActionRefused if ``version`` is no longer the draft's version, or ValidationError."""
     check_permission(by, Action.EDIT, study)
     study = _lock_study(study.pk)
     if version is not None and version != study.version:
@@ -49,7 +49,7 @@ def change(study: Study, by, changes: Mapping[str, Any], version: int | None = N
 
 @contextmanager
 def editing(study_id: int, by, *, deletes_test_runs: bool = False) -> Iterator[Study]:
-    """A transaction in which a draft's rows are changed. ``clears_tries``: what researchers tried out hangs on the rows that go."""
+    """Open a transaction that changes rows of a draft. ``deletes_test_runs``: first delete test runs, which refer to the rows."""
     check_permission(by, Action.EDIT, study_id)
     with transaction.atomic():
         study = _lock_study(study_id)
@@ -60,25 +60,25 @@ def editing(study_id: int, by, *, deletes_test_runs: bool = False) -> Iterator[S
 
 
 def delete_test_runs(study_id: int, by) -> None:
-    """Delete what researchers tried out in a draft, before rows go on which it hangs."""
+    """Delete the test runs of a draft, before rows are deleted that they refer to."""
     with editing(study_id, by, deletes_test_runs=True):
         pass
 
 
 def refuse_launched(study: Study) -> None:
     if not study.is_draft:
-        raise ActionRefused("The study is launched: its design does not change. Clone it to change it.")
+        raise ActionRefused("The study is launched, so its design cannot change. Clone it to change it.")
 
 
 def record_edit(study: Study, by, **details: Any) -> None:
-    """Count and note a change: what was prepared for an older version of the draft is prepared anew."""
+    """Increase the draft's version and log the change. Results for an older version are then computed again."""
     check_permission(by, Action.EDIT, study)
     Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
     audit.record_study_event("edit", study, by=by, **details)
 
 
 def delete_section(section: Section, by) -> None:
-    """With its questions and its practice items."""
+    """Delete a section with its questions and its practice items."""
     with editing(section.study_id, by, deletes_test_runs=True) as study:
         for item in section.items.filter(kind=Item.Kind.PRACTICE):
             delete_item_rows(item)

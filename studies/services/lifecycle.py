@@ -1,6 +1,6 @@
-"""The life of a study: the only writers of ``Study.state``. Every step is one transaction and one line in the audit log.
+"""The steps of a study's life. Only this module writes ``Study.state``. Each step is one transaction and one audit event.
 
-``by`` is the person who acts, and is asked for their permission; None where the site itself acts, or a command of its operator.
+``by`` is the user who acts; their permission is checked. It is None if the site itself or its operator's command acts.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from studies.protocols import Problem
 from . import jobs, table_statistics
 from .steps import is_step_allowed
 
-# What grows by leaps when a study is launched, or shortly before.
+# Tables that grow suddenly when a study is launched, or shortly before.
 LAUNCH_MODELS = (Batch, Item, Exposure, Placement, Output, Prompt)
 
 AMENDABLE = {
@@ -34,18 +34,18 @@ AMENDABLE = {
 
 
 AMEND_REFUSAL = (
-    "A launched or paused study can be amended; a draft is simply edited. A closed study does not change: clone it."
+    "You can amend only a launched or paused study. Edit a draft on its page. If the study is closed, clone it."
 )
 
 State = Study.State
 
 
 class ActionRefused(Exception):
-    """What somebody asked for is refused, and nothing has changed; the message is for them. The root of all such refusals."""
+    """An action is refused and nothing has changed. The message is for the user. Base class of all such refusals."""
 
 
 class NotReady(ActionRefused):
-    """Problems stand against a launch: ``problems`` lists them."""
+    """Problems prevent a launch. ``problems`` lists them."""
 
     def __init__(self, problems: list[Problem]):
         super().__init__("; ".join(problem.text for problem in problems))
@@ -57,27 +57,25 @@ def _lock_study(study: Study) -> Study:
 
 
 def _set_state(study: Study, state: str, **columns: Any) -> None:
-    # Past the guard of the manager, here alone.
+    # Bypass the manager's guard. Only this function may do so.
     models.QuerySet(Study).filter(pk=study.pk).update(state=state, **columns)
 
 
 def unresolved_problems(study: Study, acknowledged: Iterable[str] = ()) -> list[Problem]:
-    """The blocking problems, and the warnings that nobody has acknowledged by name."""
+    """Return the blocking problems, and the warnings whose keys are not acknowledged."""
     accepted = set(acknowledged)
     return [problem for problem in find_problems(study) if problem.is_blocking or problem.key not in accepted]
 
 
 def _refuse_launched(study: Study) -> None:
     if study.state not in (State.DRAFT, State.LAUNCHING):
-        raise ActionRefused(
-            f"Only a draft can be launched, and the study is {study.state}. Clone it to collect once more."
-        )
+        raise ActionRefused(f"Only a draft can be launched, and the study is {study.state}. Clone it to collect again.")
     if study.archived_at:
-        raise ActionRefused("The study is archived: bring it back first.")
+        raise ActionRefused("The study is archived. Bring it back first.")
 
 
 def request_launch(study: Study, by, acknowledged: Iterable[str] = ()):
-    """Check, and hand the launch to a job. Raises NotReady or NotNow; gives the Job."""
+    """Check the study and submit the launch as a job. Return the Job. Raise NotReady or ActionRefused."""
     check_permission(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
     with transaction.atomic():
@@ -85,20 +83,20 @@ def request_launch(study: Study, by, acknowledged: Iterable[str] = ()):
         _refuse_launched(study)
         if found := unresolved_problems(study, acknowledged):
             raise NotReady(found)
-        # One launch at a time; when it failed, the next request is a new one.
+        # One launch at a time. After a failed launch, the next request makes a new job.
         ended = study.jobs.filter(kind="launch", ended_at__isnull=False).count()
         token = f"launch-{study.pk}-{ended}"
         return jobs.submit("launch", study=study, by=by, request_token=token, acknowledged=acknowledged)
 
 
 def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda done, total, doing="": None) -> Study:
-    """Freeze the design, draw the batches, open the places: all or nothing."""
+    """Freeze the design, draw the batches and open the places, in one transaction."""
     check_permission(by, Action.LAUNCH, study)
     acknowledged = sorted(set(acknowledged))
-    study = Study.objects.get(pk=study.pk)  # what is stored is launched, not what an instance says
-    # What tries left is not drawn from. It is cleared again under the lock.
+    study = Study.objects.get(pk=study.pk)  # launch the stored study, not the values of an instance
+    # Rows of test runs must not affect the draw. They are deleted again under the lock.
     signals.deleting_test_runs.send(Study, study=study)
-    # Checking and drawing need no lock: the design that they read is compared with what is frozen, under the lock.
+    # Checking and drawing need no lock: the design that they read is later compared with the frozen one, under the lock.
     before = sha256_of(canonical_json(serialize_design(study)))
     if found := unresolved_problems(study, acknowledged):
         raise NotReady(found)
@@ -118,7 +116,7 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
         study.batches.filter(origin=Batch.Origin.IMPORTED).update(wanted=wanted)
         text = canonical_json(serialize_design(study))
         if sha256_of(text) != before:
-            raise ActionRefused("The study was edited while it was being launched. Look at it and launch again.")
+            raise ActionRefused("The study was edited during the launch. Check it and launch it again.")
         write_batches(study, drawn, places_per_batch=wanted)
         progress(count, count, "Freezing the design")
         Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
@@ -131,9 +129,9 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
 
 
 def freeze_and_close(study: Study, by) -> Study:
-    """Freeze a draft whose answers were given elsewhere, and close it in the same step: nobody was ever sent to it, nobody will be.
+    """Freeze a draft for imported answers and close it in the same step. It never has annotators of its own.
 
-    Of the checklist only what an analysis needs must be there.
+    Only the checklist's points that an analysis needs must be fulfilled.
     """
     check_permission(by, Action.EDIT, study)
     with transaction.atomic():
@@ -154,7 +152,7 @@ def freeze_and_close(study: Study, by) -> Study:
 
 
 def _open_to(study: Study, places: int) -> int:
-    """The lowest batch number at which the batches below it have so many places, those of third labels not counted."""
+    """Return the lowest number such that the batches below it have this many places. Places for third labels do not count."""
     total = 0
     for number, wanted, origin in (
         study.batches.exclude(origin=Batch.Origin.TEST).order_by("number").values_list("number", "wanted", "origin")
@@ -167,7 +165,7 @@ def _open_to(study: Study, places: int) -> int:
 
 
 def count_open_places(study: Study) -> int:
-    """How many places may be claimed in all, those taken included; those of third labels are the design's own, beyond any cap."""
+    """Return the number of open places, including taken ones. Places for third labels do not count towards the cap."""
     batches = study.batches.exclude(origin__in=[Batch.Origin.TEST, Batch.Origin.TOP_UP]).filter(
         number__lt=study.open_to
     )
@@ -175,34 +173,34 @@ def count_open_places(study: Study) -> int:
 
 
 def remaining_places_text(places: int) -> str:
-    """How many more places the cap allows, as a sentence."""
+    """Return a sentence with the number of places that the cap still allows."""
     return f"You can open at most {places} more." if places else "You cannot open any more."
 
 
 def open_more_places(study: Study, places: int, by) -> int:
-    """Open so many more places, drawing batches where there are none left. Gives the number of places added."""
+    """Open this many more places, and draw batches if none are left. Return the number of added places."""
     check_permission(by, Action.RUN, study)
     with transaction.atomic():
         study = _lock_study(study)
         if not is_step_allowed("draw more", study):
             raise ActionRefused(
-                f"Batches can be added while a study is launched or paused, and it is {study.state}. Clone it to collect more."
+                f"You can open places only while a study is launched or paused, and it is {study.state}. Clone it to collect more."
             )
         batches = study.batches.exclude(origin=Batch.Origin.TEST)
         open_now = count_open_places(study)
         if study.cap is not None and open_now + places > study.cap:
             left = max(0, study.cap - open_now)
             raise ActionRefused(
-                f"The study is capped at {study.cap} places; {open_now} are open. {remaining_places_text(left)} To collect more answers, clone the study "
-                "and give the copy a higher cap: the cap does not change after launch."
+                f"The study is capped at {study.cap} places; {open_now} are open. {remaining_places_text(left)} To collect more "
+                "answers, clone the study and give the copy a higher cap: it cannot change after launch."
             )
         there = batches.exclude(origin=Batch.Origin.TOP_UP).aggregate(n=models.Sum("wanted"))["n"] or 0
         missing = open_now + places - there
         if missing > 0:
             if batches.filter(origin=Batch.Origin.IMPORTED).exists():
                 raise ActionRefused(
-                    "The study's batches were ready-made, and all of them are open: no other batch can be drawn. To collect more answers, clone "
-                    "the study and import more ready-made batches into the copy."
+                    "The study has ready-made batches, and all of them are open. To collect more answers, clone the study and import "
+                    "more ready-made batches into the copy."
                 )
             drawn_so_far = batches.filter(origin=Batch.Origin.DRAWN).count()
             count = -(-missing // study.annotators_per_batch)
@@ -211,8 +209,8 @@ def open_more_places(study: Study, places: int, by) -> int:
                 drawn = draw_batches(study, drawn_so_far, count)
             except UnfillableBatch as spent:
                 raise ActionRefused(
-                    f"There are not enough items left for {count} more batches. {spent} The design of a launched study does not change: clone it, "
-                    "and do this in the copy."
+                    f"There are not enough items left for {count} more batches. {spent} The design of a launched study cannot "
+                    "change: clone it, and do this in the copy."
                 ) from None
             write_batches(study, drawn, places_per_batch=study.annotators_per_batch, first_number=following)
         open_to = _open_to(study, open_now + places)
@@ -224,7 +222,7 @@ def open_more_places(study: Study, places: int, by) -> int:
 
 
 def pause(study: Study, by) -> None:
-    """No new claims; those inside go on."""
+    """Let no new annotators start. Annotators who have started continue."""
     _change_state(study, by, "pause", Study.State.LAUNCHED, Study.State.PAUSED)
 
 
@@ -233,20 +231,20 @@ def resume(study: Study, by) -> None:
 
 
 def close(study: Study, by, reason: str = "") -> None:
-    """No new claims, ever; those inside have the grace period, then the study is closed."""
+    """Let no new annotators start. Annotators who have started have the grace period; then the study is closed."""
     check_permission(by, Action.RUN, study)
     with transaction.atomic():
         study = _lock_study(study)
         if not is_step_allowed("close", study):
             raise ActionRefused(
-                f"Only a launched study can be closed, and this one is {study.state}. You need not do anything."
+                f"Only a launched or paused study can be closed, and this one is {study.state}. You need not do anything."
             )
         _set_state(study, Study.State.CLOSING, closing_at=Greatest("launched_at", Now()))
         audit.record("close", study=study, by=by, reason=reason)
 
 
 def closes_at(study: Study) -> datetime | None:
-    """Until when a closing study takes answers at the latest; None for any other."""
+    """Return when a closing study stops taking answers, or None for other studies."""
     if study.state != Study.State.CLOSING or study.closing_at is None:
         return None
     return study.closing_at + timedelta(seconds=study.grace_seconds)
@@ -263,14 +261,14 @@ def _change_state(study: Study, by, verb: str, before: str, after: str, **column
         study = _lock_study(study)
         if study.state != before:
             raise ActionRefused(
-                f"The study is {study.state}, not {before}: somebody may have changed it meanwhile. Load its page again."
+                f"The study is {study.state}, not {before}. Somebody may have changed it meanwhile. Reload its page."
             )
         _set_state(study, after, **columns)
         audit.record(verb, study=study, by=by)
 
 
 def finish_due() -> int:
-    """Close every study whose grace period is over. For the periodic work."""
+    """Close every study whose grace period is over. Periodic work calls this."""
     ended = 0
     for study in Study.objects.filter(state=Study.State.CLOSING).annotate(now=Now()):
         if closes_at(study) < study.now:
@@ -283,14 +281,14 @@ def finish_due() -> int:
 
 
 def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reason: str) -> Design:
-    """Change what may be changed after launch, with a reason, as a new Design version that later assignments carry.
+    """Amend a launched study, with a reason. This makes a new Design version, which later assignments get.
 
     ``changes``: {"study": {None: {column: value}}, "arm": {id: {...}}, "question": {id: {...}}, "item": {id: {"retired": True}}}.
     Pay may only rise.
     """
     check_permission(by, Action.RUN, study)
     if not reason.strip():
-        raise ActionRefused("Say why: the reason is kept with the new version of the design.")
+        raise ActionRefused("Enter a reason. It is stored with the new version of the design.")
     querysets = {
         "study": Study.objects.filter(pk=study.pk),
         "arm": Arm.objects.filter(study=study),
@@ -312,18 +310,18 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reaso
                 forbidden = set(columns) - AMENDABLE[kind]
                 if forbidden:
                     raise ActionRefused(
-                        f"After launch {', '.join(sorted(forbidden))} cannot be amended: clone the study."
+                        f"After launch {', '.join(sorted(forbidden))} cannot be amended. To change it, clone the study."
                     )
                 _refuse_invalid(study if kind == "study" else None, selected, columns)
                 _refuse_lower_pay(selected, columns)
                 selected.update(**columns)
         if retired:
-            # The new version's number is known, its row is not: retire first against the latest, so that the hash covers it.
+            # The new version has no row yet. So first retire the items in the latest version: the hash must cover them.
             querysets["item"].filter(pk__in=retired).update(retired_in=latest)
         study = Study.objects.get(pk=study.pk)
         text = canonical_json(serialize_design(study))
         if sha256_of(text) == latest.sha256:
-            raise ActionRefused("Nothing would change: change at least one value, or leave the design as it is.")
+            raise ActionRefused("Nothing would change. Change at least one value, or leave the design as it is.")
         design = Design.objects.create(
             study=study, version=latest.version + 1, canonical=text, sha256=sha256_of(text), by=by, reason=reason
         )
@@ -341,7 +339,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reaso
 
 
 def _refuse_invalid(study: Study | None, selected, columns) -> None:
-    """An update of rows asks no validator, so they are asked here."""
+    """Run the validators of the columns, because a queryset's update() does not."""
     for name, value in columns.items():
         field = selected.model._meta.get_field(name)
         try:
@@ -354,35 +352,37 @@ def _refuse_invalid(study: Study | None, selected, columns) -> None:
 
 
 def _refuse_lower_pay(selected, columns) -> None:
-    """An arm that names no reward pays the study's."""
+    """Refuse a lower reward. An arm without a reward pays the study's."""
     if "reward" not in columns:
         return
     for own, studys in selected.values_list("reward", "study__reward"):
         before, after = (studys if reward is None else reward for reward in (own, columns["reward"]))
         if (before or 0) > (after or 0):
-            raise ActionRefused("Pay can only rise once a study is launched: enter at least what was promised.")
+            raise ActionRefused("Pay can only rise after launch. Enter at least the promised amount.")
 
 
 def unblind(study: Study, by, reason: str) -> None:
     """Show outcomes by system while the study still collects. From then on its tests are not confirmatory."""
     check_permission(by, Action.UNBLIND, study)
     if not reason.strip():
-        raise ActionRefused("Say why: the report names the reason.")
+        raise ActionRefused("Enter a reason. The report shows it.")
     with transaction.atomic():
         study = _lock_study(study)
         if not is_step_allowed("unblind", study):
-            raise ActionRefused("There is nothing to unblind: the study is a draft, or its outcomes are shown already.")
+            raise ActionRefused(
+                "There is nothing to unblind: the study is a draft, or its outcomes are already visible."
+            )
         Study.objects.filter(pk=study.pk).update(unblinded_at=Now())
         audit.record("unblind", study=study, by=by, reason=reason)
 
 
 def archive(study: Study, by) -> None:
-    """Take a draft or a closed study out of the lists."""
+    """Remove a draft or a closed study from the lists."""
     check_permission(by, Action.ARCHIVE, study)
     with transaction.atomic():
         study = _lock_study(study)
         if study.archived_at:
-            raise ActionRefused("The study is archived already. You need not do anything.")
+            raise ActionRefused("The study is already archived. You need not do anything.")
         if not is_step_allowed("archive", study):
             raise ActionRefused(
                 f"Close the study first: only a draft or a closed study can be archived, and this one is {study.state}."

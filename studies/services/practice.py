@@ -1,6 +1,6 @@
-"""Practice items of training sections: made in the draft, with what they should be answered and why.
+"""Practice items of training sections. They are made in the draft, with their expected answers and explanations.
 
-A practice item's prompt is shown to nobody where it counts (studies.design.draw): who was told the truth about it has nothing to guess.
+A practice item's prompt is never shown in sections that count (studies.design.draw), because annotators know the truth about it.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from .lifecycle import ActionRefused
 
 
 def make_practice(section: Section, outputs: Sequence[Output], explanation: str = "", *, by) -> Item:
-    """An item of these outputs of one prompt, in this order. The protocol says what it should be answered."""
+    """Make an item from these outputs of one prompt, in this order. The protocol determines its expected answers."""
     with drafts.editing(section.study_id, by, deletes_test_runs=True) as study:
         item = _made(section, outputs, explanation)
         drafts.record_edit(study, by, made=f"practice item {item.number} of section {section.position}")
@@ -25,12 +25,12 @@ def make_practice(section: Section, outputs: Sequence[Output], explanation: str 
 
 def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item:
     if section.purpose != Section.Purpose.TRAINING:
-        raise ActionRefused("Practice items belong to training sections.")
+        raise ActionRefused("Only training sections can have practice items.")
     if not outputs:
         raise ActionRefused("Choose a text.")
     prompts = {output.prompt_id for output in outputs}
     if len(prompts) > 1:
-        raise ActionRefused("The texts of one practice item answer one prompt.")
+        raise ActionRefused("The texts of one practice item must have the same prompt.")
     if len({output.pk for output in outputs}) < len(outputs):
         raise ActionRefused("Choose two different texts.")
     authors = [(output.system.name, output.system.is_human) for output in outputs]
@@ -39,12 +39,12 @@ def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item
     except ValueError as refused:
         raise ActionRefused(str(refused)) from None
     if not truths:
-        raise ActionRefused("This protocol has no practice items: nothing says what they should be answered.")
+        raise ActionRefused("This protocol cannot have practice items: it has no expected answers.")
     questions = {question.key: question for question in section.questions.all()}
     (prompt,) = prompts
     content = item_content_hash(prompt, [output.pk for output in outputs], Item.Kind.PRACTICE)
     if section.items.filter(content=content).exists():
-        raise ActionRefused("There is such a practice item already.")
+        raise ActionRefused("This practice item already exists.")
     numbers = section.items.filter(number__lt=FIRST_TEST_NUMBER).aggregate(last=Max("number"))
     item = Item.objects.create(
         study_id=section.study_id,
@@ -69,7 +69,7 @@ def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item
 
 
 def delete_practice(item: Item, by) -> None:
-    """Take a practice item out of a draft."""
+    """Delete a practice item of a draft."""
     with drafts.editing(item.study_id, by, deletes_test_runs=True) as study:
         about = f"practice item {item.number} of section {item.section.position}"
         drafts.delete_item_rows(item)

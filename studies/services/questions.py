@@ -1,4 +1,4 @@
-"""Directed questions about pairs of systems, written for the researcher: both directions, and the contrasts they test."""
+"""Generate directed questions about pairs of systems, in one or both directions, and the contrasts that they test."""
 
 from collections.abc import Iterable
 from itertools import combinations, pairwise
@@ -22,11 +22,13 @@ DEFAULT_TEXT = "Based on what you have read, what is the chance that {noun} {{x}
 
 
 def pairs_of(section: Section, which: str, order: str = "") -> list[Pair]:
-    """Pairs (x, y) of the section's study by one of CHOICES, each once. ``order``: names, one a line, those not named behind by name."""
+    """Return each pair (x, y) once, by one of PAIR_CHOICES. ``order``: names, one per line; the other systems follow by name."""
     if which == "planned":
         planned = section.study.contrasts.filter(x__isnull=False).select_related("x", "y").order_by("pk")
         once = {
-            frozenset((one.x_id, one.y_id)): (one.x, one.y) for one in reversed(planned) if _applies_to(one, section)
+            frozenset((contrast.x_id, contrast.y_id)): (contrast.x, contrast.y)
+            for contrast in reversed(planned)
+            if _applies_to(contrast, section)
         }
         return list(reversed(once.values()))
     by_id = {system.pk: system for system in section.study.systems.exclude(reference__in=System.EXTREME_REFERENCES)}
@@ -39,12 +41,12 @@ def _applies_to(contrast: Contrast, section: Section) -> bool:
 
 
 def asks_both_directions(section: Section) -> bool:
-    """Whether the section's settings want both directions of a pair."""
+    """Return whether the section's settings ask for both directions of a pair."""
     return REGISTRY[section.protocol].raw_settings(section).get("naming") == "both"
 
 
 def default_text(section: Section) -> str:
-    """Words to begin with, with the section's own noun."""
+    """Return the default text of a question, with the section's noun."""
     return DEFAULT_TEXT.format(noun=REGISTRY[section.protocol].raw_settings(section).get("noun") or "writer")
 
 
@@ -58,9 +60,9 @@ def write_questions(
     both_directions: bool | None = None,
     with_contrasts: bool = False,
 ) -> tuple[int, int]:
-    """Write the questions that are missing for these pairs, and (``plans``) the contrasts that are. Gives both counts.
+    """Add the missing questions of these pairs and, if ``with_contrasts``, the missing contrasts. Return both counts.
 
-    A question is the same when x, y and criterion are; a contrast also when it stands reversed.
+    Two questions are the same if x, y and criterion are equal. Two contrasts are also the same if they are reversed.
     """
     pairs = list(pairs)
     both_directions = asks_both_directions(section) if both_directions is None else both_directions
@@ -102,8 +104,8 @@ def _write_questions(section: Section, pairs: list[Pair], text: str, criterion: 
 
 def _write_contrasts(section: Section, pairs: list[Pair], criterion: str) -> int:
     planned = section.study.contrasts.filter(x__isnull=False, criterion=criterion)
-    there = {frozenset((one.x_id, one.y_id)) for one in planned if _applies_to(one, section)}
-    missing = [(x, y) for x, y in pairs if frozenset((x.pk, y.pk)) not in there]
+    existing = {frozenset((row.x_id, row.y_id)) for row in planned if _applies_to(row, section)}
+    missing = [(x, y) for x, y in pairs if frozenset((x.pk, y.pk)) not in existing]
     Contrast.objects.bulk_create(Contrast(study=section.study, x=x, y=y, criterion=criterion) for x, y in missing)
     return len(missing)
 

@@ -1,4 +1,4 @@
-"""How often something may happen in a minute, counted in the cache that all processes share: a count in each would be none."""
+"""Limits per minute, counted in the cache that all processes share. Counts per process would not limit anything."""
 
 import logging
 import time
@@ -10,9 +10,9 @@ logger = logging.getLogger("heval.limits")
 
 
 def is_rate_limited(name: str, max_per_minute: int) -> bool:
-    """Count one more of ``name`` in this minute, and say whether that is more than ``limit``.
+    """Count one more ``name`` in this minute. Return whether the count is above ``max_per_minute``.
 
-    A cache that is away closes nothing: nothing is counted then.
+    If the cache is down, nothing is counted and nothing is refused.
     """
     key = f"heval:{name}:{int(time.time() // 60)}"
     try:
@@ -22,6 +22,6 @@ def is_rate_limited(name: str, max_per_minute: int) -> bool:
         return False
     except DatabaseError:
         raise
-    except Exception:  # whatever the cache's client raises
-        logger.warning("The cache is not there: %s is not counted.", name.partition(":")[0])
+    except Exception:  # the cache's client may raise anything
+        logger.warning("The cache is not available: %s is not counted.", name.partition(":")[0])
         return False

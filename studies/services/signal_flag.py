@@ -1,4 +1,4 @@
-"""Something that is wished for from the handler of a signal."""
+"""A flag that the handler of an operating system signal can set."""
 
 import time
 
@@ -6,8 +6,8 @@ POLL_SECONDS = 0.2
 
 
 class SignalFlag:
-    """What threading.Event is, without its lock: the line that a signal interrupts may hold it, and the signal's own handler would
-    wait for it for ever. Whoever waits looks every fifth of a second."""
+    """Like threading.Event, but without a lock. The line that a signal interrupts may hold the lock, and the signal's handler would
+    wait for it forever. Waiting code polls the flag every fifth of a second."""
 
     def __init__(self) -> None:
         self._is_there = False
@@ -22,7 +22,7 @@ class SignalFlag:
         return self._is_there
 
     def wait(self, seconds: float) -> bool:
-        """Until it is there, or so many seconds are over. Gives whether it is there."""
+        """Wait until the flag is set, or for so long at most. Return whether it is set."""
         end = time.monotonic() + seconds
         while not self._is_there and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, POLL_SECONDS))

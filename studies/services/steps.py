@@ -1,4 +1,4 @@
-"""In which state of a study each step of its life may be taken: the steps themselves and the buttons for them ask here."""
+"""The states of a study in which each step is allowed. The steps and their buttons both use this table."""
 
 from studies.models import Study
 
@@ -20,7 +20,7 @@ STATES = {
 
 
 def is_step_allowed(step: str, study: Study) -> bool:
-    """Whether the study, as it stands, can take this step."""
+    """Return whether the study can take this step now."""
     if step in ("clone", "delete draft"):
         return study.state in STATES[step]
     if bool(study.archived_at) != (step == "restore"):

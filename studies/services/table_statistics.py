@@ -1,14 +1,14 @@
-"""What PostgreSQL believes of the size of our tables."""
+"""Update PostgreSQL's statistics about the size of tables."""
 
 from django.db import connection
 from django.db.models import Model
 
 
 def analyze_tables(*models: type[Model]) -> None:
-    """Have the tables counted now, where so much was just written that plans made for few rows would be wrong.
+    """Run ANALYZE on the tables now. Call it after writing so many rows that plans for few rows would be slow.
 
-    PostgreSQL plans by what it counted last. It counts by itself within a minute or so; the first people come earlier, and a
-    statement that was prepared while the tables were nearly empty would look through all of them for each page.
+    PostgreSQL plans queries with its last statistics, and updates them by itself within about a minute. The first people come
+    earlier: a statement that was prepared for nearly empty tables would scan whole tables for each page.
     """
     if connection.vendor == "postgresql":
         names = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models)

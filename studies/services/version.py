@@ -1,4 +1,4 @@
-"""Which heval this is."""
+"""The version of heval."""
 
 import tomllib
 from functools import lru_cache
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @lru_cache(maxsize=1)
 def version() -> str:
-    """In a checkout, and in the image made of one, what pyproject.toml says: no package is installed there."""
+    """Return the version. A checkout, and an image made from one, have no installed package: read pyproject.toml there."""
     if (ROOT / "manage.py").exists():
         return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     return metadata.version("heval")

@@ -1,7 +1,7 @@
-"""A zip with one table and the images that it names, read without unpacking anything to disk.
+"""Read a zip with one table and its images, without unpacking anything to disk.
 
-Everything is decided from the directory of the archive before a member is opened: how many there are, how large they
-will be, what they are called. Names are only ever looked up, never used as paths.
+All limits on number, size and names are checked in the archive's directory before a member is opened. Names are only
+looked up, never used as paths.
 """
 
 import re
@@ -27,7 +27,7 @@ TABLE_EXTENSIONS = tuple(each for each in CSV_EXTENSIONS + JSON_EXTENSIONS if ea
 
 _LEFT_BY_SYSTEMS = re.compile(r"(?:^|/)(?:__MACOSX/|(?:\.DS_Store|Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
 _END, _LOCATOR_64, _TABLE_ENTRY = b"PK\x05\x06", b"PK\x06\x07", 1024
-# Below this size a member may be as repetitive as it likes: the total bounds what many of them hold.
+# Below this size the compression ratio does not matter: the limit on the total size applies.
 _RATIO_APPLIES_FROM = 1024 * 1024
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -43,7 +43,7 @@ _DAMAGE = (
 
 @dataclass(frozen=True)
 class ZipLimits:
-    """How much one archive may hold, packed and unpacked."""
+    """The limits of one archive, packed and unpacked."""
 
     members: int = 2_000
     bytes: int = 500 * 1024 * 1024
@@ -51,11 +51,11 @@ class ZipLimits:
 
 
 class MemberMissing(ValueError):
-    """An image that the table names and the archive does not give; the message says why."""
+    """The archive has no usable image of a name in the table. The message says why."""
 
 
 class Archive:
-    """The rows of the archive's table and its images; use it in `with`, or close it."""
+    """The rows of the archive's table and its images. Use it in `with`, or close it."""
 
     def __init__(self, rows: Rows, images: Collection[str], file: zipfile.ZipFile | None) -> None:
         self.rows = rows
@@ -65,24 +65,26 @@ class Archive:
 
     @property
     def problems(self) -> TableProblems:
-        """Those of the archive and of its table, in one list."""
+        """The problems of the archive and of its table, in one list."""
         return self.rows.problems
 
     def image(self, name: str) -> bytes:
-        """The bytes of an image by its path as the table gives it, or MemberMissing."""
+        """Return the bytes of an image by its path in the table. Raise MemberMissing."""
         wanted = unicodedata.normalize("NFC", name.strip().removeprefix("./"))
         member = self._by_key.get(name_key(wanted))
         if self._file is None or member is None:
             raise MemberMissing(f"the image “{name[:200]}” is not in the archive.")
         if unicodedata.normalize("NFC", member) != wanted:
-            raise MemberMissing(f"the image “{name[:200]}” is not in the archive, but “{member}” is: write it so.")
+            raise MemberMissing(
+                f"the image “{name[:200]}” is not in the archive, but “{member}” is: use this name in the table."
+            )
         try:
             return self._file.read(member)
         except _DAMAGE as error:
-            raise MemberMissing(f"the image “{name[:200]}” is damaged within the archive.") from error
+            raise MemberMissing(f"the image “{name[:200]}” is damaged in the archive.") from error
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 
@@ -104,7 +106,7 @@ def read_zip(
     limits: TableLimits | None = None,
     zip_limits: ZipLimits | None = None,
 ) -> Archive:
-    """The table and the images of an archive; what is wrong is in `problems`, and an unsafe archive has no rows."""
+    """Return the table and the images of an archive. Faults are in `problems`; an unsafe archive has no rows."""
     zip_limits = zip_limits or ZipLimits()
     problems = TableProblems()
     stream = BytesIO(source) if isinstance(source, bytes | bytearray) else source
@@ -118,7 +120,9 @@ def read_zip(
         tables, images = _members(file, zip_limits, problems)
         if not problems and len(tables) != 1:
             found = ", ".join(tables[:5]) or "none"
-            problems.add(None, None, f"The archive must hold exactly one table (CSV or JSON lines); found: {found}.")
+            problems.add(
+                None, None, f"The archive must contain exactly one table (CSV or JSON lines). Tables in it: {found}."
+            )
         if problems:
             file.close()
             return Archive(nothing, images, None)
@@ -132,7 +136,7 @@ def read_zip(
 
 
 class _Member:
-    """A member as a stream whose damage is a problem of the table and no exception of the zip module."""
+    """A member as a stream. Damage becomes a problem of the table instead of an exception of the zip module."""
 
     def __init__(self, file: zipfile.ZipFile, name: str) -> None:
         self._stream = file.open(name)
@@ -142,7 +146,7 @@ class _Member:
         try:
             return self._stream.read(size)
         except _DAMAGE as error:
-            raise UnreadableFile(None, f"“{self._name}” is damaged within the archive.") from error
+            raise UnreadableFile(None, f"“{self._name}” is damaged in the archive.") from error
 
 
 def _opened(filename: str, stream: BinaryIO, limits: ZipLimits) -> zipfile.ZipFile:
@@ -154,42 +158,46 @@ def _opened(filename: str, stream: BinaryIO, limits: ZipLimits) -> zipfile.ZipFi
 
 
 def _check_directory(filename: str, stream: BinaryIO, limits: ZipLimits) -> None:
-    """The number of members and the size of the directory, before the zip module makes an object of each entry."""
+    """Check the number of members and the size of the directory before the zip module reads each entry."""
     size = stream.seek(0, 2)
     if size > limits.bytes:
-        raise UnreadableFile(None, f"“{filename}” has {size:,} bytes, {limits.bytes:,} are allowed.")
+        raise UnreadableFile(None, f"“{filename}” has {size:,} bytes. At most {limits.bytes:,} are allowed.")
     stream.seek(max(0, size - 22 - 65_535 - 20))
     tail = stream.read()
     at = tail.rfind(_END)
     if at < 0 or len(tail) - at < 22:
         raise UnreadableFile(None, f"“{filename}” is not a zip archive, or is cut off.")
-    # With the 64-bit directory these fields mean nothing; no archive within the limits needs it.
+    # A 64-bit directory makes these fields meaningless. No archive within the limits needs one.
     if _LOCATOR_64 in tail[max(0, at - 20) : at]:
         raise UnreadableFile(
             None, f"“{filename}” uses the 64-bit zip format, which an archive of this size does not need."
         )
     members, directory = struct.unpack_from("<HI", tail, at + 10)
     if members > limits.members or directory > limits.members * _TABLE_ENTRY:
-        raise UnreadableFile(None, f"“{filename}” has {members:,} members, {limits.members:,} are allowed.")
+        raise UnreadableFile(None, f"“{filename}” has {members:,} members. At most {limits.members:,} are allowed.")
 
 
 def _members(file: zipfile.ZipFile, limits: ZipLimits, problems: TableProblems) -> tuple[list[str], list[str]]:
-    """The names of the tables and of the images; everything else in the archive is a problem."""
+    """Return the names of the tables and of the images. Everything else in the archive is a problem."""
     tables: list[str] = []
     images: list[str] = []
     seen: dict[str, str] = {}
     infos = [each for each in file.infolist() if not each.is_dir() and not _LEFT_BY_SYSTEMS.search(each.filename)]
     total = sum(each.file_size for each in infos)
     if len(file.infolist()) > limits.members:
-        problems.add(None, None, f"The archive has {len(file.infolist()):,} members, {limits.members:,} are allowed.")
+        problems.add(
+            None, None, f"The archive has {len(file.infolist()):,} members. At most {limits.members:,} are allowed."
+        )
     if total > limits.bytes:
-        problems.add(None, None, f"The archive holds {total:,} bytes when unpacked, {limits.bytes:,} are allowed.")
+        problems.add(
+            None, None, f"The archive has {total:,} bytes when unpacked. At most {limits.bytes:,} are allowed."
+        )
     for info in infos:
         name = info.orig_filename
         fault = _fault(info, limits)
         key = name_key(name)
         if key in seen:
-            fault = fault or f"has the same name as “{seen[key]}” but for case or composition"
+            fault = fault or f"has the same name as “{seen[key]}”, except for case or composition"
         seen.setdefault(key, name)
         suffix = PurePosixPath(name).suffix.lower()
         if fault:
@@ -212,7 +220,7 @@ def _fault(info: zipfile.ZipInfo, limits: ZipLimits) -> str:
     if not name.isprintable() or len(name) > 500:
         return "has a name with invisible characters, or one that is too long"
     if "\\" in name or re.match(r"[A-Za-z]:", name) or not {"", ".", ".."}.isdisjoint(parts):
-        return "has a path that leads out of the archive or is not plain: use names such as images/p01.png"
+        return "has a path that leads out of the archive or is not simple: use names such as images/p01.png"
     if kind and not stat.S_ISREG(kind):
         return "is a link or a device, not a file" if not stat.S_ISLNK(kind) else "is a symbolic link, not a file"
     if info.flag_bits & 0x1:
@@ -222,7 +230,7 @@ def _fault(info: zipfile.ZipInfo, limits: ZipLimits) -> str:
     if info.file_size > _RATIO_APPLIES_FROM and info.file_size > limits.ratio * info.compress_size:
         return f"grows more than {limits.ratio}-fold when unpacked"
     if PurePosixPath(name).suffix.lower() in IMAGE_EXTENSIONS and info.file_size > MAX_IMAGE_BYTES:
-        return f"has {info.file_size:,} bytes, {MAX_IMAGE_BYTES:,} are allowed for an image"
+        return f"has {info.file_size:,} bytes; at most {MAX_IMAGE_BYTES:,} are allowed for an image"
     return ""
 
 

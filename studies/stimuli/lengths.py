@@ -1,4 +1,4 @@
-"""Lengths made comparable at sentence ends, so that length is no proxy for quality; never an empty text in silence."""
+"""Shorten texts at sentence ends, so that length is not a proxy for quality. Never return an empty text without a warning."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -8,13 +8,13 @@ from itertools import islice
 from .settings_records import SettingsRefused
 from .texts import is_blank, word_starts
 
-# What may follow the end of a sentence and belongs to it.
+# Characters after the end of a sentence that belong to it.
 CLOSING = "\"'\u201d\u2019\u00bb\u203a)]}\u300d\u300f\u3011\uff09*_`"
 _PAPER_END = re.compile(r'[.?!]"?')
 _SPACED_ENDS = ".!?\u2026\u061f\u06d4\u0964\u0965"
 _WIDE_ENDS = "\u3002\uff01\uff1f\uff0e\uff61"
 END_MARKS = _SPACED_ENDS + _WIDE_ENDS
-# A full stop is no end within "3.5" or "e.g. this"; a wide one needs no blank after it.
+# A full stop in "3.5" or "e.g. this" does not end a sentence. A wide full stop needs no blank after it.
 _WHOLE_END = re.compile(
     rf"(?:[{_WIDE_ENDS}]+[{_SPACED_ENDS}]*|[{_SPACED_ENDS}]+[{_WIDE_ENDS}]*)[{re.escape(CLOSING)}]*"
 )
@@ -42,14 +42,14 @@ def _goes_on(text: str, end: re.Match[str]) -> bool:
     return bool(is_title) or following.group(1).islower()
 
 
-# "paper" is the published rule to the letter. "whole" knows other scripts, takes closing quotes along and does not cut
-# within a number or after an abbreviation.
+# "paper" is exactly the published rule. "whole" knows other scripts, keeps closing quotes, and does not cut in a number or
+# after an abbreviation.
 SENTENCE_END_RULES: dict[str, Callable[[str], Iterator[int]]] = {"paper": _paper_ends, "whole": _whole_ends}
 
 
 @dataclass(frozen=True)
 class TrimmedText:
-    """A text after length control. `warning` is set when it could not be shortened as asked."""
+    """A text after length control. `warning` is set if it could not be shortened as required."""
 
     text: str
     is_changed: bool = False
@@ -57,25 +57,25 @@ class TrimmedText:
 
 
 def trim_to_characters(text: str, limit: int, ends: str = "whole") -> TrimmedText:
-    """The text up to its last sentence end at or before `limit` characters; whole where it is no longer."""
+    """Return the text up to its last sentence end within `limit` characters, or the whole text if it is short enough."""
     check_count("limit", limit)
     if len(text) <= limit:
         return TrimmedText(text)
     cut = max((end for end in get_sentence_end_rule(ends)(text) if end <= limit), default=0)
     if not cut:
-        return TrimmedText(text, warning=f"no sentence end before the limit of {limit} characters: kept whole")
+        return TrimmedText(text, warning=f"no sentence end within the limit of {limit} characters: not shortened")
     return TrimmedText(text[:cut], is_changed=True)
 
 
 def trim_after_words(text: str, words: int, ends: str = "whole") -> TrimmedText:
-    """The text up to the end of the sentence in which its `words`-th word stands."""
+    """Return the text up to the end of the sentence that contains word number `words`."""
     check_count("words", words, minimum=1)
     last_word = next(islice(word_starts(text), words - 1, None), None)
     if last_word is None:
-        return TrimmedText(text, warning=f"has fewer than {words} words: kept whole")
+        return TrimmedText(text, warning=f"has fewer than {words} words: not shortened")
     cut = next((end for end in get_sentence_end_rule(ends)(text) if end > last_word), None)
     if cut is None:
-        return TrimmedText(text, warning=f"no sentence end after word {words}: kept whole")
+        return TrimmedText(text, warning=f"no sentence end after word {words}: not shortened")
     if is_blank(text[cut:]):
         return TrimmedText(text)
     return TrimmedText(text[:cut], is_changed=True)
@@ -84,11 +84,11 @@ def trim_after_words(text: str, words: int, ends: str = "whole") -> TrimmedText:
 def trim_to_longest_of_others(
     texts: Mapping[str, str], trimmed: Iterable[str], ends: str = "whole"
 ) -> dict[str, TrimmedText]:
-    """The texts of one prompt by system, those of `trimmed` no longer than the longest of all the others."""
+    """Return the texts of one prompt by system. Texts of `trimmed` systems become no longer than the longest other text."""
     trimmed = set(trimmed)
     limit = max((len(text) for system, text in texts.items() if system not in trimmed), default=None)
     if limit is None:
-        note = "no other system to take the length from: kept whole"
+        note = "no other system to compare the length with: not shortened"
         return {system: TrimmedText(text, warning=note) for system, text in texts.items()}
     return {
         system: trim_to_characters(text, limit, ends) if system in trimmed else TrimmedText(text)
@@ -97,13 +97,13 @@ def trim_to_longest_of_others(
 
 
 def get_sentence_end_rule(name: str) -> Callable[[str], Iterator[int]]:
-    """The rule of this name: from a text to the places where its sentences end."""
+    """Return the rule of this name: a function from a text to the positions where its sentences end."""
     if name not in SENTENCE_END_RULES:
         raise SettingsRefused(f"length: ends must be one of {', '.join(SENTENCE_END_RULES)}, not “{name}”.")
     return SENTENCE_END_RULES[name]
 
 
 def check_count(name: str, value: int, minimum: int = 0) -> None:
-    """SettingsRefused unless the value is a whole number from `minimum`."""
+    """Raise SettingsRefused unless the value is a whole number from `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise SettingsRefused(f"length: {name} must be a whole number from {minimum}, not {value!r}.")

@@ -1,4 +1,4 @@
-"""From the bytes of an uploaded file to its lines: streamed, decoded strictly, every refusal with its line."""
+"""Read the lines of an uploaded file: as a stream, decoded strictly. Each error names its line."""
 
 import codecs
 import re
@@ -19,7 +19,7 @@ _SIGNATURES = (
 
 
 class UnreadableFile(Exception):
-    """The rest of a file cannot be read; the row is known where records are counted."""
+    """The rest of a file cannot be read. `row` is None if records are not counted."""
 
     def __init__(self, row: int | None, text: str) -> None:
         super().__init__(text)
@@ -27,17 +27,17 @@ class UnreadableFile(Exception):
 
 
 class BinaryReader(Protocol):
-    """A binary stream, of which only this is used."""
+    """The part of a binary stream that is used here."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class LineReader:
-    """The lines of a file with their ends as they were; only \\n, \\r\\n and \\r end a line.
+    """The lines of a file with their original line ends. Only \\n, \\r\\n and \\r end a line.
 
-    `str.splitlines` would also break at U+2028, U+0085 and form feeds, which are characters of a text. Whoever reads
-    records of several lines sets `record_characters` to 0 at the start of each; it bounds what a quote never closed
-    can swallow.
+    `str.splitlines` would also break at U+2028, U+0085 and form feeds, which are characters of a text. A reader of
+    records with several lines sets `record_characters` to 0 at the start of each record. It limits how much text an
+    unclosed quote can include.
     """
 
     def __init__(self, stream: BinaryReader, max_bytes: int, max_record_characters: int) -> None:
@@ -62,8 +62,8 @@ class LineReader:
         if self.record_characters > self._max_characters:
             raise UnreadableFile(
                 None,
-                f"a row grows beyond {self._max_characters:,} characters in line {self.number}; "
-                "is there a quote that is never closed?",
+                f"a row has more than {self._max_characters:,} characters in line {self.number}; "
+                "check for a quote that is never closed.",
             )
         return line
 
@@ -78,7 +78,7 @@ class LineReader:
             self.has_nul = self.has_nul or "\0" in text
             if pending and pending[-1].endswith("\r"):
                 text, pending, held = "".join(pending) + text, [], 0
-            # A \r at the very end may be the first half of \r\n: it waits for the next chunk.
+            # A \r at the end of a chunk may be the first half of \r\n: wait for the next chunk.
             is_open = bool(chunk) and not refused and text.endswith("\r")
             stop = len(text) - 1 if is_open else len(text)
             end = max(text.rfind("\n", 0, stop), text.rfind("\r", 0, stop)) + 1
@@ -102,7 +102,7 @@ class LineReader:
         try:
             return self._decoder.decode(chunk, final=not chunk), ""
         except UnicodeDecodeError as error:
-            # What stands before the bad byte is handed on, so that its line can be counted.
+            # Return the text before the bad byte, so that its line can be counted.
             before = error.object[: error.start].decode(error.encoding, "ignore")
             bad = f"byte 0x{error.object[error.start]:02X} is not {self._encoding}"
             return before, f"{bad}{_likely_cause(error.object, error.start)}. Save the file as “CSV UTF-8”."
@@ -121,7 +121,7 @@ def _decoder(start: bytes) -> tuple[codecs.IncrementalDecoder, str]:
     sample = start[:4096]
     if sample.count(0) * 4 > len(sample):
         raise UnreadableFile(
-            None, "The file looks like UTF-16 without a byte order mark, or is no text. Save it as “CSV UTF-8”."
+            None, "The file looks like UTF-16 without a byte order mark, or is not a text. Save it as “CSV UTF-8”."
         )
     return codecs.getincrementaldecoder("utf-8-sig")("strict"), "UTF-8"
 

@@ -1,7 +1,7 @@
-"""The one way from Markdown to HTML: instructions, consent, explanations, outputs and the documentation.
+"""Render Markdown as HTML: for instructions, consent, explanations, outputs and the documentation.
 
-The text may come from a hostile model. Raw HTML is switched off in the parser, and the parser's own output is cleaned
-once more by an allow-list, so that a fault in either alone lets nothing through.
+The text may come from a hostile model. The parser does not allow raw HTML, and an allow-list cleans its output again. So a
+fault in only one of them is harmless.
 """
 
 import re
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from nh3 import Cleaner
 
-# The parser needs up to 1.5 s for the worst 50,000 characters; what is longer is nobody's instruction and is shown as
-# typed.
+# The parser needs up to 1.5 s for the worst 50,000 characters. Longer texts are shown as typed.
 MAX_CHARACTERS = 50_000
 
 _TAGS = {
@@ -30,8 +29,8 @@ _TAGS = {
 }
 _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 _ALIGNMENTS = {"left", "center", "right"}
-# A path, a fragment or a plain name. "//host" is another host's address to a browser, also when written with backslashes,
-# and what has a colon before its first slash may be a scheme.
+# A path, a fragment or a plain name. To a browser "//host" is the address of another host, also with backslashes. A text
+# with a colon before its first slash may be a scheme.
 _WITHIN_SITE = re.compile(r"#|\.{0,2}/(?![/\\])|[\w.-]+(?:[/#?]|\Z)")
 _SCHEMES = {"http", "https", "mailto"}
 
@@ -44,19 +43,19 @@ _BOXES = (
 
 
 def render_markdown(text: str, *, allows_site_links: bool = False, scrolls_wide_blocks: bool = False) -> SafeString:
-    """Safe HTML of a Markdown text (CommonMark and tables; no raw HTML, no style, no image, links that tell nobody).
+    """Return safe HTML of a Markdown text: CommonMark and tables, without raw HTML, styles, images and referrers.
 
-    `has_own_links` keeps links within this site, for texts of the project itself: in anybody else's a click could
-    lead an annotator out of the assignment. `has_boxes` lets what may be wider than the page, tables and code, scroll in a
-    box of its own, which takes the focus so that a keyboard scrolls it too.
+    `allows_site_links` keeps links within this site. Use it only for the project's own texts: in other texts a click could
+    lead an annotator out of the assignment. `scrolls_wide_blocks` puts wide blocks, tables and code, into boxes that
+    scroll. A box can have the focus, so that the keyboard can scroll it.
     """
     if len(text) > MAX_CHARACTERS:
         html = format_html("<pre>{}</pre>\n", text)
     else:
-        # The allow-list is what makes it safe.
-        html = mark_safe(_cleaner(allows_site_links).clean(_parser().render(text)))  # noqa: S308 - cleaned in this very line
+        # The allow-list makes it safe.
+        html = mark_safe(_cleaner(allows_site_links).clean(_parser().render(text)))  # noqa: S308 - cleaned in this line
     if scrolls_wide_blocks:
-        # These are tags of the cleaner's own: it escapes what looks like one in the text.
+        # These tags come from the cleaner: it escapes text that looks like a tag.
         for tag, boxed in _BOXES:
             html = mark_safe(html.replace(tag, boxed))  # noqa: S308 - a constant in place of a tag
     return html
@@ -91,7 +90,7 @@ def _link_within_site(url: str) -> str | None:
 
 
 def _image_in_words(_renderer: Any, tokens: "Sequence[Token]", index: int, _options: Any, _env: Any) -> str:
-    # A remote image would tell its host who reads the page and when; the words that stand for it remain.
+    # A remote image would show its host who reads the page and when. Only its alternative text remains.
     return escape(tokens[index].content)
 
 

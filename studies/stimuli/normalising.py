@@ -1,9 +1,9 @@
-"""Stimuli made comparable: prompts filtered, texts normalised, lengths controlled; each step a declared setting.
+"""Make stimuli comparable: filter prompts, normalise texts, control lengths. Each step is a declared setting.
 
-Nothing here changes a text unasked and nothing forgets the original: each step returns a record with the new text and
-what happened, and the caller keeps the old one (`Output.original`).
+No text changes without a setting, and no original is lost: each step returns a record with the new text and the changes,
+and the caller keeps the original (`Output.original`).
 
-The settings are one JSON object; an absent part does nothing:
+The settings are one JSON object. A missing part does nothing:
 
     {"prompt_filters": [{"filter": "begins_with_tag", "tags": ["WP"]}, ...],
      "normalisation": {"line_breaks": true, ...},
@@ -54,7 +54,7 @@ __all__ = [
 
 _BLANK_BEFORE = re.compile(r"(?<=\S) +(?=[,;:!?)\]}]|\.(?!\.)|n't\b|'(?:s|m|d|re|ve|ll)\b)")
 _BLANK_AFTER = re.compile(r"(?<=[(\[{]) +(?=\S)")
-# The look-behind keeps a long run of blanks within a line from being tried from each of its places.
+# The look-behind prevents a new attempt at each position of a long run of blanks.
 _TRAILING_BLANKS = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]++(?=[\r\n]|\Z)")
 _BARE_MARK = re.compile(r"^\s*(?:[:\u2013\u2014|-]\s+)?")
 
@@ -95,10 +95,10 @@ def _composed(text: str) -> str:
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Which surface differences are removed; each a switch, all off until declared, applied in this order.
+    """The surface differences to remove. Each is a switch, off by default. They are applied in this order.
 
-    `leading_tag` is meant for prompts; `trailing_blanks` takes blank lines at both ends along; `tokenised_spacing` would
-    harm French, which has blanks before its marks.
+    `leading_tag` is meant for prompts. `trailing_blanks` also removes blank lines at both ends. `tokenised_spacing` would
+    harm French, which has blanks before its punctuation.
     """
 
     byte_order_mark: bool = False
@@ -133,7 +133,7 @@ class NormalisedText:
 
 
 def normalise_text(text: str, settings: Normalisation) -> NormalisedText:
-    """The text with every declared difference removed; kept as it was where nothing of it would remain."""
+    """Return the text without the declared differences, or the original text if nothing of it would remain."""
     result, changed_by = text, []
     for switch, step in _STEPS.items():
         if getattr(settings, switch):
@@ -141,15 +141,15 @@ def normalise_text(text: str, settings: Normalisation) -> NormalisedText:
             if result != before:
                 changed_by.append(switch)
     if is_blank(result) and not is_blank(text):
-        return NormalisedText(text, warning="normalisation would leave nothing: kept as it was")
+        return NormalisedText(text, warning="normalisation would leave no text: not changed")
     return NormalisedText(result, tuple(changed_by))
 
 
 @dataclass(frozen=True)
 class LengthControl:
-    """How lengths are made comparable: `none`, `longest_of_others`, `characters` or `words`.
+    """The manner of making lengths comparable: `none`, `longest_of_others`, `characters` or `words`.
 
-    `trimmed` names the systems whose texts are cut; for the last two, none named means all.
+    `trimmed` names the systems whose texts are shortened. For `characters` and `words`, no name means all systems.
     """
 
     manner: str = "none"
@@ -164,13 +164,13 @@ class LengthControl:
             )
         get_sentence_end_rule(self.ends)
         if self.manner == "longest_of_others" and not self.trimmed:
-            raise SettingsRefused("length: longest_of_others needs trimmed, the systems whose texts are cut.")
+            raise SettingsRefused("length: longest_of_others needs “trimmed”, the systems whose texts are shortened.")
         check_count("limit", self.limit, minimum=1 if self.manner in {"characters", "words"} else 0)
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """All that is done to the stimuli of a study before anybody sees them."""
+    """All changes to the stimuli of a study before annotators see them."""
 
     prompt_filters: tuple[PromptFilter, ...] = ()
     normalisation: Normalisation = field(default_factory=Normalisation)
@@ -178,7 +178,7 @@ class Preparation:
 
     @classmethod
     def from_json(cls, settings: object) -> "Preparation":
-        """The record of settings that a person or a file wrote; SettingsRefused names what is wrong."""
+        """Return the settings from the JSON of a person or a file. Raise SettingsRefused, which names the fault."""
         parts = settings_object(settings, "settings", {"prompt_filters", "normalisation", "length"})
         filters = parts.get("prompt_filters", [])
         if not isinstance(filters, list):
@@ -190,7 +190,7 @@ class Preparation:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The same settings for the design: `from_json` of it is equal."""
+        """Return the settings as JSON for the design. `from_json` of it gives equal settings."""
         return {
             "prompt_filters": [filter_as_json(each) for each in self.prompt_filters],
             "normalisation": asdict(self.normalisation),
@@ -200,7 +200,7 @@ class Preparation:
 
 @dataclass(frozen=True)
 class PreparedText:
-    """A text as it will be shown, with what was done to it."""
+    """A text as annotators will see it, with its changes."""
 
     text: str
     is_changed: bool
@@ -209,7 +209,7 @@ class PreparedText:
 
 
 def prepared_outputs(texts: Mapping[str, str], preparation: Preparation) -> dict[str, PreparedText]:
-    """The outputs of one prompt by system, normalised and then brought to length."""
+    """Return the outputs of one prompt by system, normalised and then shortened."""
     clean = {system: normalise_text(text, preparation.normalisation) for system, text in texts.items()}
     trimmed = _brought_to_length({system: each.text for system, each in clean.items()}, preparation.length)
     return {

@@ -1,4 +1,4 @@
-"""Which prompts a study takes: small named filters with parameters; each prompt dropped is dropped with a reason."""
+"""Named filters with parameters that select a study's prompts. Each dropped prompt has a reason."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from .lengths import CLOSING, END_MARKS
 from .settings_records import SettingsRefused, parse_record, tuples_to_lists
 from .texts import word_count
 
-# Blanks are never given back: of a bracket with ten thousand of them each division would be tried.
+# Blanks are matched possessively: otherwise a bracket with ten thousand blanks would take very long.
 LEADING_TAG = re.compile(r"\s*+[\[(]\s*+([^\s\[\]()][^\[\]()]{0,39}?)\s*+[\])]")
 QUESTION_MARKS = "?\uff1f\u061f\u037e\u055e\u1367"
 
@@ -42,7 +42,7 @@ class BeginsWith:
 
 @dataclass(frozen=True)
 class HasNoQuestion:
-    """The prompt holds no question mark of any script: questions draw opinions where fiction is asked for."""
+    """The prompt has no question mark of any script, because questions lead to opinions instead of fiction."""
 
     name: ClassVar[str] = "has_no_question"
 
@@ -52,7 +52,7 @@ class HasNoQuestion:
 
 @dataclass(frozen=True)
 class EndsInPunctuation:
-    """The last character, quotes and brackets passed over, ends a sentence."""
+    """The last character ends a sentence. Closing quotes and brackets are ignored."""
 
     name: ClassVar[str] = "ends_in_punctuation"
     marks: str = END_MARKS
@@ -64,7 +64,7 @@ class EndsInPunctuation:
 
 @dataclass(frozen=True)
 class HasNoTagResidue:
-    """No left-over of a tag in front: brackets as in "[ Horror ]", or bare punctuation as in ": Children are ..."."""
+    """The start has no rest of a tag: neither brackets as in "[ Horror ]" nor punctuation as in ": Children are ..."."""
 
     name: ClassVar[str] = "has_no_tag_residue"
 
@@ -78,7 +78,7 @@ class HasNoTagResidue:
 
 @dataclass(frozen=True)
 class WordLimits:
-    """Neither fewer nor more words than these; 0 for no limit."""
+    """The number of words is within these limits. 0 means no limit."""
 
     name: ClassVar[str] = "word_limits"
     minimum: int = 0
@@ -109,10 +109,10 @@ class HasNoneOf:
 
 @dataclass(frozen=True)
 class CopiesAtMost:
-    """At most this share of the text's runs of `words` words stands in one of the references, such as priming texts.
+    """At most this share of the text's runs of `words` words is in one of the references, such as priming texts.
 
-    The paper on untrained evaluators dropped stories that copied more than 80 % of a priming text and does not say how
-    that was measured.
+    The paper on untrained evaluators dropped stories that copied more than 80 % of a priming text. It does not say how this
+    was measured.
     """
 
     name: ClassVar[str] = "copies_at_most"
@@ -150,7 +150,7 @@ SPA_PROMPT_FILTERS: tuple[PromptFilter, ...] = (BeginsWithTag(("WP",)), HasNoQue
 
 @dataclass(frozen=True)
 class FilteredPrompt:
-    """What became of one prompt: kept, or dropped by the first filter that it fails."""
+    """The result for one prompt: it is kept, or dropped by the first filter that it fails."""
 
     key: str
     passes: bool
@@ -159,7 +159,7 @@ class FilteredPrompt:
 
 
 def filter_prompts(prompts: Iterable[tuple[str, str]], filters: Iterable[PromptFilter]) -> tuple[FilteredPrompt, ...]:
-    """Each (key, text) with whether it is kept and, if not, by which filter and why; in the order given."""
+    """Return for each (key, text), in order, whether it is kept, or which filter drops it and why."""
     filters = tuple(filters)
     return tuple(_filtered(key, text, filters) for key, text in prompts)
 
@@ -178,7 +178,7 @@ def _runs_of_words(text: str, length: int) -> set[tuple[str, ...]]:
 
 
 def parse_prompt_filter(value: object, where: str) -> PromptFilter:
-    """The filter that a JSON object declares: its name under "filter", its parameters beside it."""
+    """Return the filter of a JSON object, which has its name as "filter" and its parameters beside it."""
     if not isinstance(value, dict):
         raise SettingsRefused(f"{where}: must be an object.")
     parts = dict(value)
@@ -190,5 +190,5 @@ def parse_prompt_filter(value: object, where: str) -> PromptFilter:
 
 
 def filter_as_json(prompt_filter: PromptFilter) -> dict[str, Any]:
-    """The JSON object of a filter: `prompt_filter` of it is equal."""
+    """Return the JSON object of a filter. `parse_prompt_filter` of it gives an equal filter."""
     return {"filter": prompt_filter.name, **tuples_to_lists(asdict(prompt_filter))}

@@ -1,11 +1,10 @@
-"""Tables that people bring, read strictly: CSV and JSON lines (`archives` reads a zip of either with images).
+"""Read tables strictly: CSV and JSON lines (`archives` reads a zip of either with images).
 
-What is read is what stands there: every cell stays text ("NA", "None", "007"), nothing is guessed, shifted or filled.
-What is not a table is refused with its row and column. Files are streamed: memory grows with the longest record, not
-with the file.
+Every cell of a CSV stays text ("NA", "None", "007"): nothing is guessed, shifted or filled. A fault is refused with its row
+and column. Files are streamed: memory grows with the longest record, not with the file.
 
-Rows are numbered as a spreadsheet shows them (the header is row 1, a cell with line breaks is one row); in JSON lines
-they are the lines of the file.
+Rows have the numbers that a spreadsheet shows (the header is row 1, a cell with line breaks is one row). In JSON lines they
+are the lines of the file.
 """
 
 import csv
@@ -28,7 +27,7 @@ DELIMITERS = (",", ";", "\t")
 
 @dataclass(frozen=True)
 class TableLimits:
-    """How much one file may hold; each reached limit is a problem that names it."""
+    """The limits of one file. Exceeding one is a problem that names the limit."""
 
     bytes: int = 500 * 1024 * 1024
     rows: int = 2_000_000
@@ -39,7 +38,7 @@ class TableLimits:
 
 @dataclass(frozen=True)
 class TableProblem:
-    """Something wrong at a row and a column; None where it concerns the whole file or the whole row."""
+    """A problem in a row and a column. None means the whole file or the whole row."""
 
     row: int | None
     column: str | None
@@ -53,13 +52,13 @@ class TableProblem:
 
 @dataclass
 class TableProblems:
-    """The first problems and the count of all; an importer adds its own to the reader's."""
+    """The first problems and the number of all. An importer adds its own problems to the reader's."""
 
     first: list[TableProblem] = field(default_factory=list)
     count: int = 0
 
     def add(self, row: int | None, column: str | None, text: str) -> None:
-        """Counts a problem and keeps it while there is room."""
+        """Count a problem, and store it if the list is not full."""
         self.count += 1
         if len(self.first) < MAX_LISTED_PROBLEMS:
             self.first.append(TableProblem(row, column, text))
@@ -76,7 +75,7 @@ class TableProblems:
 
 @dataclass(frozen=True)
 class Row:
-    """One record: texts by column; in JSON lines the values of JSON."""
+    """One record: texts by column, or JSON values in JSON lines."""
 
     number: int
     values: Mapping[str, Any]
@@ -84,7 +83,7 @@ class Row:
 
 @dataclass
 class Rows:
-    """A table being read; rows with a problem are left out, and `problems` is complete when the rows are exhausted."""
+    """A table that is being read. Rows with a problem are skipped. `problems` is complete after the last row."""
 
     columns: tuple[str, ...]
     rows: Iterator[Row]
@@ -103,9 +102,9 @@ def read_rows(
     limits: TableLimits | None = None,
     problems: TableProblems | None = None,
 ) -> Rows:
-    """The table in a CSV or JSON-lines file; it never raises for what the file holds, all of it is in `problems`.
+    """Return the table of a CSV or JSON-lines file. Faults of the file never raise: they are in `problems`.
 
-    Headers that differ from a `known` or `required` name only in case or blanks are read as that name. A CSV without a
+    Headers that differ from a `known` or `required` name only in case or blanks count as that name. A CSV without a
     required column has no rows; a JSON line without one is a problem of its row.
     """
     problems = TableProblems() if problems is None else problems
@@ -115,7 +114,7 @@ def read_rows(
     try:
         if extension not in CSV_EXTENSIONS + JSON_EXTENSIONS:
             accepted = ", ".join(CSV_EXTENSIONS + JSON_EXTENSIONS)
-            raise UnreadableFile(None, f"“{filename}” is not a table: {accepted} are read.")
+            raise UnreadableFile(None, f"“{filename}” is not a table. Use one of these file types: {accepted}.")
         stream = BytesIO(source) if isinstance(source, bytes | bytearray) else source
         lines = LineReader(stream, limits.bytes, limits.row_characters)
         if extension in CSV_EXTENSIONS:
@@ -137,7 +136,7 @@ def _csv_rows(
     problems: TableProblems,
     delimiter: str | None,
 ) -> Rows:
-    # The limit of the csv module holds for the whole process: it is only ever raised, our own comes on top.
+    # The csv module's limit applies to the whole process, so only raise it. Our own limit is checked separately.
     csv.field_size_limit(max(csv.field_size_limit(), limits.row_characters + 1))
     head = _head(lines)
     reader = csv.reader(
@@ -146,7 +145,7 @@ def _csv_rows(
     records = _records(reader, lines)
     first = next(records, None)
     if first is None:
-        raise UnreadableFile(None, "The file holds nothing but blank lines.")
+        raise UnreadableFile(None, "The file has only blank lines.")
     before = problems.count
     columns = _columns(first[1], names, limits, problems, first[0])
     missing = [name for name in required if name not in columns]
@@ -159,7 +158,7 @@ def _csv_rows(
 
 
 def _head(lines: LineReader) -> list[str]:
-    """The lines of the header: more than one where a quoted name holds a line break."""
+    """Return the lines of the header: more than one if a quoted name contains a line break."""
     head: list[str] = []
     quotes = 0
     for line in lines:
@@ -171,7 +170,7 @@ def _head(lines: LineReader) -> list[str]:
 
 
 def _delimiter(head: list[str]) -> str:
-    """The one that occurs most in the header outside quotes; the order comma, semicolon, tab decides a tie."""
+    """Return the delimiter that occurs most in the header outside quotes. A tie goes to comma, then semicolon."""
     outside = re.sub(r'"[^"]*+"', "", "".join(head))
     return max(DELIMITERS, key=outside.count)
 
@@ -196,7 +195,7 @@ def _records(reader: Any, lines: LineReader) -> Iterator[tuple[int, list[str]]]:
         except UnreadableFile as end:
             end.row = end.row if end.row is not None else number
             raise
-        # Spreadsheets write rows of nothing but delimiters below their table.
+        # Spreadsheets write rows that contain only delimiters below their table.
         if any(cell.strip() for cell in cells):
             yield number, cells
 
@@ -205,9 +204,9 @@ def _csv_error(message: str) -> str:
     if "unexpected end of data" in message:
         return "a quote is opened and never closed"
     if "expected after" in message:
-        return "a quote within a cell is not doubled, or text follows a closing quote"
+        return "a quote in a cell is not doubled, or text follows a closing quote"
     if "field larger" in message:
-        return "a cell is too long; is there a quote that is never closed?"
+        return "a cell is too long; check for a quote that is never closed"
     return message
 
 
@@ -215,17 +214,19 @@ def _columns(
     cells: list[str], names: Mapping[str, str], limits: TableLimits, problems: TableProblems, row: int
 ) -> tuple[str, ...]:
     if len(cells) > limits.columns:
-        raise UnreadableFile(row, f"the header has {len(cells):,} columns, {limits.columns:,} are allowed.")
+        raise UnreadableFile(row, f"the header has {len(cells):,} columns. At most {limits.columns:,} are allowed.")
     columns: list[str] = []
     places: dict[str, int] = {}
     for place, cell in enumerate(cells, 1):
         key = name_key(cell)
         if not key:
-            problems.add(row, None, f"column {place} has no name (a delimiter too many at the end of the header?).")
+            problems.add(row, None, f"column {place} has no name. Add it, or remove an extra delimiter.")
         elif "\0" in cell:
-            problems.add(row, None, f"the name of column {place} holds a NUL character.")
+            problems.add(row, None, f"the name of column {place} contains a NUL character.")
         elif key in places:
-            problems.add(row, cell.strip(), f"this name stands over columns {places[key]} and {place}.")
+            problems.add(
+                row, cell.strip(), f"columns {places[key]} and {place} have the same name. Rename one of them."
+            )
         places.setdefault(key, place)
         columns.append(names.get(key, cell.strip()) if key and "\0" not in cell else "")
     return tuple(columns)
@@ -252,12 +253,12 @@ def _checked_records(
         problems.add(end.row, None, end.text)
     else:
         if not read:
-            problems.add(None, None, "There is no row below the header.")
+            problems.add(None, None, "The file has no row below the header.")
 
 
 def _ragged(found: int, expected: int) -> str:
     return f"has {found} cell{'' if found == 1 else 's'}, the header has {expected}" + (
-        "; a text with the delimiter in it needs quotes." if found > expected else "."
+        "; put a text that contains the delimiter in quotes." if found > expected else "."
     )
 
 
@@ -267,10 +268,12 @@ def _cells_are_sound(
     is_sound = True
     for column, cell in zip(columns, cells, strict=True):
         if len(cell) > limits.cell_characters:
-            problems.add(number, column, f"has {len(cell):,} characters, {limits.cell_characters:,} are allowed.")
+            problems.add(
+                number, column, f"has {len(cell):,} characters. At most {limits.cell_characters:,} are allowed."
+            )
             is_sound = False
         elif has_nul and "\0" in cell:
-            problems.add(number, column, "holds a NUL character.")
+            problems.add(number, column, "contains a NUL character.")
             is_sound = False
     return is_sound
 
@@ -279,7 +282,7 @@ def _cells_are_sound(
 
 
 class _BadLine(ValueError):
-    """A line that is no row; the message says why."""
+    """A line that is not a valid row. The message says why."""
 
 
 def _json_rows(
@@ -288,7 +291,7 @@ def _json_rows(
     if is_bundle(lines.beginning):
         raise UnreadableFile(
             None,
-            "This file is a bundle: it holds a whole study, and not rows. Make a new draft of it: choose “Make one from a file” on the page of "
+            "This file is a bundle: it contains a whole study, not rows. To make a new draft from it, choose “New study from a file” on the page of "
             "all studies, or run: heval import new FILE",
         )
     rows = _json_records(lines, names, required, limits, problems)
@@ -328,16 +331,16 @@ def _json_records(
         problems.add(end.row, None, end.text)
     else:
         if not read:
-            problems.add(None, None, "The file holds nothing but blank lines.")
+            problems.add(None, None, "The file has only blank lines.")
 
 
-# How the JSON of a bundle begins, and what no row of a table holds: quotes within a text would be escaped.
+# The beginning of a bundle's JSON. No row of a table contains it: quotes in a text would be escaped.
 _BUNDLE_START = re.compile(r'\s*\{\s*(?:"schema"\s*:\s*"heval\.bundle/|"arms"\s*:\s*\[)')
 _BUNDLE_SCHEMA = re.compile(r'"schema"\s*:\s*"heval\.bundle/')
 
 
 def is_bundle(beginning: str) -> bool:
-    """Whether a file that begins so is a study's bundle, on one line or on many."""
+    """Return whether a file with this beginning is a study's bundle, on one line or several."""
     return bool(_BUNDLE_START.match(beginning)) or (
         beginning.lstrip().startswith("{") and bool(_BUNDLE_SCHEMA.search(beginning))
     )
@@ -347,10 +350,10 @@ def _check_is_lines(line: str, number: int) -> None:
     start = line.strip()
     if start.startswith("["):
         raise UnreadableFile(
-            number, "this is a JSON array; write one object a line instead, for example with: jq -c '.[]' file.json"
+            number, "this is a JSON array; write one object per line instead, for example with: jq -c '.[]' file.json"
         )
     if start == "{":
-        raise UnreadableFile(number, "an object is spread over several lines; write one object a line, as jq -c does.")
+        raise UnreadableFile(number, "an object has several lines; write one object per line, for example with jq -c.")
 
 
 def _json_values(line: str, names: Mapping[str, str], limits: TableLimits) -> dict[str, Any]:
@@ -361,7 +364,7 @@ def _json_values(line: str, names: Mapping[str, str], limits: TableLimits) -> di
     if not isinstance(value, dict):
         raise _BadLine("is not an object such as {“prompt”: ..., “text”: ...}.")
     if len(value) > limits.columns:
-        raise _BadLine(f"has {len(value):,} keys, {limits.columns:,} are allowed.")
+        raise _BadLine(f"has {len(value):,} keys. At most {limits.columns:,} are allowed.")
     return _named(value, names)
 
 
@@ -388,5 +391,7 @@ def _values_are_sound(
             problems.add(number, name, "is missing.")
     for name, value in values.items():
         if isinstance(value, str) and len(value) > limits.cell_characters:
-            problems.add(number, name, f"has {len(value):,} characters, {limits.cell_characters:,} are allowed.")
+            problems.add(
+                number, name, f"has {len(value):,} characters. At most {limits.cell_characters:,} are allowed."
+            )
     return problems.count == before

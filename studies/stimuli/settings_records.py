@@ -1,4 +1,4 @@
-"""Settings that a person or a file declares, read into frozen records, and back into plain JSON for the design."""
+"""Read settings from JSON into frozen records, and write them back as plain JSON for the design."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -6,27 +6,27 @@ from typing import Any
 
 
 class SettingsRefused(ValueError):
-    """Settings that cannot be carried out; the message names the part."""
+    """Invalid settings. The message names the wrong part."""
 
 
 def parse_record(record_class: type[Any], value: object, where: str) -> Any:
-    """A frozen record of this kind from a JSON object; SettingsRefused names the part and what it may be."""
+    """Return a record of this class from a JSON object. SettingsRefused names the wrong part and its allowed values."""
     types = {each.name: each.type for each in fields(record_class)}
     parts = settings_object(value, where, set(types))
     try:
         return record_class(**{name: _typed(part, types[name], f"{where}.{name}") for name, part in parts.items()})
-    except TypeError as error:  # a parameter without default is absent: the only way left
+    except TypeError as error:  # the only remaining cause: a parameter without a default is missing
         raise SettingsRefused(f"{where}: {str(error).partition(' ')[2]}.") from error
 
 
 def settings_object(value: object, where: str, names: set[str]) -> dict[str, Any]:
-    """The value as an object that holds only these names."""
+    """Return the value if it is an object with only these names."""
     if not isinstance(value, dict):
         raise SettingsRefused(f"{where}: must be an object.")
     unknown = sorted(str(name) for name in value if name not in names)
     if unknown:
         raise SettingsRefused(
-            f"{where}: does not know {', '.join(unknown)}; it knows {', '.join(sorted(names)) or 'none'}."
+            f"{where}: unknown names {', '.join(unknown)}. Allowed are: {', '.join(sorted(names)) or 'none'}."
         )
     return value
 
@@ -47,5 +47,5 @@ def _typed(value: object, kind: Any, where: str) -> Any:
 
 
 def tuples_to_lists(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """The same parts with tuples as lists, as JSON has them."""
+    """Return the parts with tuples as lists, as in JSON."""
     return {name: list(part) if isinstance(part, tuple) else part for name, part in parts.items()}

@@ -1,7 +1,7 @@
-"""CSV that is safe to open in a spreadsheet: a text that would run as a formula gets an apostrophe in front.
+"""CSV that is safe to open in a spreadsheet: a text that would run as a formula gets an apostrophe before it.
 
-Only files that people open are guarded. Nothing that heval reads takes the apostrophe away: a file that comes from somewhere
-else may mean it. Numbers stay numbers, also negative ones.
+Only files for people are protected in this way. heval does not remove apostrophes when it reads files, because in other files
+they may be intended. Numbers stay numbers, also negative ones.
 """
 
 import csv
@@ -17,7 +17,7 @@ def escape_formula(cell: Any) -> Any:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Rows as one guarded CSV file; None is an empty cell."""
+    """Return rows as one protected CSV text. None becomes an empty cell."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows([escape_formula(cell) for cell in row] for row in rows)
     return buffer.getvalue()

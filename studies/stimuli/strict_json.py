@@ -1,6 +1,6 @@
-"""JSON from outside: what one database or the other could not keep, or would keep as something else, is refused.
+"""Read JSON from outside. Refuse values that a supported database cannot store, or would store as another value.
 
-Bodies of requests, bundles and lines of tables are read by the one function here.
+``loads`` reads the bodies of requests, bundles, and lines of tables.
 """
 
 import json
@@ -13,14 +13,14 @@ from typing import Any
 MAX_DEPTH = 32
 MAX_DIGITS = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# What may stand for a NUL or half of a pair, written out or escaped.
+# Possible spellings of a NUL or half of a surrogate pair, literal or escaped.
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])|[" + "\ud800-\udfff]")
 
 
 class BadJson(ValueError):
-    """No JSON that is accepted here. The message lacks its subject, which the caller knows: “holds NaN, which is no number.”
+    """JSON that is not accepted. The message has no subject, because the caller knows it: “contains NaN, which is not a number.”
 
-    ``place`` is where it stands within the value, such as ``rows[3].text``; empty where it is the whole.
+    ``place`` is the fault's position in the value, such as ``rows[3].text``. It is empty for the whole value.
     """
 
     def __init__(self, text: str, place: str = ""):
@@ -30,13 +30,13 @@ class BadJson(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """Stands in the value for what is refused, until it is known where that is."""
+    """A placeholder for a refused value, until its position is known."""
 
     text: str
 
 
 def loads(data: bytes | str) -> Any:
-    """The value. Bytes are UTF-8, a byte order mark is passed over. Raises BadJson, naming what is wrong and where."""
+    """Return the value. Bytes are UTF-8; a byte order mark is skipped. Raise BadJson, which names the fault and its position."""
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
     except UnicodeDecodeError as error:
@@ -59,15 +59,15 @@ def loads(data: bytes | str) -> Any:
 
     def finite(digits: str) -> Any:
         number = float(digits)
-        return number if isfinite(number) else fault(f"holds {digits[:40]}, which is too large for a number")
+        return number if isfinite(number) else fault(f"contains {digits[:40]}, which is too large for a number")
 
     def short(digits: str) -> Any:
         if len(digits) <= MAX_DIGITS:
             return int(digits)
-        return fault(f"holds an integer of {len(digits):,} digits; write it as a text")
+        return fault(f"contains an integer of {len(digits):,} digits; write it as a text")
 
     def constant(name: str) -> Any:
-        return fault(f"holds {name}, which is no number")
+        return fault(f"contains {name}, which is not a number")
 
     try:
         value = json.loads(text, object_pairs_hook=unique, parse_constant=constant, parse_float=finite, parse_int=short)
@@ -76,7 +76,7 @@ def loads(data: bytes | str) -> Any:
         raise BadJson(f"is not JSON at {line}character {error.colno}: {error.msg}") from None
     except RecursionError:
         raise BadJson(f"is nested more than {MAX_DEPTH} levels deep") from None
-    # Counting brackets is cheap and never too low: only what looks deep or odd is walked through.
+    # The number of brackets is cheap and never below the depth: check only values that look deep or unusual.
     if faults or text.count("{") + text.count("[") > MAX_DEPTH or _SUSPECT.search(text):
         for place, words in _faults_in(value):
             raise BadJson(words, place)
@@ -84,7 +84,7 @@ def loads(data: bytes | str) -> Any:
 
 
 def _faults_in(value: Any) -> Iterator[tuple[str, str]]:
-    """(place, what is wrong), in the order of the text. Walks without recursion."""
+    """Yield (place, fault) in the order of the text, without recursion."""
     waiting: list[tuple[str, Any, int]] = [("", value, 1)]
     while waiting:
         place, each, depth = waiting.pop()
@@ -101,17 +101,17 @@ def _faults_in(value: Any) -> Iterator[tuple[str, str]]:
                 for key in each:
                     if words := _wrong_character(key):
                         yield place, f"has a key that {words}"
-                children = [(f"{place}.{key[:80]}" if place else key[:80], one) for key, one in each.items()]
+                children = [(f"{place}.{key[:80]}" if place else key[:80], child) for key, child in each.items()]
             else:
-                children = [(f"{place}[{number}]", one) for number, one in enumerate(each)]
-            waiting += [(where, one, depth + 1) for where, one in reversed(children)]
+                children = [(f"{place}[{number}]", child) for number, child in enumerate(each)]
+            waiting += [(where, child, depth + 1) for where, child in reversed(children)]
 
 
 def _wrong_character(text: str) -> str:
     if "\0" in text:
-        return "holds a NUL character (\\u0000)"
+        return "contains a NUL character (\\u0000)"
     half = _SURROGATE.search(text)
-    return f"holds half of a surrogate pair (\\u{ord(half.group()):04x}), which is no character" if half else ""
+    return f"contains half of a surrogate pair (\\u{ord(half.group()):04x}), which is not a character" if half else ""
 
 
 def _printable(text: str) -> str:

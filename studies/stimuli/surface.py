@@ -1,14 +1,14 @@
-"""Surface differences that betray a system: what a reader notices without judging what a text says.
+"""Find surface differences that identify a system: marks that readers notice without judging the content.
 
-A mark that one system's texts bear and the others' do not lets annotators tell systems apart, and whatever they think
-of the mark they then think of the system. Shares and means are compared by one rule:
+If only one system's texts have a mark, annotators can recognise the system, and their opinion of the mark affects their
+opinion of the system. Shares and means are compared by one rule:
 
-    order the systems by the value, split them at the widest gap; warn when the gap is wide enough (MIN_SHARE_GAP, or
-    MIN_RATIO for lengths), both sides have at least MIN_TEXTS texts and the sides pooled differ by MIN_STATISTIC
+    order the systems by the value and split them at the widest gap. Warn if the gap is wide enough (MIN_SHARE_GAP, or
+    MIN_RATIO for lengths), both sides have at least MIN_TEXTS texts, and the pooled sides differ by MIN_STATISTIC
     standard errors (two proportions with pooled variance; Welch for means).
 
-Splitting at the widest gap names the one that stands apart, and not also everyone who differs from it. MIN_STATISTIC
-is high because the gap is chosen after looking, among some twenty marks.
+The split at the widest gap names only the exceptional system, not every system that differs from it. MIN_STATISTIC is
+high because the gap is chosen after seeing the data, among about twenty marks.
 """
 
 import hashlib
@@ -50,12 +50,12 @@ def _bears(pattern: re.Pattern[str]) -> Callable[[str], bool]:
 
 
 def longest_run(text: str) -> int:
-    """The length of the longest run of one character, blanks aside."""
+    """Return the length of the longest run of one character other than a blank."""
     return max((len(run.group()) for run in _RUN.finditer(text)), default=min(len(text.strip()), 1))
 
 
 def has_non_latin_letters(text: str) -> bool:
-    """Whether a letter of another script than the Latin occurs."""
+    """Return whether the text has a letter of a script other than Latin."""
     return any(not _is_latin(letter) for letter in set(_NON_ASCII_LETTER.findall(text)))
 
 
@@ -72,7 +72,7 @@ def _ends_a_sentence(text: str) -> bool:
 
 @dataclass(frozen=True)
 class SurfaceMark:
-    """Something that a text bears or does not, with the words for it."""
+    """A property that a text has or has not, with its description."""
 
     words: str
     is_present: Callable[[str], bool]
@@ -82,10 +82,10 @@ SURFACE_MARKS: dict[str, SurfaceMark] = {
     "tokeniser_quotes": SurfaceMark("tokeniser quotes, `` and ''", lambda text: "``" in text),
     "straight_quotes": SurfaceMark("straight quotes", lambda text: '"' in text),
     "curly_quotes": SurfaceMark("curly quotes", _bears(_CURLY_QUOTES)),
-    "tokenised_spacing": SurfaceMark("blanks of a tokeniser, as in “ ;” and “( ”", _bears(_TOKENISED_SPACING)),
+    "tokenised_spacing": SurfaceMark("spaces of a tokeniser, as in “ ;” and “( ”", _bears(_TOKENISED_SPACING)),
     "blanks_before_marks": SurfaceMark("blanks before commas and full stops", _bears(_BLANKS_BEFORE_MARKS)),
     "other_scripts": SurfaceMark("letters of a script other than Latin", has_non_latin_letters),
-    "markup": SurfaceMark("left-over markup", _bears(_MARKUP)),
+    "markup": SurfaceMark("remains of markup", _bears(_MARKUP)),
     "entities": SurfaceMark("character entities, as in &amp;", _bears(_ENTITIES)),
     "markdown": SurfaceMark("Markdown signs, as in *this*", _bears(_MARKDOWN)),
     "addresses": SurfaceMark("web addresses", _bears(_ADDRESSES)),
@@ -104,7 +104,7 @@ LENGTHS: dict[str, Callable[[str], int]] = {"words": word_count, "characters": l
 
 @dataclass
 class SurfaceProfile:
-    """Counts over one system's texts: how many bear each mark, and sums of the lengths."""
+    """Counts over one system's texts: the number with each mark, and sums of the lengths."""
 
     n: int = 0
     mark_counts: Counter[str] = field(default_factory=Counter)
@@ -128,7 +128,7 @@ class SurfaceProfile:
 
 @dataclass(frozen=True)
 class SurfaceWarning:
-    """A mark or a length by which `systems` stand apart: value and n on both sides, and the test statistic."""
+    """A mark or a length in which `systems` differ: value and n on both sides, and the test statistic."""
 
     mark: str
     systems: tuple[str, ...]
@@ -141,7 +141,7 @@ class SurfaceWarning:
 
 
 def surface_profiles(texts_by_system: Mapping[str, Iterable[str]]) -> dict[str, SurfaceProfile]:
-    """One profile a system, in one pass over the texts; none of them is kept."""
+    """Return one profile per system, in one pass over the texts. No text stays in memory."""
     profiles = {}
     for system, texts in texts_by_system.items():
         profiles[system] = SurfaceProfile()
@@ -151,12 +151,12 @@ def surface_profiles(texts_by_system: Mapping[str, Iterable[str]]) -> dict[str, 
 
 
 def surface_differences(texts_by_system: Mapping[str, Iterable[str]]) -> tuple[SurfaceWarning, ...]:
-    """What betrays a system on sight, by the rule of this module, the strongest first."""
+    """Return the differences that identify a system, by this module's rule, the strongest first."""
     return differences_between(surface_profiles(texts_by_system))
 
 
 def differences_between(profiles: Mapping[str, SurfaceProfile]) -> tuple[SurfaceWarning, ...]:
-    """The same from profiles that were filled while the texts passed by, as an import does."""
+    """Return the same differences from existing profiles, which an import fills while it reads."""
     profiles = {name: each for name, each in profiles.items() if each.n}
     if len(profiles) < 2:
         return ()
@@ -223,7 +223,7 @@ def _split(
 
 
 def _the_fewer(high: tuple[str, ...], low: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    # Between two systems, or two halves, the mark that is there is named rather than the one that is missing.
+    # For two systems or two halves, name the side that has the mark.
     return (high, low) if len(high) <= len(low) else (low, high)
 
 
@@ -245,12 +245,12 @@ def _names(systems: tuple[str, ...]) -> str:
     return " and ".join(sorted(systems))
 
 
-# The same thing twice, and nothing at all.
+# Duplicates and empty outputs.
 
 
 @dataclass(frozen=True)
 class Duplicate:
-    """One text in several places; a place is (system, prompt)."""
+    """One text in several places. A place is (system, prompt)."""
 
     places: tuple[tuple[str, str], ...]
 
@@ -260,16 +260,16 @@ class Duplicate:
 
 
 def find_empty_outputs(outputs: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str], ...]:
-    """The (system, prompt) of every output (system, prompt, text) that shows nothing."""
+    """Return the (system, prompt) of every blank output (system, prompt, text)."""
     return tuple((system, prompt) for system, prompt, text in outputs if is_blank(text))
 
 
 def find_duplicates(outputs: Iterable[tuple[str, str, str]]) -> tuple[Duplicate, ...]:
-    """Equal texts from two systems, or twice from one; blanks around a text aside, empty ones left out."""
+    """Return equal texts from two systems, or twice from one. Ignore outer blanks and empty texts."""
     places: dict[bytes, list[tuple[str, str]]] = {}
     for system, prompt, text in outputs:
         if not is_blank(text):
-            # Digests instead of texts: a study may hold more text than memory.
+            # Store digests instead of texts: a study's texts may not fit into memory.
             digest = hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).digest()
             places.setdefault(digest, []).append((system, prompt))
     return tuple(Duplicate(tuple(found)) for found in places.values() if len(found) > 1)
@@ -277,7 +277,7 @@ def find_duplicates(outputs: Iterable[tuple[str, str, str]]) -> tuple[Duplicate,
 
 @dataclass(frozen=True)
 class RepeatedPrompt:
-    """A prompt that one batch holds several times."""
+    """A prompt that one batch contains several times."""
 
     batch: str
     prompt: str
@@ -285,7 +285,7 @@ class RepeatedPrompt:
 
 
 def prompts_twice_in_one_batch(batches: Iterable[tuple[str, Iterable[str]]]) -> tuple[RepeatedPrompt, ...]:
-    """Every prompt that an annotator would meet again within one batch, from (batch, its prompts)."""
+    """Return every prompt that one batch contains more than once, from (batch, its prompts)."""
     return tuple(
         RepeatedPrompt(batch, prompt, times)
         for batch, prompts in batches

@@ -35,50 +35,50 @@ CASES = [
         {"question": "bettter"},
         "column “question”: the study does not ask “bettter”; its questions are better, overall, fluent, comment",
     ),
-    ({"question": ""}, "column “question”: could be several: better in section 1"),
+    ({"question": ""}, "column “question”: matches several questions: better in section 1"),
     ({"section": 9}, "column “section”: the study has no section 9"),
     ({"section": 2}, "column “question”: the study does not ask “better”"),
     ({"section": "first"}, "column “section”: must be a whole number"),
     ({"section": 10**9}, "column “section”: must be a whole number"),
     ({"prompt_key": "p9"}, "column “prompt_key”: the study has no prompt “p9”"),
-    ({"prompt_key": ""}, "column “prompt_key”: must say of which prompt"),
+    ({"prompt_key": ""}, "column “prompt_key”: must name the prompt"),
     ({"shown:A": "zoe"}, "column “shown:A”: the study has no system “zoe”; it has alpha, beta"),
-    ({"shown:A": "beta"}, "column “shown:A”: one system is said to stand in two places"),
-    ({"shown:B": ""}, "column “prompt_key”: section 1 shows 2 outputs at a time, here are 1"),
+    ({"shown:A": "beta"}, "column “shown:A”: the same system is in two of the shown: columns"),
+    ({"shown:B": ""}, "column “prompt_key”: section 1 shows 2 outputs at a time, but the row has 1"),
     ({"prompt_key": "p003"}, "“beta” has no output for “p003”"),
     ({"sample": 4}, "column “sample”: “alpha” has no sample 4"),
-    ({"system": "alpha"}, "column “system”: “better” is asked about all outputs together"),
+    ({"system": "alpha"}, "column “system”: must be empty: “better” is asked about all outputs together"),
     ({"chosen": "zoe"}, "column “chosen”: the study has no system “zoe”"),
-    ({"chosen": ""}, "column “chosen”: is empty: give the answer or a skip_reason"),
-    ({"chosen": "", "choice": "tie"}, "column “choice”: “tie” is no answer to “better”"),
-    ({"chosen": "beta", "value": 1}, "column “value”: must be empty: “better” is answered in chosen"),
-    ({"chosen": "", "label": "C"}, "column “label”: nothing stood under “C”"),
-    ({"label": "A"}, "column “label”: says A, but by the columns shown:… that stood under B"),
-    ({"label": "a<b"}, "column “label”: “a<b” is no letter"),
+    ({"chosen": ""}, "column “chosen”: is empty. Give the answer or a skip_reason"),
+    ({"chosen": "", "choice": "tie"}, "column “choice”: “tie” is not a valid answer to “better”"),
+    ({"chosen": "beta", "value": 1}, "column “value”: must be empty: answers to “better” belong in the column chosen"),
+    ({"chosen": "", "label": "C"}, "column “label”: no output was shown under “C”"),
+    ({"label": "A"}, "column “label”: is A, but the shown: columns give the letter B"),
+    ({"label": "a<b"}, "column “label”: must be a letter such as A or B, not “a<b”"),
     ({"skip_reason": "tired"}, "column “skip_reason”: “tired”"),
     ({"position": -1}, "column “position”: must be a whole number"),
     ({"position": True}, "column “position”: must be a whole number"),
     ({"time": "yesterday"}, "column “time”: must be a time such as"),
     ({"time": 1621266764}, "column “time”: must be a time such as"),
     ({"time": "9999-12-31T23:59:59-23:00"}, "column “time”"),
-    ({"time": "2999-01-01"}, "column “time”: lies in the future"),
+    ({"time": "2999-01-01"}, "column “time”: must not be in the future"),
     ({"time": "0001-01-01T00:00:00+14:00"}, "column “time”"),
     ({"arm": "nobody's"}, "column “arm”: the study has no arm “nobody's”; the arms are all"),
-    (RATED | {"value": 6}, "column “value”: “6” is no answer to “overall”: Please choose one of the points"),
-    (RATED | {"value": 2.5}, "column “value”: “2.5” is no answer"),
+    (RATED | {"value": 6}, "column “value”: “6” is not a valid answer to “overall”: Please choose one of the points"),
+    (RATED | {"value": 2.5}, "column “value”: “2.5” is not a valid answer"),
     (RATED | {"value": "NaN"}, "column “value”: must be a number, not 'NaN'"),
     (RATED | {"value": "1e400"}, "column “value”"),
     (RATED | {"value": "٣"}, "column “value”: must be a number"),
     (RATED | {"value": [3]}, "column “value”: must be a number"),
     (RATED | {"value": True}, "column “value”: must be a number"),
     (RATED | {"value": ""}, "column “value”: is empty"),
-    (RATED | {"system": ""}, "column “system”: “overall” is asked about each output: say of which system"),
-    ({"question": "fluent", "choice": "perhaps"}, "column “prompt_key”: section 3 shows no texts: leave it empty"),
+    (RATED | {"system": ""}, "column “system”: must not be empty: “overall” is asked about each output"),
+    ({"question": "fluent", "choice": "perhaps"}, "column “prompt_key”: must be empty: section 3 shows no texts"),
     (
         {"annotator": "w1", "question": "fluent", "choice": "perhaps"},
-        "column “choice”: “perhaps” is no answer to “fluent”",
+        "column “choice”: “perhaps” is not a valid answer to “fluent”",
     ),
-    ({"annotator": "w1", "question": "comment", "text": "x\x00y"}, "holds a NUL character"),
+    ({"annotator": "w1", "question": "comment", "text": "x\x00y"}, "contains a NUL character"),
     ({"annotator": "w1", "question": "comment", "text": "x" * 2001}, "at most 2000 characters"),
     ({"annotator": "w1", "question": "comment", "text": {"a": 1}}, "column “text”"),
 ]
@@ -115,14 +115,14 @@ def test_a_row_that_cannot_be_taken_is_named(study, tmp_path, differing, message
 def test_two_rows_that_contradict_each_other_are_named(study, tmp_path):
     other = GOOD | {"chosen": "alpha"}
     said = read(study, tmp_path, f"{json.dumps(GOOD)}\n{json.dumps(other)}\n")
-    assert said == "row 2: answers again what row 1 answered."
+    assert said == "row 2: answers the same question as row 1."
     turned = GOOD | {"shown:A": "beta", "shown:B": "alpha"}
-    assert "stands otherwise than in row 1" in read(study, tmp_path, f"{json.dumps(GOOD)}\n{json.dumps(turned)}\n")
+    assert "differs from row 1" in read(study, tmp_path, f"{json.dumps(GOOD)}\n{json.dumps(turned)}\n")
 
 
 def test_arms_must_be_said_where_there_are_several(study, tmp_path):
     Arm.objects.create(study=study, name="second")
-    assert "must say in which arm “w1” was" in read(study, tmp_path, json.dumps(GOOD))
+    assert "must name the arm of “w1”; the arms are all, second" in read(study, tmp_path, json.dumps(GOOD))
     rows = [GOOD | {"arm": "all"}, GOOD | {"arm": "second", "prompt_key": "p001"}]
     assert "into several arms: all, second" in read(study, tmp_path, "\n".join(map(json.dumps, rows)))
 
@@ -131,7 +131,7 @@ def test_arms_must_be_said_where_there_are_several(study, tmp_path):
     ("text", "name", "message"),
     [
         ("", "a.csv", "The file is empty"),
-        ("annotator,value\n", "a.csv", "There is no row below the header"),
+        ("annotator,value\n", "a.csv", "The file has no row below the header"),
         ("who,value\nw1,3\n", "a.csv", "no column annotator; the columns found are: who, value"),
         ("annotator,prompt_key\nw1,p000\n", "a.csv", "no column holds an answer"),
         ("annotator,prompt,pair,value\nw1,p000,p000,3\n", "a.csv", "the columns “prompt” and “pair” mean the same"),
@@ -150,7 +150,7 @@ def test_a_file_that_is_no_table_of_answers_is_refused(study, tmp_path, text, na
 def test_a_column_that_is_not_there_is_named(study, tmp_path):
     options = Options({"annotator": "worker"})
     said = read(study, tmp_path, "annotator,value\nw1,3\n", "a.csv", options=options)
-    assert "there is no column “worker”, which was said to be annotator" in said
+    assert "the file has no column “worker”, which is declared as annotator" in said
 
 
 @pytest.mark.parametrize(

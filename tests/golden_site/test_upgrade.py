@@ -122,7 +122,7 @@ def test_a_database_that_is_too_old_is_refused_and_left_as_it_is(tmp_path):
         with sqlite3.connect(database) as connection:
             assert connection.execute(f"DELETE FROM django_migrations WHERE {where}").rowcount
         before = in_sqlite(database)
-        assert "made by a version before 0.1.0" in heval(words, home=tmp_path, fails=True)
+        assert "from a version before 0.1.0" in heval(words, home=tmp_path, fails=True)
         assert in_sqlite(database) == before
 
 

@@ -147,23 +147,23 @@ LINES = {
     f"{BUNDLE}:_check_images": [
         ("images: must be an object of base64 by name", FILE, put("images", [])),
         (
-            "is not an image as a study stores it",
-            "import images by a zip",
+            "is not an image as heval stores it",
+            "Import images in a zip",
             put("images", {"a.webp": b64encode(png()).decode()}),
         ),
         ("images.a.webp: is not base64", FILE, put("images", {"a.webp": "!"})),
     ],
     f"{BUNDLE}:_check_stimuli": [
         ("outputs[0]: must have exactly one of text, media and is_empty", FILE, put("outputs", 0, "is_empty", True)),
-        ("alpha on p000, sample 0, stands there twice", FILE, twice("outputs")),
+        ("alpha on p000, sample 0, occurs twice", FILE, twice("outputs")),
     ],
     f"{BUNDLE}:_check_media": [
         ("prompts[0].media: the image 'x.webp' is not among images", FILE, put("prompts", 0, "media", "x.webp"))
     ],
     f"{BUNDLE}:_check_items_and_batches": [
-        ("items[1]: its number, or what it shows, stands in the section already", FILE, twice("items")),
+        ("items[1]: another item of the section has the same number or the same content", FILE, twice("items")),
         ("batches[0].items[0]: must be [section, number] of one of items", FILE, put("batches", 0, "items", [[9, 9]])),
-        ("batches[0].items: an item stands there twice", FILE, twice("batches", 0, "items")),
+        ("batches[0].items: an item occurs twice", FILE, twice("batches", 0, "items")),
     ],
     f"{BUNDLE}:_item_outputs": [
         (
@@ -171,7 +171,7 @@ LINES = {
             FILE,
             put("items", 0, "outputs", [["zoe", "p000", 0]]),
         ),
-        ("items[0].outputs: an output stands there twice", FILE, twice("items", 0, "outputs")),
+        ("items[0].outputs: an output occurs twice", FILE, twice("items", 0, "outputs")),
     ],
     f"{BUNDLE}:_expected": [
         (
@@ -182,7 +182,7 @@ LINES = {
     ],
     f"{BUNDLE}:check_study": [("study.target_cap: must not be below target_n", FILE, put("study", "target_cap", 1))],
     f"{BUNDLE}:_check_scale": [
-        ("scale.points: a scale has no such part", FILE, put(*SCALE, {"kind": "likert", "points": 5})),
+        ("scale.points: is not a part of a scale", FILE, put(*SCALE, {"kind": "likert", "points": 5})),
         ("scale.maximum: must be a whole number", FILE, put(*SCALE, {"kind": "likert", "maximum": "9"})),
         ("scale.labels[0]: must be a text", FILE, put(*SCALE, {"kind": "likert", "labels": [1, 2]})),
         ("scale.options[0]: must be an object with key, label", FILE, put(*SCALE, option(key="a"))),
@@ -203,27 +203,27 @@ LINES = {
     ],
     f"{BUNDLE}:_check_settings": [
         (
-            "sections[0].settings.nuon: there is no such setting; there are",
-            "there are",
+            "sections[0].settings.nuon: is not a setting; the settings are",
+            "the settings are",
             put("sections", 0, "settings", "nuon", "x"),
         )
     ],
     f"{BUNDLE}:_pair": [
-        ("questions[0]: has x and y, or neither", FILE, put("sections", 0, "questions", 0, "x", None)),
-        ("questions[0].y: is the same system as x", FILE, put("sections", 0, "questions", 0, "x", "alpha")),
+        ("questions[0]: must have both x and y, or neither", FILE, put("sections", 0, "questions", 0, "x", None)),
+        ("questions[0].y: must be another system than x", FILE, put("sections", 0, "questions", 0, "x", "alpha")),
     ],
     f"{BUNDLE}:check_contrasts_and_rules": [
         (
-            "contrasts[0]: compares two systems, or two different conditions, or neither",
+            "contrasts[0]: must compare two systems, or two different conditions, or neither",
             FILE,
             put("contrasts", 0, "x_condition", "none"),
         ),
         ("contrasts[0].margin: must be above 0, or null", FILE, put("contrasts", 0, "margin", 0)),
-        ("contrasts[2]: stands there already, perhaps reversed", FILE, twice("contrasts")),
+        ("contrasts[2]: occurs twice, perhaps reversed", FILE, twice("contrasts")),
     ],
     f"{BUNDLE}:parse_bundle": [
-        ("The file has 6 bytes, 3 are allowed", FILE, too_large),
-        ("The file must hold one JSON object", "must hold one JSON object", read(b"[]")),
+        ("The file has 6 bytes. At most 3 are allowed", FILE, too_large),
+        ("The file must contain one JSON object", "must contain one JSON object", read(b"[]")),
         ("The file is not JSON at character 2", FILE, read(b"{")),
     ],
     f"{BUNDLE}:rows": [
@@ -232,15 +232,15 @@ LINES = {
     ],
     f"{BUNDLE}:check_object": [
         ("study: must be an object", FILE, put("study", [])),
-        ("study.titel: is not known here", FILE, put("study", "titel", "x")),
+        ("study.titel: is not allowed here", FILE, put("study", "titel", "x")),
         ("study.seed: is missing", FILE, drop("study", "seed")),
     ],
     f"{BUNDLE}:reference": [("outputs[0].system: there is no system 'zoe'", FILE, put("outputs", 0, "system", "zoe"))],
     f"{BUNDLE}:references": [
         ("arms[0].systems: must be a list", FILE, put("arms", 0, "systems", "alpha")),
-        ("arms[0].systems: names one of them twice", FILE, put("arms", 0, "systems", ["alpha", "alpha"])),
+        ("arms[0].systems: contains the same name twice", FILE, put("arms", 0, "systems", ["alpha", "alpha"])),
     ],
-    f"{BUNDLE}:check_unique": [("systems[1].name: 'beta' stands there twice", FILE, put("systems", 0, "name", "BETA"))],
+    f"{BUNDLE}:check_unique": [("systems[1].name: 'beta' occurs twice", FILE, put("systems", 0, "name", "BETA"))],
     f"{BUNDLE}:to_column_type": [
         ("study.preparation: must be an object", FILE, put("study", "preparation", [])),
         ("study.replaces_excluded: must be true or false", FILE, put("study", "replaces_excluded", 1)),
@@ -256,7 +256,5 @@ LINES = {
             put("prompts", 0, "attributes", {"a": json.loads("[" * 40 + "]" * 40)}),
         )
     ],
-    f"{BUNDLE}:_image": [
-        ("is not among the stored images: the study cannot be exported whole", "import it again", image_gone)
-    ],
+    f"{BUNDLE}:_image": [("is missing, so the study cannot be exported", "import it again", image_gone)],
 }

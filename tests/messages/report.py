@@ -111,55 +111,59 @@ def why(submitted=6, kept=6, answers=(), problems=(), together=False):
 
 LINES = {
     f"{REPORT}:_of_rules_that_exclude_most": [
-        ("excludes 6 of 6 annotators who submitted", "look at the rule's settings", notices(make=hurried)),
+        ("excludes 6 of 6 annotators who submitted", "check the rule's settings", notices(make=hurried)),
     ],
     f"{REPORT}:_of_origins": [
-        ("The answers are those of robots alone", NOTHING, notices(origins=["robot"])),
+        ("This analysis uses only answers of robots", NOTHING, notices(origins=["robot"])),
     ],
     f"{REPORT}:_of_amendments": [
         ("The design was amended (version 1: 3 assignments; version 2: 0 assignments)", NOTHING, notices(amended)),
         ("1 item was retired by an amendment", NOTHING, notices(retired)),
     ],
     f"{REPORT}:_of_people": [
-        ("1 page was answered without seeing an image", NOTHING, notices(make=with_unseen_image)),
+        (
+            "1 page was answered by annotators who reported that they could not see an image",
+            NOTHING,
+            notices(make=with_unseen_image),
+        ),
         ("2 of 2 submitted assignments came by an open link", NOTHING, notices(make=by_open_link)),
-        ("1 assignment was withdrawn by the annotator and left out", NOTHING, notices(withdrawn)),
+        ("1 assignment was withdrawn by the annotator and not included", NOTHING, notices(withdrawn)),
     ],
     f"{REPORT}:_of_target": [
         (
-            "The study closed itself by its stopping rule; 3 annotators had come, its budget was 6",
+            "The stopping rule closed the study after 3 annotators; the maximum was 6",
             NOTHING,
             notices(decided),
         ),
-        ("3 of the 6 annotators that the study aims at are there", "intervals are wider", notices()),
+        ("The study has 3 of its target of 6 annotators", "intervals are wider", notices()),
         (
-            "The exclusion rules left nobody, so nothing can be estimated",
-            "says how many each rule found",
+            "The exclusion rules exclude every annotator, so nothing can be estimated",
+            "shows how many each rule flags",
             notices(left_out),
         ),
     ],
     f"{REPORT}:_of_outcomes": [
-        ("looks at outcomes. It is applied to the paper's estimates", NOTHING, notices(make=with_tau)),
-        ("from one order of naming: they are biased downwards", "No claim may rest on them", notices(make=with_tau)),
-        ("Some pairs were asked in one direction only", NOTHING, notices(make=one_order)),
+        ("uses outcomes, so it applies only to the paper's estimates", NOTHING, notices(make=with_tau)),
+        ("They are biased downwards", "Do not base a claim on them", notices(make=with_tau)),
+        ("Some pairs were asked in only one order", NOTHING, notices(make=one_order)),
     ],
     f"{REPORT}:explain_no_conclusion": [
-        ("nobody has submitted answers", "Run the analysis again", why(submitted=0, kept=0)),
-        ("the exclusion rules left out all 6 submitted assignments", "check whether a rule", why(kept=0)),
-        ("the analysis of the protocol spa did not run", "names the reason", why(problems=[{"row": "protocol spa"}])),
+        ("no annotator has submitted answers", "Run the analysis again", why(submitted=0, kept=0)),
+        ("the exclusion rules exclude all 6 submitted assignments", "Check the settings of these rules", why(kept=0)),
+        ("the analysis of the protocol spa failed", "gives the reason", why(problems=[{"row": "protocol spa"}])),
         (
-            "6 submitted assignments are in it, but no answer to a question of a live section",
+            "the analysis has 6 submitted assignments, but without an answer to a question of a live section",
             "Check in the list of assignments",
             why(),
         ),
         (
-            "nobody among them judged both systems of a planned pair (alpha and beta)",
+            "no annotator judged both systems of a planned pair (alpha and beta)",
             "show both to the same annotators",
             why(answers=["alpha", "beta"]),
         ),
         (
-            "do not estimate what the comparisons name",
-            "plan comparisons of those quantities",
+            "do not estimate the planned quantities",
+            "Plan comparisons of these quantities",
             why(answers=["alpha", "beta"], together=True),
         ),
     ],

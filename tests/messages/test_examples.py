@@ -70,7 +70,7 @@ def _humanlike_with_three_prompts():
 
 
 DRAWS = {
-    "one system": (lambda: choice_draft(("alpha",)), r"Two systems are needed .* the study has 1\. Add a system"),
+    "one system": (lambda: choice_draft(("alpha",)), r"A pair needs two systems, but the study has 1\. Add a system"),
     "one system in an arm": (
         lambda: with_arm(choice_draft(), "alpha"),
         r"Batch \d of arm second cannot be filled: for section 1 two systems are needed .* there is 1\. Add another system",
@@ -93,7 +93,7 @@ DRAWS = {
     ),
     "prompts shared by two sources": (
         _humanlike_with_three_prompts,
-        r"1 more prompt is needed and 0 are left beside|for section 1 1 more prompt is needed and 0 are left",
+        r"1 more prompt is needed and 0 are left besides|for section 1 1 more prompt is needed and 0 are left",
     ),
     "independent coverage": (
         lambda: _independent(_humanlike_with_three_prompts()),
@@ -137,9 +137,9 @@ def test_arms_that_show_some_systems_need_outputs_of_these_alone():
 def test_one_system_is_told_on_the_page_and_nothing_is_said_to_be_complete(owner):
     study = choice_draft(("alpha",), owner=owner)
     page = logged_in(owner).get(study_url(study)).content.decode()
-    assert "Nothing is missing" not in page and "Two systems are needed to be shown side by side" in page
+    assert "Nothing is missing" not in page and "A pair needs two systems" in page
     preview = logged_in(owner).get(reverse("admin:annotators_preview", args=[study.pk]), follow=True).content.decode()
-    assert "There is nothing to preview yet. Section 1: Two systems are needed" in preview
+    assert "There is nothing to preview yet. Section 1: A pair needs two systems" in preview
 
 
 def test_more_batches_than_items_names_what_is_missing(owner):
@@ -179,7 +179,7 @@ def test_a_report_says_why_it_estimates_no_comparison(owner):
     answer(study, 6)
     page = _report_page(study, owner)
     assert "nobody answered what it needs" not in page
-    cause = "6 submitted assignments are in it, but nobody among them judged both systems of a planned pair (alpha and beta)"
+    cause = "the analysis has 6 submitted assignments, but no annotator judged both systems of a planned pair (alpha and beta)"
     # Where a comparison of systems that nobody judged side by side is estimated, there is an estimate instead.
     assert cause in page or "No planned comparison could be estimated" not in page
 
@@ -193,7 +193,7 @@ def test_a_report_of_which_the_rules_left_nobody_says_so(owner):
     exclude(list(study.assignments.all()), "too_fast", owner)
     page = _report_page(study, owner)
     assert "nobody answered what it needs" not in page
-    assert "The exclusion rules left nobody" in page, done
+    assert "The exclusion rules exclude every annotator" in page, done
 
 
 @pytest.mark.parametrize("kind", ["percent", "number"])
@@ -235,7 +235,7 @@ def test_a_bundle_on_one_line_is_a_bundle(owner, tmp_path, is_sorted):
         client = logged_in(owner)
         address = reverse("import", args=[study.code])
         page = client.post(address, {"file": SimpleUploadedFile("study.json", data)}, follow=True).content.decode()
-        assert "This file is a bundle" in page and "Make one from a file" in page and "prompt_key" not in page
+        assert "This file is a bundle" in page and "New study from a file" in page and "prompt_key" not in page
     with pytest.raises((CommandError, SystemExit)):
         call_command("import_study", str(study.code), str(path), stdout=out)
     assert "This file is a bundle" in out.getvalue()
@@ -252,17 +252,16 @@ def _excluded(study, owner, **fields) -> str:
 
 def test_who_excludes_reads_what_happened_to_the_place(owner):
     study = builders.spa_study(owner, target_n=4, target_cap=5, with_surveys=False, with_rating=False)
-    assert "1 excluded. Its place stays taken: nobody else gets it. To let somebody else answer" in _excluded(
-        study, owner
+    assert (
+        "1 excluded. Its place stays taken: no other annotator gets it. To let another annotator answer"
+        in _excluded(study, owner)
     )
-    assert "1 excluded. Its place is open again for somebody else." in _excluded(study, owner, reopen="on")
+    assert "1 excluded. Its place is open again for other annotators." in _excluded(study, owner, reopen="on")
     assert "The cap of 5 places is reached" in _excluded(study, owner)
     study = builders.spa_study(
         owner, target_n=4, target_cap=5, replaces_excluded=True, with_surveys=False, with_rating=False
     )
-    assert "Its place is opened again within a few minutes, as far as the cap of 5 places allows" in _excluded(
-        study, owner
-    )
+    assert "Its place is opened again within a few minutes, up to the cap of 5 places" in _excluded(study, owner)
 
 
 def test_a_closing_study_says_until_when_and_how_many_are_inside(owner):
@@ -274,10 +273,10 @@ def test_a_closing_study_says_until_when_and_how_many_are_inside(owner):
     until = f"until {study.closing_at + timedelta(seconds=7200):%d %B %Y at %H:%M} UTC at the latest"
     pages = [page, client.get(study_url(study)), client.get(reverse("admin:annotators_collecting", args=[study.pk]))]
     for each in pages:
-        assert f"1 person is inside and may finish {until}" in each.content.decode()
+        assert f"1 annotator is still answering and may finish {until}" in each.content.decode()
     study.assignments.update(released_at=timezone.now(), released_reason="expired")
     page = client.get(study_url(study)).content.decode()
-    assert f"Nobody is inside. The study takes answers {until}, and then it is closed." in page
+    assert f"No annotators are still answering. The study takes answers {until}, and then it closes." in page
 
 
 def test_a_link_leads_to_the_page_where_the_problem_is_changed(owner):
@@ -286,6 +285,6 @@ def test_a_link_leads_to_the_page_where_the_problem_is_changed(owner):
 
     study = builders.draft_study(systems=("alpha", "beta"), prompts=4, target_n=90)
     builders.add_choice(study, m=2, strategy="one")
-    found = [problem for problem in workflow.checklist(study) if "places under this strategy" in problem.text]
+    found = [problem for problem in workflow.checklist(study) if "places with this strategy" in problem.text]
     assert [problem.url for problem in found] == [f"{study_url(study)}#id_target_n"]
     assert Batch.objects.count() == 0

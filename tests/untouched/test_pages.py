@@ -78,7 +78,7 @@ def test_an_amendment_without_a_change_makes_no_version(client, owner):
     before = rows()
     for _ in range(2):
         response = pressed(client, reverse("admin:studies_amend", args=[study.pk]), {"reason"}, reason="Nothing.")
-        assert response.status_code == 422 and "Nothing would change." in errors_of(response)
+        assert response.status_code == 422 and "You have not changed anything." in errors_of(response)
     with pytest.raises(lifecycle.ActionRefused, match="Nothing would change"):
         same = {column: getattr(study, column) for column in sorted(Study.amendable_fields)}
         lifecycle.amend(study, {"study": {None: same}}, owner, "Nothing.")

@@ -107,12 +107,12 @@ def test_an_image_is_sent_back_over_rest_and_never_made(owner, settings, tmp_pat
     row = json.loads(api.get(url).body)["results"][0]
     before = rows()
     for changes, status, said in (
-        ({"sample": 7}, 400, "imported in a zip"),
-        ({"media": "0" * 64 + ".webp"}, 409, "another media"),
+        ({"sample": 7}, 400, "Import new images in a zip"),
+        ({"media": "0" * 64 + ".webp"}, 409, "a different media"),
         ({"text": "words"}, 400, "An image has no text"),
         ({"is_empty": True}, 400, "An image has no text"),
-        ({"media": ""}, 400, "Give a text"),
-        ({"media": 3}, 400, "Give a text"),
+        ({"media": ""}, 400, "Give either a text"),
+        ({"media": 3}, 400, "Give either a text"),
     ):
         answer = api.post(url, [row | changes])
         assert (answer.status_code, said in answer.body.decode()) == (status, True), (changes, answer.body)

@@ -1,1 +1,1 @@
-"""The texts of the demo study: word n-gram models that learn from fables, and how their texts differ."""
+"""Generate the texts of the demo study with word n-gram models that learn from fables, and measure how they differ."""

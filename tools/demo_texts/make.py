@@ -1,4 +1,7 @@
-"""Makes the demo's stimuli: `python -m tools.demo_texts.make` writes heval_site/management/demo_texts/demo.jsonl, the same bytes each time."""
+"""Generate the stimuli of the demo study.
+
+`python -m tools.demo_texts.make` writes heval_site/management/demo_texts/demo.jsonl, with the same bytes each time.
+"""
 
 import json
 import re
@@ -17,7 +20,7 @@ ORDERS = {"order-1": 1, "order-2": 2, "order-3": 3, "order-5": 5}
 MIN_WORDS, MAX_WORDS = 50, 110
 LENGTH_SLACK = 0.15
 
-# Title, and how many sentences are the prompt. What follows is the human continuation; no writer learns from any of it.
+# Title, and number of sentences of the prompt. The rest is the human continuation. No model learns from these fables.
 HELD_OUT = {
     "The Bat and the Weasels": 2,
     "The Lion and the Mouse": 2,
@@ -45,7 +48,7 @@ HELD_OUT = {
     "The Seller of Images": 1,
 }
 
-# Words that hurt, or that make a reader of today smile at the wrong place. The held-out continuations have none either.
+# Violent words, and words that are now unintentionally funny. The held-out continuations do not have them either.
 UNWELCOME = re.compile(
     r"kill(s|ed|ing)?|slain|slay|slaughter\w*|blood|dead|death|die[ds]?|devour\w*|lacerated|strangle\w*|poison|"
     r"wound\w*|maimed|mortal|drowned|victim|enslaved|eaten|tear|body|cocks?|butt",
@@ -55,7 +58,7 @@ UNWELCOME = re.compile(
 
 @dataclass(frozen=True)
 class HeldOutFable:
-    """A fable that no writer learns from, cut into the prompt and the human continuation."""
+    """A fable that no model learns from, split into the prompt and the human continuation."""
 
     key: str
     title: str
@@ -64,13 +67,13 @@ class HeldOutFable:
 
 
 def load_fables() -> dict[str, str]:
-    """The corpus: title and text of each fable."""
+    """Return the corpus: the text of each fable by title."""
     blocks = (HERE / "corpus.txt").read_text(encoding="ascii").split("\n\n")
     return dict(block.strip().split("\n", 1) for block in blocks)
 
 
 def held_out_fables(corpus: dict[str, str]) -> list[HeldOutFable]:
-    """The fables of HELD_OUT, numbered in its order."""
+    """Return the fables of ``HELD_OUT``, numbered in its order."""
     return [
         HeldOutFable(f"fable-{number:02}", title, *_split_fable(corpus[title], sentences))
         for number, (title, sentences) in enumerate(HELD_OUT.items(), 1)
@@ -87,17 +90,17 @@ def _split_fable(text: str, sentences: int) -> tuple[str, str]:
 
 
 def training_tokens(corpus: dict[str, str]) -> list[list[str]]:
-    """What the writers learn from: the tokens of every fable that is not held out, capitals as `tokenised` left them."""
+    """Return the tokens of every fable that is not held out, with the capitals of the text."""
     return [tokenise(text) for title, text in corpus.items() if title not in HELD_OUT]
 
 
 def is_welcome(word: str) -> bool:
-    """Whether a reader may be shown the word."""
+    """Return whether the word may be shown to annotators."""
     return not UNWELCOME.fullmatch(word)
 
 
 def demo_records() -> Iterator[dict[str, object]]:
-    """One record a prompt: key, source, prompt and the outputs by system."""
+    """Yield one record per prompt: key, source, prompt and the outputs by system."""
     corpus = load_fables()
     texts = training_tokens(corpus)
     names = find_names(texts)
@@ -106,11 +109,11 @@ def demo_records() -> Iterator[dict[str, object]]:
     for fable in held_out_fables(corpus):
         before = uncapitalise(tokenise(fable.prompt), names)
         words = _word_range(len(fable.continuation.split()))
-        # Length and quotes are seen before a word is read, so the programs' texts are like the human's in both.
+        # Readers see length and quotes at once, so the models' texts match the human text in both.
         has_speech = '"' in fable.continuation
         outputs = {}
         for system, writer in writers.items():
-            # A generator for each text, so that a change of one writer leaves the others' words as they were.
+            # One random generator per text, so that changing one model does not change the texts of others.
             rng = Random(f"{SEED}/{fable.key}/{system}")
             outputs[system] = detokenise(writer.continuation(before, words, has_speech, rng, is_welcome))
         yield {
@@ -128,7 +131,7 @@ def _word_range(words: int) -> range:
 
 
 def stimuli_bytes() -> bytes:
-    """The file's content."""
+    """Return the content of the stimuli file."""
     return "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in demo_records()).encode()
 
 

@@ -1,7 +1,7 @@
-"""Word n-gram models that write prose: counts, interpolation by absolute discounting, and one typography for all.
+"""Word n-gram models that write prose, with absolute discounting and the same typography for all models.
 
-The order of a model is all that sets it apart from another. Which marks may follow which, where capitals stand and how
-quotes are paired is decided here once for every order, so that a reader can tell writers apart by their words alone.
+Models differ only in their order. The rules of punctuation, capitals and quotes are the same for every order, so that readers
+can distinguish the models only by their words.
 """
 
 import re
@@ -20,15 +20,15 @@ _TOKEN = re.compile(r"(?P<known>[A-Za-z]+(?:['-][A-Za-z]+)*'?|[.,;:!?\"])|(?P<bl
 
 
 def tokenise(text: str) -> list[str]:
-    """Words, marks, opening and closing quotes, and END after each sentence; capitals as they stand in the text."""
+    """Split a text into words, marks and quotes, with ``SENTENCE_END`` after each sentence. Capitals stay as in the text."""
     tokens: list[str] = []
     is_open = False
-    for found in _TOKEN.finditer(text):
-        if found["unknown"]:
+    for match in _TOKEN.finditer(text):
+        if match["unknown"]:
             raise ValueError(
-                f"text: {found['unknown']!r} at character {found.start() + 1} is no word and no known mark."
+                f"text: {match['unknown']!r} at character {match.start() + 1} is not a word or a known mark."
             )
-        token = found["known"]
+        token = match["known"]
         if not token:
             continue
         if token == QUOTE:
@@ -46,7 +46,7 @@ def _ends_sentence(tokens: Sequence[str]) -> bool:
 
 
 def find_names(texts: Iterable[Sequence[str]]) -> frozenset[str]:
-    """The words that keep their capital within a sentence at least as often as not."""
+    """Return the words that have a capital inside sentences in at least half of their occurrences."""
     within: Counter[str] = Counter()
     for tokens in texts:
         within.update(token for before, token in pairwise(tokens) if before not in (SENTENCE_END, OPEN_QUOTE))
@@ -56,7 +56,7 @@ def find_names(texts: Iterable[Sequence[str]]) -> frozenset[str]:
 
 
 def uncapitalise(tokens: Sequence[str], names: frozenset[str]) -> list[str]:
-    """The tokens without the capitals that only a sentence's or a speech's beginning gave them."""
+    """Return the tokens without capitals that come only from the start of a sentence or a speech."""
     before = [SENTENCE_END, *tokens]
     return [
         token[0].lower() + token[1:] if previous in (SENTENCE_END, OPEN_QUOTE) and token not in names else token
@@ -65,9 +65,9 @@ def uncapitalise(tokens: Sequence[str], names: frozenset[str]) -> list[str]:
 
 
 def detokenise(tokens: Iterable[str]) -> str:
-    """The text of the tokens: spaces, straight quotes, and a capital where a sentence or a speech begins.
+    """Join tokens to a text with spaces, straight quotes, and a capital at the start of a sentence or a speech.
 
-    A speech that goes on after "said he" begins without one.
+    A speech that continues after "said he" starts without a capital.
     """
     text, before, has_spoken = "", SENTENCE_END, False
     for token in tokens:
@@ -84,9 +84,9 @@ def detokenise(tokens: Iterable[str]) -> str:
 
 
 def may_follow(last: Sequence[str], token: str, is_open: bool) -> bool:
-    """Whether the token may stand after the last two by the rules of typography, whatever it says.
+    """Return whether the rules of typography allow the token after the last two tokens.
 
-    `is_open` tells whether a speech is going on.
+    `is_open`: whether a speech is open.
     """
     before = last[-1] if last else SENTENCE_END
     if before == CLOSE_QUOTE:
@@ -123,7 +123,7 @@ class NGrams:
                     self.counts[tuple(tokens[place - length : place])][token] += 1
 
     def probability(self, token: str, before: Sequence[str]) -> float:
-        """The probability of the token after these; a token never met has one part among all that were met."""
+        """Return the probability of the token after ``before``. All unknown tokens together count as one more token."""
         estimate = 1 / (len(self.counts[()]) + 1)
         for length in range(min(self.order - 1, len(before)) + 1):
             followers = self.counts.get(tuple(before[len(before) - length :]))
@@ -134,7 +134,7 @@ class NGrams:
         return estimate
 
     def draw_token(self, before: Sequence[str], rng: Random) -> str:
-        """A token drawn at random, by the discounted counts after the longest run that was met."""
+        """Draw a random token by the discounted counts after the longest known run."""
         for length in range(min(self.order - 1, len(before)), 0, -1):
             run = tuple(before[len(before) - length :])
             followers = self.counts.get(run)
@@ -157,9 +157,9 @@ class NGrams:
         rng: Random,
         is_welcome: Callable[[str], bool] = lambda word: True,
     ) -> list[str]:
-        """Whole sentences after `before`, with a number of words within the range, with or without speech in quotes.
+        """Return whole sentences after `before`, with a number of words in the range, with or without quoted speech.
 
-        What grows too long, or meets a word that is not welcome, is begun anew.
+        An attempt that gets too long, or has a word that is not welcome, is discarded.
         """
         for _ in range(10_000):
             tokens = self._attempt(before, words, has_speech, rng, is_welcome)

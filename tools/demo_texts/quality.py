@@ -1,7 +1,7 @@
-"""How the writers differ, in numbers: `python -m tools.demo_texts.quality` prints the table of README.md.
+"""Measure how the systems of the demo differ. `python -m tools.demo_texts.quality` prints the table of README.md.
 
-None of them is a measure of good writing. They show that each order of the programs keeps closer to the ways of English
-than the one before, and that only the human author keeps to the matter of the prompt.
+The numbers do not measure good writing. They show that models of a higher order write more natural English, and that only the
+human author stays on the topic of the prompt.
 """
 
 from collections import defaultdict
@@ -18,18 +18,18 @@ RUN_LENGTH = 4
 
 
 def token_runs(tokens: Sequence[str], length: int) -> list[tuple[str, ...]]:
-    """All runs of so many tokens."""
+    """Return all runs of ``length`` tokens."""
     return [tuple(tokens[place : place + length]) for place in range(len(tokens) - length + 1)]
 
 
 def attested_share(tokens: Sequence[str], attested: set[tuple[str, ...]]) -> float:
-    """The share of the text's runs that also stand in what the writers learned from."""
-    found = token_runs(tokens, RUN_LENGTH)
-    return sum(run in attested for run in found) / len(found)
+    """Return the share of the text's runs that are also in the training texts."""
+    runs = token_runs(tokens, RUN_LENGTH)
+    return sum(run in attested for run in runs) / len(runs)
 
 
 def longest_attested_run(tokens: Sequence[str], learned: Iterable[Sequence[str]]) -> int:
-    """The number of tokens in the longest run that was taken over whole."""
+    """Return the length of the longest run that is copied from a training text."""
     texts = ["\n".join(["", *each, ""]) for each in learned]
     longest = 0
     for start in range(len(tokens)):
@@ -42,24 +42,24 @@ def longest_attested_run(tokens: Sequence[str], learned: Iterable[Sequence[str]]
 
 
 def bits_per_token(tokens: Sequence[str], judge: NGrams) -> float:
-    """Minus the mean log-probability of the tokens: the lower, the less the judge is surprised."""
+    """Return the negative mean log2-probability of the tokens. Lower values mean more expected text."""
     return mean(-log2(judge.probability(token, tokens[:place])) for place, token in enumerate(tokens))
 
 
 def reused_names_share(prompt: Sequence[str], output: Sequence[str], names: frozenset[str]) -> float | None:
-    """The share of the prompt's names (Fox, Lion, Jupiter) that the output takes up; None where the prompt has none."""
+    """Return the share of the prompt's names (Fox, Lion, Jupiter) that the output uses. None if the prompt has no names."""
     named = names.intersection(prompt) - {"I", "O"}
     return len(named.intersection(output)) / len(named) if named else None
 
 
 def measure_writers() -> dict[str, dict[str, float]]:
-    """By system: the mean of each measure over the prompts."""
+    """Return the mean of each measure over the prompts, by system."""
     corpus = load_fables()
     texts = training_tokens(corpus)
     names = find_names(texts)
     learned = [uncapitalise(tokens, names) for tokens in texts]
     attested = {run for tokens in learned for run in token_runs(tokens, RUN_LENGTH)}
-    # The judge of a prompt learns from the other held-out fables, of which no writer has seen a word.
+    # The judge of a prompt learns from the other held-out fables, which no model has seen.
     unseen = {
         fable.key: uncapitalise(tokenise(f"{fable.prompt} {fable.continuation}"), names)
         for fable in held_out_fables(corpus)
@@ -81,7 +81,7 @@ def measure_writers() -> dict[str, dict[str, float]]:
 
 
 def measures_table() -> str:
-    """The measures as a Markdown table."""
+    """Return the measures as a Markdown table."""
     by_system = measure_writers()
     names = list(by_system[next(iter(ORDERS))])
     rows = [["system", *names], ["---", *("---:" for _ in names)]]

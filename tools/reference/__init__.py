@@ -1,5 +1,5 @@
-"""The pages of the reference that the code itself writes: ``python -m tools.reference`` writes them anew.
+"""Generate reference pages from the code. Run ``python -m tools.reference`` to update them.
 
-What a name, a default or a constraint is comes from the code. What it is for, where the code has no place for that, is in
-the ``.toml`` files of this folder. A test fails when a page is not what this tool makes, or when something new has no words.
+Names, defaults and constraints come from the code. Descriptions that have no place in the code are in the ``.toml`` files of
+this folder. A test fails if a page is not up to date, or if something new has no description.
 """

@@ -1,4 +1,4 @@
-"""Writes the generated pages of the reference anew: ``python -m tools.reference``."""
+"""Update the generated pages of the reference: ``python -m tools.reference``."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The page of addresses: the patterns of the URLs; what is there from the views' docstrings and addresses.toml."""
+"""The page of addresses: URL patterns, with descriptions from the views' docstrings and addresses.toml."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +11,7 @@ URL_DESCRIPTIONS: dict[str, str] = load_descriptions("addresses")
 
 
 def list_urls() -> list[tuple[str, str, str]]:
-    """(path, name, first line of the view's words) of every address, without Django's own pages of the admin."""
+    """Return (path, name, description) of every address, without Django's own admin pages."""
     return sorted(_walk_urls(get_resolver(), ""), key=lambda row: (_sort_rank(row[0]), row[0]))
 
 
@@ -76,13 +76,13 @@ def urls_page() -> str:
     )
     parts, listed = [], set()
     for words, starts, note in groups:
-        mine = [row for row in rows if row[0].startswith(starts)]
-        listed |= set(mine)
-        if mine:
-            parts += [f"## {words}", note, _addresses_table(mine)]
-    parts += ["## The rest", _addresses_table([row for row in rows if row not in listed])]
+        group_rows = [row for row in rows if row[0].startswith(starts)]
+        listed |= set(group_rows)
+        if group_rows:
+            parts += [f"## {words}", note, _addresses_table(group_rows)]
+    parts += ["## Other addresses", _addresses_table([row for row in rows if row not in listed])]
     return build_page("Addresses", *parts)
 
 
 def _addresses_table(rows: Iterable[tuple[str, str, str]]) -> str:
-    return table(("Address", "What is there"), [(inline_code(f"/{path}"), words) for path, _, words in rows])
+    return table(("Address", "Description"), [(inline_code(f"/{path}"), words) for path, _, words in rows])

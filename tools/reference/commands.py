@@ -1,4 +1,4 @@
-"""The page of commands: their arguments and their help, as `--help` prints them."""
+"""The page of commands: arguments and help, as `--help` prints them."""
 
 import argparse
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from .markdown import PACKAGES, as_sentence, build_page, inline_code, table
 
 
 def own_commands() -> dict[str, Any]:
-    """The management commands of this project, under the names that ``heval`` gives them."""
-    shown = {module: name for name, module in COMMAND_MODULES.items()}
-    mine = {name: app for name, app in get_commands().items() if app in PACKAGES}
-    return {shown.get(name, name): load_command_class(app, name) for name, app in sorted(mine.items())}
+    """Return the management commands of this project by their names in ``heval``."""
+    shown_names = {module: name for name, module in COMMAND_MODULES.items()}
+    own = {name: app for name, app in get_commands().items() if app in PACKAGES}
+    return {shown_names.get(name, name): load_command_class(app, name) for name, app in sorted(own.items())}
 
 
 def commands_page() -> str:

@@ -1,4 +1,4 @@
-"""The page of the data model: tables, columns and constraints of the models; what a column is for also from columns.toml."""
+"""The page of the data model: tables, columns and constraints, with descriptions also from columns.toml."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,7 +30,7 @@ def data_model_page() -> str:
     parts = []
     for app in APPS:
         parts.append(f"## {app}")
-        for model in sorted(apps.get_app_config(app).get_models(), key=lambda one: one.__name__):
+        for model in sorted(apps.get_app_config(app).get_models(), key=lambda model_class: model_class.__name__):
             parts += _model(model)
     return build_page(
         "Data model",
@@ -63,9 +63,9 @@ def _guards(model: type[models.Model]) -> str:
             " Only an erasure may blank the answers of a person who withdrew." if model.__name__ == "Response" else ""
         )
     if issubclass(model, DesignModel):
-        grows = " Rows may be added after launch." if getattr(model, "may_add_after_launch", False) else ""
+        grows = " Rows can be added after launch." if getattr(model, "may_add_after_launch", False) else ""
         amendable = ", ".join(inline_code(name) for name in sorted(getattr(model, "amendable_fields", ())))
-        return f"Frozen at launch.{grows}" + (f" May be amended: {amendable}." if amendable else "")
+        return f"Frozen at launch.{grows}" + (f" Amendments can change: {amendable}." if amendable else "")
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The page of environment variables: read from the code's calls, explained in environment.toml."""
+"""The page of environment variables: names and defaults from the code, descriptions from environment.toml."""
 
 import ast
 
@@ -8,18 +8,18 @@ VARIABLE_DESCRIPTIONS: dict[str, dict[str, dict[str, str]]] = load_descriptions(
 
 
 def variables_in_code() -> dict[str, str]:
-    """The names of environment variables that the packages read, each with its default as far as the code states one."""
-    found: dict[str, str] = {}
+    """Return the environment variables that the packages read, each with its default, or '' if the code has none."""
+    defaults: dict[str, str] = {}
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if (name := _variable(node)) and not found.get(name):
-                    found[name] = _default(node)
-    return found
+                if (name := _variable(node)) and not defaults.get(name):
+                    defaults[name] = _default(node)
+    return defaults
 
 
 def _variable(node: ast.AST) -> str:
-    """The variable that a call, or ``os.environ[...]``, reads; '' for any other node."""
+    """Return the variable that a call or ``os.environ[...]`` reads, or '' for other nodes."""
     if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
         key = node.slice
     elif isinstance(node, ast.Call) and node.args:
@@ -60,8 +60,8 @@ def environment_page() -> str:
     parts = []
     for words, variables in VARIABLE_DESCRIPTIONS.items():
         rows = [
-            (inline_code(name), said.get("default") or defaults.get(name, ""), said["meaning"])
-            for name, said in variables.items()
+            (inline_code(name), description.get("default") or defaults.get(name, ""), description["meaning"])
+            for name, description in variables.items()
         ]
         parts += [f"## {words}", table(("Variable", "Default", "Meaning"), rows)]
     return build_page(

@@ -1,4 +1,4 @@
-"""Markdown for the reference pages, and the words beside this module that the code has no place for."""
+"""Markdown helpers for the reference pages, and the descriptions in the .toml files."""
 
 import tomllib
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ GENERATED_NOTICE = (
 
 
 def load_descriptions(name: str) -> dict[str, Any]:
-    """The words of one page, from the file beside this module."""
+    """Return the descriptions of one page from its .toml file."""
     return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A Markdown table. Bars inside a cell are escaped, line ends become blanks."""
+    """Return a Markdown table. Bars inside a cell are escaped, and line ends become spaces."""
     heads = list(heads)
     lines = [f"| {' | '.join(heads)} |", f"|{'|'.join('---' for _ in heads)}|"]
     lines += [f"| {' | '.join(_cell(value) for value in row)} |" for row in rows]
@@ -32,12 +32,12 @@ def _cell(value: Any) -> str:
 
 
 def facts_list(facts: Iterable[tuple[str, str]]) -> str:
-    """Facts one a line, those that are empty left out."""
+    """Return a list of the facts that are not empty, one per line."""
     return "\n".join(f"- {name}: {value}" for name, value in facts if value)
 
 
 def as_sentence(words: str) -> str:
-    """The words with a capital and a full stop."""
+    """Return the words with a capital letter and a full stop."""
     words = " ".join(str(words).split())
     if not words:
         return ""

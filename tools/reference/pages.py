@@ -1,4 +1,4 @@
-"""Every generated page by its name in the documentation."""
+"""All generated pages by their names in the documentation."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def write_pages() -> list[str]:
-    """Write every page that is not fresh; gives their names."""
+    """Write every page that is out of date, and return their names."""
     changed = []
     for name, make in PAGES.items():
         path, text = DOCS_FOLDER / f"{name}.md", make()

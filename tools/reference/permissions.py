@@ -1,4 +1,4 @@
-"""The page of permissions: the one table that pages, the admin, the REST interface and commands ask."""
+"""The page of permissions: the table that pages, the admin, the REST API and commands use."""
 
 from studies.access import PERMISSIONS, Permission, Role
 
@@ -7,8 +7,14 @@ from .markdown import build_page, inline_code, table
 
 def permissions_page() -> str:
     rows = [
-        (inline_code(action), one.about, one.words, *_roles(one), "" if one.changes else "yes")
-        for action, one in PERMISSIONS.items()
+        (
+            inline_code(action),
+            permission.about,
+            permission.words,
+            *_roles(permission),
+            "" if permission.changes else "yes",
+        )
+        for action, permission in PERMISSIONS.items()
     ]
     return build_page(
         "Permissions",

@@ -1,4 +1,4 @@
-"""The pages of what is registered: protocols, channels, exclusion rules, scales."""
+"""The pages of registered protocols, channels, exclusion rules and scales."""
 
 import dataclasses
 from inspect import cleandoc
@@ -15,7 +15,7 @@ from .markdown import as_sentence, build_page, facts_list, inline_code, table
 
 def protocols_page() -> str:
     parts = []
-    for protocol in sorted(protocols.REGISTRY.values(), key=lambda one: one.slug):
+    for protocol in sorted(protocols.REGISTRY.values(), key=lambda registered: registered.slug):
         parts += [f"## {protocol.slug}: {protocol.label}", as_sentence(protocol.help)]
         facts = [
             ("Template", inline_code(protocol.template)),
@@ -26,13 +26,13 @@ def protocols_page() -> str:
                 else "drawn for each item",
             ),
             ("Shows items", "yes" if protocol.has_items else "no: m is 0"),
-            ("A new question is asked as", SCALE_KINDS[protocol.default_scale_kind][0]),
+            ("Default scale of a question", SCALE_KINDS[protocol.default_scale_kind][0]),
             ("Source", protocol.source),
         ]
         parts.append(facts_list(facts))
         if estimands := protocol.estimands(None):
             parts += [
-                "What a planned comparison may name (the first is the default):",
+                "Estimands of planned comparisons (the first is the default):",
                 table(("Estimand", "Meaning"), [(inline_code(k), v) for k, v in estimands.items()]),
             ]
         parts += _settings(protocol.settings_form)
@@ -62,7 +62,7 @@ def _default_text(field: Any) -> str:
     if value in (None, "", []):
         return "" if field.required else "none"
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    return inline_code(text) if len(text) <= 40 and "\n" not in text else "a text to begin with"
+    return inline_code(text) if len(text) <= 40 and "\n" not in text else "a default text"
 
 
 def _field_description(name: str, field: Any) -> str:
@@ -76,7 +76,7 @@ def _field_description(name: str, field: Any) -> str:
 
 def channels_page() -> str:
     parts = []
-    for channel in sorted(channels.REGISTRY.values(), key=lambda one: one.slug):
+    for channel in sorted(channels.REGISTRY.values(), key=lambda registered: registered.slug):
         parts += [f"## {channel.slug}: {channel.label}", as_sentence(channel.help)]
         parts.append(
             "heval recognises a person who comes twice."
@@ -93,14 +93,14 @@ def channels_page() -> str:
         "To use them, see [Send annotators from any panel](../how-to/send-annotators-from-a-panel.md); to add one, see "
         "[Write a channel](../how-to/write-a-channel.md).",
         *parts,
-        "## How a visit may end",
+        "## Ends of a visit",
         outcomes,
     )
 
 
 def rules_page() -> str:
     parts = []
-    for rule in sorted(rules.REGISTRY.values(), key=lambda one: one.slug):
+    for rule in sorted(rules.REGISTRY.values(), key=lambda registered: registered.slug):
         parts += [f"## {rule.slug}", as_sentence(rule.label), cleandoc(rule.help)]
         facts = [
             ("Applied", "to every study" if rule.slug in MANDATORY_RULES else "if the design declares it"),
@@ -138,14 +138,14 @@ def scales_page() -> str:
         (inline_code(kind), as_sentence(words), inline_code(column)) for kind, (words, column) in SCALE_KINDS.items()
     ]
     parts = [
-        (inline_code(one.name), inline_code(_plain(one.default)), meanings[one.name])
-        for one in dataclasses.fields(ScaleSpec)
+        (inline_code(field.name), inline_code(_plain(field.default)), meanings[field.name])
+        for field in dataclasses.fields(ScaleSpec)
     ]
     return build_page(
         "Scales",
         "Every question has a scale. In the admin you fill in a form; in files and over REST a scale is a JSON object such as "
         '`{"kind": "likert", "maximum": 5, "low": "bad", "high": "good"}`.',
-        table(("Kind", "What is given", "Stored in"), rows),
+        table(("Kind", "Answer", "Stored in"), rows),
         "## Keys of a scale",
         table(("Key", "Default", "Meaning"), parts),
         "In analyses every number lies between 0 and 1: `(value - minimum) / (maximum - minimum)`. The database stores the number that the annotator gave.",

@@ -1,4 +1,4 @@
-"""The page of states, of studies and of assignments, in the words of states.toml."""
+"""The page of states of studies and assignments, with descriptions from states.toml."""
 
 from annotators.models import Assignment
 from studies.models import Study
@@ -21,11 +21,11 @@ def states_page() -> str:
         table(("Stage", "How it is stored", "What it means"), stages),
         "## Why a place was released",
         table(
-            ("Reason", "What happened"),
+            ("Reason", "Meaning"),
             [(inline_code(key), words["releases"][key]) for key in Assignment.Released.values],
         ),
-        "## Where answers come from",
+        "## Origin of answers",
         table(("Origin", "Meaning"), [(inline_code(key), words["origins"][key]) for key in Assignment.Origin.values]),
-        "## How sure it is who answered",
+        "## Trust in the annotator's identity",
         table(("Trust", "Meaning"), trust),
     )

@@ -1,8 +1,8 @@
-"""Answers and assignments are read as flat rows here, for exports, lists of the REST interface and the codebook.
+"""Read answers and assignments as flat rows, for exports, lists of the REST API and the codebook.
 
-Rows are read past Django's converters, one damaged cell would else stop a whole list; what cannot be read becomes empty and
-``answers.find_damaged_cells`` names it.
+Rows bypass Django's converters, because one damaged cell would otherwise stop a whole list. Unreadable cells become empty, and
+``answers.find_damaged_cells`` lists them.
 
-A response's row is put together from three parts: what the assignment says (formatted once an assignment), what the page says
-(once a page), and what the answer says (made by the database). So the cost of a row is that of its own cells.
+A response row has three parts: cells of the assignment (formatted once per assignment), cells of the page (once per page), and
+cells of the answer (built by the database). So each row costs only its own cells.
 """

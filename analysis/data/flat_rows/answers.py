@@ -1,4 +1,4 @@
-"""The part of a response's row that the answer says is made by the database; the two databases must give the same cells."""
+"""Build the answer cells of response rows in the database. SQLite and PostgreSQL must give the same cells."""
 
 from collections.abc import Sequence
 
@@ -14,14 +14,14 @@ from .columns import ANSWER_COLUMNS, Column
 from .selection import Selection, assignment_pseudonym
 
 MAX_PROBLEMS = 100
-APOSTROPHE = "''''"  # of SQL
-# Texts of ours, never empty.
+APOSTROPHE = "''''"  # an SQL literal
+# Texts that heval itself writes. They are never empty and need no guard.
 TRUSTED_TEXT_COLUMNS = frozenset({"protocol", "purpose", "item_kind", "slot"})
 MAX_STORED_VALUE = 10**10  # a stored value has ten digits before the point
 
 
 class _Value(Func):
-    """A stored value as a number, or nothing where the cell holds something that is none."""
+    """A stored value as a number, or NULL if the cell is not a number."""
 
     def as_postgresql(self, compiler, connection, **context):
         return self.as_sql(compiler, connection, template="trim_scale(NULLIF(%(expressions)s, 'NaN'))", **context)
@@ -35,15 +35,15 @@ class _Value(Func):
 
 
 class _Text(Func):
-    """A text; nothing where it is empty."""
+    """A text, or NULL if it is empty."""
 
     template = "NULLIF(%(expressions)s, '')"
 
 
 class _GuardedText(Func):
-    """A text that no spreadsheet takes for a formula; nothing where it is empty."""
+    """A text that a spreadsheet does not run as a formula, or NULL if it is empty."""
 
-    # By the number of the first character: comparing texts a dozen times a row costs more than all the rest of it.
+    # Compare the code of the first character: comparing texts a dozen times per row costs more than the rest of the row.
     cases = "".join(f" WHEN {ord(start)} THEN {APOSTROPHE} || %(expressions)s" for start in FORMULA_STARTS)
     template = f"CASE %(function)s(%(expressions)s){cases} WHEN 0 THEN NULL ELSE %(expressions)s END"
     function = "ascii"
@@ -53,7 +53,7 @@ class _GuardedText(Func):
 
 
 class _Joined(Func):
-    """Its parts one after the other; nothing where one is missing."""
+    """Concatenate the parts. NULL if one is missing."""
 
     template = "(%(expressions)s)"
     arg_joiner = " || "
@@ -93,14 +93,14 @@ def _expression(column: Column, *, guarded: bool, as_numbers: bool):
 
 
 def answer_cells(responses: QuerySet, *, guarded: bool, as_numbers: bool = True) -> QuerySet:
-    """The part of the rows that the database makes: assignment, time, then the columns of ANSWER, in stable order."""
+    """Return the cells that the database builds: assignment, time, then ``ANSWER_COLUMNS``, in stable order."""
     cells = {f"c_{c.name}": _expression(c, guarded=guarded, as_numbers=as_numbers) for c in ANSWER_COLUMNS}
     rows = responses.order_by("assignment_id", "pk").annotate(**cells)
     return rows.values_list("assignment_id", "received_at", *cells)
 
 
 def chunk_responses(selection: Selection, chunk: Sequence[AssignmentRow]) -> QuerySet:
-    """The answers of neighbouring assignments. By a range: databases read it along the index, not so a long list of keys."""
+    """Return the answers of consecutive assignments. A range uses the index; a long list of keys does not."""
     return selection.responses.filter(assignment_id__gte=chunk[0].pk, assignment_id__lte=chunk[-1].pk)
 
 
@@ -111,7 +111,7 @@ def _unreadable() -> Q | Exists:
 
 
 def find_damaged_cells(selection: Selection) -> tuple[int, list[dict[str, str]]]:
-    """How many cells of the answers hold what no page could have stored, and the first of them."""
+    """Return the number of answer cells that no page could have stored, and the first of them."""
     damaged = selection.responses.annotate(readable=_Value(F("value"))).filter(_unreadable())
     n = damaged.aggregate(n=Count("pk"))["n"]
     if not n:
@@ -122,7 +122,7 @@ def find_damaged_cells(selection: Selection) -> tuple[int, list[dict[str, str]]]
             "assignment": assignment_pseudonym(code),
             "slot": slot,
             "column": "value",
-            "message": "is no number; left empty",
+            "message": "not a number; exported as empty",
         }
         for code, slot in raw_rows(first)
     ]

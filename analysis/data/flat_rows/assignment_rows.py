@@ -1,4 +1,4 @@
-"""What an assignment and its pages say is read and formatted once, for all rows of its answers."""
+"""Read and format the cells of an assignment and its pages once, for all rows of its answers."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ ASSIGNMENTS_AT_ONCE = 1000
 
 @dataclass(slots=True)
 class AssignmentRow:
-    """An assignment of the selection: its cells, and its pages in the order in which they were recorded."""
+    """The cells of an assignment, and its pages in the order in which they were recorded."""
 
     pk: int
     who: tuple
@@ -29,7 +29,7 @@ class AssignmentRow:
     pages: list[tuple]
 
     def page_cells_at(self, received: datetime | None) -> tuple:
-        """The page on which an answer was given: the last one recorded when the answer was stored."""
+        """Return the cells of the page on which an answer was given: the last page recorded when the answer was stored."""
         place = bisect_right(self.recorded_times, received) if received else 0
         page, layout, shown, active, unseen = self.pages[place - 1] if place else (None,) * 5
         return (page, layout, shown, format_time(received), active, unseen)
@@ -43,12 +43,12 @@ _SEAT_TIMES = ("claimed_at", "consented_at", "started_at", "submitted_at", "rele
 
 
 def _as_text(*names: str) -> list[Cast]:
-    """Times as text: the driver's own objects cost ten times what reading the text does, and a damaged one raises."""
+    """Read times as text. The driver's time objects cost ten times more, and a damaged one raises an error."""
     return [Cast(name, TextField()) for name in names]
 
 
 def read_assignment_rows(study: Study, assignments: QuerySet) -> list[AssignmentRow]:
-    """The assignments with their pages and exclusions: three queries. They must be few (``ASSIGNMENTS_AT_ONCE``)."""
+    """Return assignments with their pages and exclusions, in three queries. Pass at most ``ASSIGNMENTS_AT_ONCE``."""
     rows = raw_rows(assignments.order_by("pk").values_list(*_SEAT, *_as_text(*_SEAT_TIMES)))
     ids = [row[0] for row in rows]
     visits: dict[int, list] = {pk: [] for pk in ids}
@@ -62,10 +62,10 @@ def read_assignment_rows(study: Study, assignments: QuerySet) -> list[Assignment
             seconds = active if isinstance(active, int) else None
             visits[pk].append((time, (key, layout or None, format_time(parse_time(shown)), seconds, unseen or None)))
     reasons: dict[int, list[str]] = {pk: [] for pk in ids}
-    standing = Exclusion.objects.filter(assignment__in=ids, reverses=None).filter(
+    active = Exclusion.objects.filter(assignment__in=ids, reverses=None).filter(
         ~Exists(Exclusion.objects.filter(reverses=OuterRef("pk")))
     )
-    for pk, reason in raw_rows(standing.order_by("pk").values_list("assignment_id", "reason")):
+    for pk, reason in raw_rows(active.order_by("pk").values_list("assignment_id", "reason")):
         reasons[pk].append(reason)
     return [_seat(study, row, sorted(visits[row[0]], key=lambda visit: visit[0]), reasons[row[0]]) for row in rows]
 
@@ -105,12 +105,12 @@ def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Assignm
 
 
 def _unseen(visits: list) -> str | None:
-    """The images that were not seen, each with its page."""
+    """Return the images that the annotator could not see, each with its page."""
     return ";".join(f"{page[0]}:{name}" for _, page in visits if page[4] for name in page[4].split(";")) or None
 
 
 def _dashed(code: Any) -> str:
-    """A uuid as text: SQLite keeps it without dashes."""
+    """Return a UUID as text with dashes. SQLite stores it without them."""
     text = str(code)
     return (
         text
@@ -120,7 +120,7 @@ def _dashed(code: Any) -> str:
 
 
 def assignment_row_chunks(selection: Selection) -> Iterator[list[AssignmentRow]]:
-    """All assignments of the selection, some hundreds at a time, in stable order."""
+    """Yield all assignments of the selection in stable order, ``ASSIGNMENTS_AT_ONCE`` at a time."""
     last = 0
     while True:
         following = selection.assignments.filter(pk__gt=last).order_by("pk")

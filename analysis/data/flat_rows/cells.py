@@ -1,4 +1,4 @@
-"""Rows are read as the database holds them, past the converters of Django, and times are written in one way."""
+"""Read rows as they are stored, without Django's converters, and format times in one way."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,15 +12,15 @@ from analysis.data.snapshot import lenient_text_decoding
 
 
 def compile_sql(queryset: QuerySet) -> tuple[str, Sequence[Any]]:
-    """The queryset as SQL of the connection now in use."""
+    """Return the queryset as SQL for the current default connection."""
     return queryset.query.get_compiler(connection=connections["default"]).as_sql()
 
 
 def raw_rows(queryset: QuerySet) -> list[tuple]:
-    """What the database holds, past the converters of Django's fields."""
+    """Return the stored values without the conversions of Django's fields."""
     try:
         sql, params = compile_sql(queryset)
-    except EmptyResultSet:  # what can match nothing is not sent to the database
+    except EmptyResultSet:  # Django raises this for a queryset that cannot match any row
         return []
     connection = connections["default"]
     with lenient_text_decoding(connection), connection.cursor() as cursor:
@@ -29,7 +29,7 @@ def raw_rows(queryset: QuerySet) -> list[tuple]:
 
 
 def parse_time(stored: Any) -> datetime | None:
-    """A stored time, whatever the driver makes of it; None where it is none."""
+    """Return a stored time (text or datetime) as an aware datetime, or None if it is not a time."""
     if isinstance(stored, str):
         try:
             stored = datetime.fromisoformat(stored)
@@ -41,7 +41,7 @@ def parse_time(stored: Any) -> datetime | None:
 
 
 def format_time(time: datetime | None) -> str | None:
-    """ISO 8601 in UTC, with as many digits as the database keeps."""
+    """Return the time as ISO 8601 in UTC, with the precision of the database."""
     if time is None:
         return None
     if time.utcoffset():

@@ -1,4 +1,4 @@
-"""A selection says whose rows are read, and by which names people and assignments leave the site."""
+"""Select the rows to read, and give annotators and assignments pseudonyms for exports."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ COUNTED_ORIGINS = ("live", "imported")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Whose rows are read. Rows of people who withdrew are left out unless asked for."""
+    """The study and origins of the rows to read. Rows of withdrawn annotators are included only if ``withdrawn``."""
 
     study: Study
     origins: tuple[str, ...] = COUNTED_ORIGINS
@@ -32,10 +32,10 @@ class Selection:
 
 
 def annotator_pseudonym(study: Study, code: Any) -> str:
-    """An annotator's name within one study. The shorter one in reports is its beginning."""
+    """Return an annotator's pseudonym within one study. Reports show its first characters."""
     return keyed_hash("frame", str(study.code), str(code))[:16]
 
 
 def assignment_pseudonym(code: str) -> str:
-    """A name for an assignment: its code is what annotators come in with, and never leaves."""
+    """Return the pseudonym of an assignment. The code itself gives access to the annotator's pages, so it is never exported."""
     return keyed_hash("assignment", code)[:16]

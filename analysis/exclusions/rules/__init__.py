@@ -1,1 +1,1 @@
-"""One module for each exclusion rule (or two that share their settings). Every module here is imported when the site starts."""
+"""The exclusion rules, one module per rule or per pair with the same settings. All modules are imported when Django starts."""

@@ -1,4 +1,4 @@
-"""Rules about the answer to a named question: gave one of these answers, or none of them."""
+"""Rules about the answer to one question: the annotator gave one of the named answers, or none of them."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ def _quoted(key: str) -> str:
 
 
 class OptionKeysField(forms.CharField):
-    """Keys of answer options, separated by commas; kept as a list. A key that has a comma in it is written in quotes."""
+    """A list of answer keys, written with commas. A key that has a comma is written in quotes."""
 
     def prepare_value(self, value):
         if not isinstance(value, list | tuple):
@@ -28,12 +28,12 @@ class OptionKeysField(forms.CharField):
         return ", ".join(_quoted(str(key)) for key in value)
 
     def to_python(self, value):
-        if isinstance(value, list | tuple):  # as it is stored
+        if isinstance(value, list | tuple):  # the stored form
             return [str(key) for key in value]
         try:
             rows = list(csv.reader((super().to_python(value) or "").splitlines(), skipinitialspace=True))
         except csv.Error as error:
-            raise forms.ValidationError(f"The keys cannot be read: {error}.") from None
+            raise forms.ValidationError(f"The keys cannot be read ({error}). Separate them by commas.") from None
         return [key.strip() for row in rows for key in row if key.strip()]
 
     def validate(self, value):
@@ -46,35 +46,35 @@ class OptionKeysField(forms.CharField):
 
 
 class AnswerSettings(forms.Form):
-    question = forms.SlugField(max_length=50, help_text="Its name in the data.")
-    options = OptionKeysField(label="answers", help_text="Keys of its answers, separated by commas.")
+    question = forms.SlugField(max_length=50, help_text="The key of the question in the data.")
+    options = OptionKeysField(label="answers", help_text="Keys of the question's answers, separated by commas.")
 
 
 def answer_problems(sections: Iterable["Section"], question: str, options: list[str]) -> Iterator[str]:
-    """Why a rule about the answers to a question could not find what it should: the question or an answer does not exist.
+    """Yield why the rule cannot work: the question or an answer does not exist.
 
-    ``sections``: those of the study, with their questions.
+    ``sections``: the sections of the study, with their questions.
     """
     asked = [
-        (each, PROTOCOLS[section.protocol].answer_keys(section, each))
+        (candidate, PROTOCOLS[section.protocol].answer_keys(section, candidate))
         for section in sections
         if section.protocol in PROTOCOLS
-        for each in section.questions.all()
+        for candidate in section.questions.all()
     ]
-    there = dict.fromkeys(key for each, keys in asked if each.key == question for key in keys)
-    if not any(each.key == question for each, _ in asked):
-        choices = dict.fromkeys(each.key for each, keys in asked if keys)
+    answer_keys = dict.fromkeys(key for candidate, keys in asked if candidate.key == question for key in keys)
+    if not any(candidate.key == question for candidate, _ in asked):
+        choices = dict.fromkeys(candidate.key for candidate, keys in asked if keys)
         known = (
             f"Questions with answers to choose from are: {', '.join(choices)}."
             if choices
             else "The study has no question with answers to choose from."
         )
         yield f"the study has no question with the key “{question}”. {known}"
-    elif not there:
+    elif not answer_keys:
         yield f"the question “{question}” has no answers to choose from."
-    elif unknown := [key for key in options if key not in there]:
+    elif unknown := [key for key in options if key not in answer_keys]:
         keys = "keys" if len(unknown) > 1 else "key"
-        yield f"the question “{question}” has no answer with the {keys} {', '.join(f'“{key}”' for key in unknown)}. Its answers have the keys: {', '.join(there)}."
+        yield f"the question “{question}” has no answer with the {keys} {', '.join(f'“{key}”' for key in unknown)}. Its answers have the keys: {', '.join(answer_keys)}."
 
 
 def _flags_by_answer(rule_input: RuleInput, question: str, options: list[str], fails_if_chosen: bool) -> Flags:
@@ -83,7 +83,7 @@ def _flags_by_answer(rule_input: RuleInput, question: str, options: list[str], f
     rows = rows[(rows["question"] == question) & ~rows["is_erased"]]
     chosen: dict[int, set[str]] = {}
     for assignment, choice, value in zip(rows["assignment"], rows["choice"], rows["value"], strict=True):
-        # A box of a multiple choice that was left empty is stored as 0.
+        # An unticked box of a multiple choice is stored as 0.
         if choice and value != 0:
             chosen.setdefault(assignment, set()).add(choice)
     for assignment, keys in chosen.items():
@@ -96,13 +96,13 @@ def _flags_by_answer(rule_input: RuleInput, question: str, options: list[str], f
 
 @register(
     "not_native",
-    "not native: the answer to a question about language is not one of those wanted",
+    "not native: the answer to a question about language is not one of the accepted answers",
     settings_form=AnswerSettings,
     problems=answer_problems,
     source="Ethayarajh and Jurafsky 2022, appendix A.2",
 )
 def not_native(rule_input: RuleInput, question: str, options: list[str]) -> Flags:
-    """Finds whose answer to the named question is none of the options given. Who was not asked is unknown."""
+    """Flag annotators whose answer to the question is not one of the options. Annotators who were not asked are unknown."""
     return _flags_by_answer(rule_input, question, options, fails_if_chosen=False)
 
 
@@ -113,5 +113,5 @@ def not_native(rule_input: RuleInput, question: str, options: list[str]) -> Flag
     problems=answer_problems,
 )
 def answered(rule_input: RuleInput, question: str, options: list[str]) -> Flags:
-    """Finds who gave one of the options to the named question (of a survey, say). Who was not asked is unknown."""
+    """Flag annotators who gave one of the options to the question. Annotators who were not asked are unknown."""
     return _flags_by_answer(rule_input, question, options, fails_if_chosen=True)

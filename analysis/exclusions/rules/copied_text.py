@@ -1,4 +1,4 @@
-"""Explanations that repeat the texts they are about."""
+"""Rule about explanations that copy the shown texts."""
 
 import re
 
@@ -10,10 +10,10 @@ COPIED_TOKENS, COPIED_SHARE = 8, 0.8
 
 
 @register(
-    "copied_text", "copied text: words of the explanation are words of the texts shown", source="Clark et al. 2021"
+    "copied_text", "copied text: the explanation is copied from a text that was shown", source="Clark et al. 2021"
 )
 def copied_text(rule_input: RuleInput) -> Flags:
-    """Finds explanations of which at least 8 words in a row, and 80 % of all, stand in a text that the person was shown."""
+    """Flag explanations with at least 8 consecutive words, and 80 % of all words, copied from a text that was shown."""
     flags = Flags(dict.fromkeys(rule_input.submitted, UNKNOWN))
     rows = rule_input.responses
     rows = rows[(rows["text"] != "") & ~rows["is_erased"]]
@@ -26,14 +26,14 @@ def copied_text(rule_input: RuleInput) -> Flags:
             continue
         if flags.states[assignment] == UNKNOWN:
             flags.states[assignment] = PASS
-        said = tokenize(text[:20_000])
-        if len(said) < COPIED_TOKENS:
+        words = tokenize(text[:20_000])
+        if len(words) < COPIED_TOKENS:
             continue
         if batch not in tokens:
             tokens[batch] = [tokenize(output) for output in shown.get(batch, [])]
-        longest = max((longest_common_run(said, output) for output in tokens[batch]), default=0)
-        if longest >= COPIED_TOKENS and longest >= COPIED_SHARE * len(said):
-            flags.add(assignment, FAIL, f"{longest} of {len(said)} words in a row are copied")
+        longest = max((longest_common_run(words, output) for output in tokens[batch]), default=0)
+        if longest >= COPIED_TOKENS and longest >= COPIED_SHARE * len(words):
+            flags.add(assignment, FAIL, f"{longest} of {len(words)} words in a row are copied")
     return flags
 
 
@@ -42,7 +42,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def longest_common_run(tokens: list[str], source_tokens: list[str]) -> int:
-    """The length of the longest run of tokens that stands in both; 0 below ``COPIED_TOKENS``."""
+    """Return the length of the longest run of tokens that is in both, or 0 if it is below ``COPIED_TOKENS``."""
     size = COPIED_TOKENS
     starts: dict[tuple, list[int]] = {}
     for place in range(len(source_tokens) - size + 1):

@@ -1,4 +1,4 @@
-"""Work that two reviewers found reasons to refuse."""
+"""Rule about work that reviewers refused."""
 
 from studies.models.rules import register
 
@@ -12,9 +12,10 @@ from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
     source="Clark et al. 2021, section 2.3",
 )
 def failed_review(rule_input: RuleInput) -> Flags:
-    """Finds annotators whose work reviewers refused, by the rule declared with their sample. Who was not reviewed is unknown.
+    """Flag annotators whose work reviewers refused, by the declared rule of the sample. Annotators without a review are unknown.
 
-    Reviewers know neither condition nor truth, but they read the answers: estimates after it are the paper's.
+    Reviewers see neither the condition nor the correct answer, but they read the answers. So the rule applies only to the
+    paper's estimates.
     """
     reviews = rule_input.review_reasons()
     flags = Flags()

@@ -1,4 +1,4 @@
-"""Two answers to one pair that cannot both be meant: their chances add up to far more than 100 %."""
+"""Rule about two answers to one pair that contradict each other: their chances add up to much more than 100 %."""
 
 from django import forms
 
@@ -14,18 +14,18 @@ class TauSettings(forms.Form):
         decimal_places=2,
         initial=1.1,
         label="largest sum of two answers (tau)",
-        help_text="Whose two answers to some pair add up to more than this. 2 excludes nobody.",
+        help_text="Excludes annotators whose two answers to a pair add up to more than this. 2 excludes no annotator.",
     )
     symmetric = forms.BooleanField(
         required=False,
         initial=False,
-        label="sums that are too small too",
-        help_text="Also those whose answers add up to less than 2 minus tau.",
+        label="also exclude sums that are too small",
+        help_text="Also excludes annotators whose two answers add up to less than 2 minus tau.",
     )
 
     def clean(self):
         cleaned = super().clean()
-        # Settings are kept as JSON, which has no decimals.
+        # Settings are stored as JSON, which has no decimals.
         if cleaned.get("tau") is not None:
             cleaned["tau"] = float(cleaned["tau"])
         return cleaned
@@ -39,10 +39,10 @@ class TauSettings(forms.Form):
     source="Ethayarajh and Jurafsky 2022, section 5.2",
 )
 def incoherent(rule_input: RuleInput, tau: float = 1.1, symmetric: bool = False) -> Flags:
-    """Finds who gave P[x > y] and P[y > x] that add up to more than tau, for any pair; one pair is enough.
+    """Flag annotators whose answers P[x > y] and P[y > x] add up to more than tau for at least one pair.
 
-    It selects on the answers themselves: one-order estimates after it are biased downwards, so the recommended estimates are
-    made without it and show what it would do.
+    The rule selects on the answers themselves, so one-order estimates after it are biased downwards. The recommended estimates
+    ignore it and show its effect as a sensitivity analysis.
     """
     limit = round(100 * float(tau))
     flags = Flags(dict.fromkeys(rule_input.submitted, UNKNOWN))

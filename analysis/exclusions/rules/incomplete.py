@@ -1,4 +1,4 @@
-"""People who answered too few of the questions that they were asked."""
+"""Rule about annotators who answered too few of their questions."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +14,20 @@ if TYPE_CHECKING:
 
 class IncompleteSettings(forms.Form):
     share = forms.FloatField(
-        min_value=0.01, max_value=1, initial=1.0, label="answered at least", help_text="Share of the questions asked."
+        min_value=0.01,
+        max_value=1,
+        initial=1.0,
+        label="answered at least",
+        help_text="Minimum share of the annotator's questions, from 0.01 to 1.",
     )
 
 
-@register("incomplete", "incomplete: too few of the questions answered", settings_form=IncompleteSettings)
+@register("incomplete", "incomplete: too few questions answered", settings_form=IncompleteSettings)
 def incomplete(rule_input: RuleInput, share: float = 1.0) -> Flags:
-    """Finds who answered less than the given share of what others of their arm were asked in live sections.
+    """Flag annotators who answered less than the given share of the questions that their arm was asked in live sections.
 
-    Skipped, erased and unreadable answers count as not given; voluntary words are not counted, and error marks in one text are one
-    answer. Who was asked about fewer items (one was retired, or a third label was wanted) is compared with others of whom that is so.
+    Skipped, erased and unreadable answers count as not given. Optional texts are not counted, and all error marks in one text
+    are one answer. Annotators with fewer items (one was retired, or third labels were needed) are compared only with each other.
     """
     flags = Flags()
     rows = rule_input.responses
@@ -57,6 +61,6 @@ def incomplete(rule_input: RuleInput, share: float = 1.0) -> Flags:
 
 
 def _question_counts(rows: "DataFrame") -> dict[int, int]:
-    """What each assignment was asked about: a question about an item, or about one of its outputs, counts once."""
+    """Count the questions of each assignment. A question about an item, or about one of its outputs, counts once."""
     keys = ["assignment", "section", "question", "item", "system", "sample"]
     return rows[keys].drop_duplicates().groupby("assignment").size().to_dict()

@@ -1,13 +1,13 @@
-"""Answers that came after the place had been given away."""
+"""Rule about answers that came after the place was released."""
 
 from studies.models.rules import register
 
 from .. import FAIL, PASS, Flags, RuleInput
 
 
-@register("late", "late: submitted after the place had been given to somebody else, or after the study was closed")
+@register("late", "late: submitted after the place was given to another annotator, or after the study closed")
 def late(rule_input: RuleInput) -> Flags:
-    """Finds assignments that were submitted after they had been released. Applied to every study."""
+    """Flag assignments that were submitted after their release. Applied to every study."""
     rows = rule_input.assignments
     rows = rows[rows["is_submitted"]]
     flags = Flags()

@@ -1,13 +1,13 @@
-"""A researcher's own decision."""
+"""Rule about exclusions that a researcher decided."""
 
 from studies.models.rules import register
 
 from .. import FAIL, PASS, Flags, RuleInput
 
 
-@register("manual", "left out by a researcher's decision")
+@register("manual", "excluded by a researcher's decision")
 def manual(rule_input: RuleInput) -> Flags:
-    """Finds assignments for which an exclusion was entered and not taken back. Applied to every study."""
+    """Flag assignments with an active exclusion by a researcher. Applied to every study."""
     flags = Flags()
     for assignment in rule_input.submitted:
         reason = rule_input.decisions.get(assignment)

@@ -1,4 +1,4 @@
-"""People who submitted more often than the study allows."""
+"""Rule about people who submitted more often than the study allows."""
 
 from django import forms
 
@@ -10,11 +10,11 @@ from .. import FAIL, PASS, Flags, RuleInput
 class RepeatedSettings(forms.Form):
     policy = forms.ChoiceField(
         choices=[
-            ("drop_all", "leave out all that the person submitted"),
-            ("keep_first", "keep what was submitted first"),
+            ("drop_all", "exclude all submissions of the person"),
+            ("keep_first", "keep the first allowed submissions"),
         ],
         initial="drop_all",
-        label="where somebody submitted more than allowed",
+        label="if a person submitted more often than allowed",
     )
 
 
@@ -25,13 +25,13 @@ class RepeatedSettings(forms.Form):
     source="Ethayarajh and Jurafsky 2022, appendix A.2",
 )
 def repeated(rule_input: RuleInput, policy: str = "drop_all") -> Flags:
-    """Finds people who submitted more batches than the study gives one person; all of them, or all but the first."""
+    """Flag people who submitted more batches than the study allows: all their submissions, or only those above the limit."""
     flags = Flags()
     rows = rule_input.assignments
     rows = rows[rows["is_submitted"]].sort_values(["submitted_at", "assignment"])
-    for _, mine in rows.groupby("annotator", sort=False):
-        for place, assignment in enumerate(mine["assignment"]):
-            is_over = len(mine) > rule_input.allowed and (policy == "drop_all" or place >= rule_input.allowed)
-            evidence = f"submitted {len(mine)} times, {rule_input.allowed} allowed"
+    for _, own_rows in rows.groupby("annotator", sort=False):
+        for place, assignment in enumerate(own_rows["assignment"]):
+            is_over = len(own_rows) > rule_input.allowed and (policy == "drop_all" or place >= rule_input.allowed)
+            evidence = f"submitted {len(own_rows)} times, {rule_input.allowed} allowed"
             flags.add(assignment, FAIL if is_over else PASS, evidence if is_over else "")
     return flags

@@ -1,4 +1,4 @@
-"""The same answer throughout, where that cannot be meant."""
+"""Rule about giving the same answer to all questions although the answers contradict each other."""
 
 from itertools import groupby
 
@@ -10,25 +10,24 @@ MIN_CONSTANT = 8
 MIN_RUN, RUN_SHARE = 10, 0.8
 
 
-@register(
-    "straight_lining", "straight lining: the same answer throughout where that cannot be meant", is_outcome_blind=False
-)
+@register("straight_lining", "straight lining: the same answer to contradicting questions", is_outcome_blind=False)
 def straight_lining(rule_input: RuleInput) -> Flags:
-    """Finds one answer given over and over where it contradicts itself: both directions of a pair, and not 50 %.
+    """Flag long runs of one answer that contradict themselves: the same answer to both directions of a pair, except 50 %.
 
-    A long run of equal ratings is listed as unknown, with its length: it may be what the person thinks, and excludes nobody.
+    A long run of equal ratings is unknown, with its length as evidence. It may be the person's opinion, so it never excludes.
     """
     flags = Flags(dict.fromkeys(rule_input.submitted, PASS))
     rows = rule_input.responses
     rows = rows[rows["value"].notna() & (rows["purpose"] == "live") & (rows["choice"] == "")]
     rows = rows.sort_values(["assignment", "received_at", "section", "position", "id"], kind="stable")
-    for assignment, mine in rows.groupby("assignment", sort=False):
+    for assignment, own_rows in rows.groupby("assignment", sort=False):
         if assignment not in flags.states:
             continue
-        for _, part in mine.groupby("section", sort=False):
+        for _, part in own_rows.groupby("section", sort=False):
             values = [round(value, 6) for value in part["value"]]
             value, longest = max(
-                ((value, len(list(run))) for value, run in groupby(values)), key=lambda found: found[1]
+                ((value, len(list(run))) for value, run in groupby(values)),
+                key=lambda value_and_length: value_and_length[1],
             )
             is_long = longest >= max(MIN_RUN, RUN_SHARE * len(values))
             is_constant = len(set(values)) == 1 and len(values) >= MIN_CONSTANT

@@ -1,4 +1,4 @@
-"""Work that was done in less time than reading takes."""
+"""Rule about work that took less time than reading."""
 
 import math
 
@@ -15,27 +15,27 @@ class TooFastSettings(forms.Form):
         max_value=5000,
         initial=700,
         label="fastest reading, words per minute",
-        help_text="Faster than this nobody reads.",
+        help_text="A speed that no reader exceeds.",
     )
     z = forms.FloatField(
         required=False,
         max_value=-1,
         initial=-3,
-        label="fastest beside others (robust z)",
-        help_text="Also those whose time is so far below the others' of their arm (robust z of log seconds). Empty: not.",
+        label="fastest compared with others (robust z)",
+        help_text="Also excludes annotators with a robust z of log seconds below this, within their arm. Empty: no limit.",
     )
 
 
 @register(
     "too_fast",
-    "too fast: done in less time than reading takes",
+    "too fast: the work took less time than reading",
     settings_form=TooFastSettings,
     source="Clark et al. 2021, section 3",
 )
 def too_fast(rule_input: RuleInput, words_per_minute: int = 700, z: float | None = -3) -> Flags:
-    """Finds who submitted sooner than the words of their batch can be read, or far sooner than the others of their arm.
+    """Flag annotators who were faster than the words of their batch can be read, or much faster than others of their arm.
 
-    Time is from start to submission by the server's clock. What the page's script counts is no evidence.
+    Time is from start to submission by the server's clock. The time that the page's script counts is not used.
     """
     flags = Flags()
     rows = rule_input.assignments[rule_input.assignments["is_submitted"]]

@@ -1,13 +1,13 @@
-"""People whose identity nobody but the address states."""
+"""Rule about annotators whose identity is not verified."""
 
 from studies.models.rules import register
 
 from .. import FAIL, PASS, Flags, RuleInput
 
 
-@register("unverified", "unverified: nobody but the address says who the person is")
+@register("unverified", "unverified: only the address gives the person's identity")
 def unverified(rule_input: RuleInput) -> Flags:
-    """Finds assignments whose person only the address named, or who came by an open link: neither keyed nor confirmed."""
+    """Flag assignments that came by an open link, or whose identity comes only from the address and was never confirmed."""
     flags = Flags()
     rows = rule_input.assignments[rule_input.assignments["is_submitted"]]
     for assignment, trust, is_identified in zip(rows["assignment"], rows["trust"], rows["is_identified"], strict=True):

@@ -1,6 +1,7 @@
-"""The pieces of a report that an analysis returns: estimates, and the sentences, tables and figures that are made of them.
+"""The parts of a report that an analysis returns: estimates, with their sentences, tables and figures.
 
-Nothing here knows a protocol. What a sentence may say comes with it as a ``Wording``; ``analysis.protocols.blocks.sentences`` writes it.
+This package is independent of protocols. An analysis gives ``ConclusionPhrases`` for each sentence, and
+``analysis.protocols.blocks.sentences`` writes it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConclusionPhrases:
-    """What may be said of one comparison, and how its number is named and printed.
+    """The phrases for one comparison, and how to name and print its number.
 
     ``more`` and ``less`` claim that the estimate lies above or below its null, ``open`` that this is not known: sentences with a full
     stop. ``same`` claims equivalence, without the margin and the full stop that follow. The number is told as ``before`` number
@@ -60,7 +61,7 @@ class Conclusion:
 class Block:
     """A piece of a report. ``estimates`` are envelopes (``analysis.stats.results``).
 
-    Tables of one name and title, in several blocks, are one table; so are figures.
+    Tables with the same name and title, in several blocks, are merged. So are figures.
     """
 
     name: str
@@ -75,7 +76,7 @@ class Block:
     note: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The block as plain JSON."""
+        """Return the block as plain JSON values."""
         from analysis.stats.results import json_safe
 
         return json_safe(
@@ -95,14 +96,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What puts blocks of several protocols beside each other: tables, and sentences for the summary."""
+    """The overview of several protocols: tables, and sentences for the summary."""
 
     tables: Sequence[Table] = ()
     summary: Sequence[str] = ()
 
 
 def select_estimates(blocks: Iterable[Block], name: str, mode: str = "recommended") -> list["Estimate"]:
-    """All estimates of the blocks of that name and mode."""
+    """Return all estimates of the blocks with this name and mode."""
     return [one for block in blocks if block.name == name and block.mode == mode for one in block.estimates]
 
 
@@ -114,7 +115,7 @@ def build_conclusions(
     include_estimand_in_name: bool = True,
     superseded_by: str = "",
 ) -> tuple[Conclusion, ...]:
-    """A sentence for each planned comparison among the estimates.
+    """Return a conclusion for each planned comparison among the estimates.
 
     ``is_named_by_estimand``: whether the estimand belongs to the name, as it does where a comparison has several.
     """
@@ -128,7 +129,7 @@ def build_conclusions(
 
 
 def add_missing_conclusions(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks of one protocol, with a plain sentence for each planned comparison that was estimated and has none."""
+    """Return the blocks of one protocol, with a default sentence for each planned comparison that has an estimate but no sentence."""
     known = {contrast_of(one.estimate)["key"] for block in blocks for one in block.conclusions}
     made = []
     for block in blocks:

@@ -1,7 +1,7 @@
-"""Numbers as the American Psychological Association prints them: the one formatter of pages, sentences and LaTeX.
+"""Format numbers in APA style, for pages, sentences and LaTeX.
 
-What cannot exceed 1 (probabilities, p, alpha) has no leading zero; p is exact to three decimals and never ".000"; an undefined
-number is a dash.
+Numbers that cannot exceed 1 (probabilities, p, alpha) have no leading zero. p has three decimals and is never ".000". An
+undefined number is a dash.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ ADJUSTMENT_NAMES = {
     "tukey_hsd": ("Tukey-adjusted p", "Tukey's procedure"),
     "max_t": ("max-t-adjusted p", "the largest of all t values"),
 }
-# Whoever sees both takes them to say the same, and they need not.
-ADJUSTED_P_NOTE = "Intervals are not adjusted for the number of comparisons, adjusted p is: the two may disagree."
+# Readers expect that the interval and the adjusted p agree, but they need not.
+ADJUSTED_P_NOTE = "Adjusted p accounts for the number of comparisons; intervals do not. The two may disagree."
 STATISTIC_LETTERS = {
     "one_sample_t": "t",
     "paired_t": "t",
@@ -39,23 +39,23 @@ STATISTIC_LETTERS = {
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number with so many decimals: "0.82", "−1.20".
+    """Format a number with a fixed number of decimals: "0.82", "−1.20".
 
     >>> number(0.817), number(-1.2), number(0.675), number(None)
     ('0.82', '−1.20', '0.68', '–')
     """
     if value is None:
         return UNDEFINED
-    # Rounded as it is written in full, halves up, so that .675 is .68 in a table and 68 % in a sentence.
+    # Round halves up in decimal notation, so that .675 is .68 in a table and 68 % in a sentence.
     text = str(Decimal(repr(round(float(value), 12))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
     if text.startswith("-"):
-        # A rounded nothing has no sign.
+        # A value that rounds to zero has no sign.
         text = MINUS + text[1:] if float(text) else text[1:]
     return text
 
 
 def proportion(value: float | None, digits: int = 2) -> str:
-    """A number that cannot exceed 1 in size, without its leading zero.
+    """Format a number that cannot exceed 1 in size, without its leading zero.
 
     >>> proportion(0.63), proportion(-0.05, 3), proportion(1.0)
     ('.63', '−.050', '1.00')
@@ -65,7 +65,7 @@ def proportion(value: float | None, digits: int = 2) -> str:
 
 
 def percent(value: float | None, digits: int = 0) -> str:
-    """A share in 0..1 as a percentage: "63 %".
+    """Format a share in 0..1 as a percentage: "63 %".
 
     >>> percent(0.634), percent(0.634, 1)
     ('63 %', '63.4 %')
@@ -74,7 +74,7 @@ def percent(value: float | None, digits: int = 0) -> str:
 
 
 def digits_to_distinguish(values: Sequence[float | None], digits: int, max_digits: int = 6) -> int:
-    """So many decimals, or as many more as are needed for different values to be printed differently.
+    """Return the number of decimals that prints different values differently, at least ``digits``.
 
     >>> digits_to_distinguish([55.1, 55.4], 0), digits_to_distinguish([55.1, 60.4], 0), digits_to_distinguish([1.5, 1.5], 2)
     (1, 0, 2)
@@ -88,7 +88,7 @@ def digits_to_distinguish(values: Sequence[float | None], digits: int, max_digit
 def estimate_with_bounds(
     estimate: float | None, bounds: Sequence[float] | None, kind: str = "percent"
 ) -> tuple[str, str, str]:
-    """An estimate and the ends of its interval as a sentence prints them: all with as many decimals as are needed to tell them apart.
+    """Format an estimate and the ends of its interval for a sentence, with enough decimals to distinguish them.
 
     >>> estimate_with_bounds(0.552, [0.551, 0.554]), estimate_with_bounds(0.62, [0.5, 0.7]), estimate_with_bounds(1.2, None, "number")
     (('55.2 %', '55.1 %', '55.4 %'), ('62 %', '50 %', '70 %'), ('1.20', '–', '–'))
@@ -104,7 +104,7 @@ def estimate_with_bounds(
 
 
 def pvalue(value: float | None) -> str:
-    """A p-value alone: ".034", "< .001".
+    """Format a p-value: ".034", "< .001".
 
     >>> pvalue(0.0342), pvalue(0.0), pvalue(0.9996)
     ('.034', '< .001', '> .999')
@@ -117,7 +117,7 @@ def pvalue(value: float | None) -> str:
 
 
 def equation(name: str, printed: str) -> str:
-    """name = value, or with the sign that the value brings.
+    """Return name = value, or name < value if the printed value has a sign.
 
     >>> equation("p", "< .001"), equation("p", ".034")
     ('p < .001', 'p = .034')
@@ -126,7 +126,7 @@ def equation(name: str, printed: str) -> str:
 
 
 def interval(bounds: Sequence[float] | None, kind: str = "proportion", digits: int = 2) -> str:
-    """[low, high] in brackets, with more decimals where the two ends would be printed alike.
+    """Format [low, high], with more decimals if the two ends would look the same.
 
     >>> interval([0.57, 0.69]), interval([-1, 0.5], "number"), interval(None), interval([0.551, 0.554])
     ('[.57, .69]', '[−1.00, 0.50]', '–', '[.551, .554]')
@@ -139,7 +139,7 @@ def interval(bounds: Sequence[float] | None, kind: str = "proportion", digits: i
 
 
 def degrees_of_freedom(value: float | None) -> str:
-    """Degrees of freedom: whole where they are, else one decimal.
+    """Format degrees of freedom: whole numbers as they are, others with one decimal.
 
     >>> degrees_of_freedom(89.0), degrees_of_freedom(27.62)
     ('89', '27.6')
@@ -150,12 +150,12 @@ def degrees_of_freedom(value: float | None) -> str:
 
 
 def confidence_level(estimate: "Estimate") -> str:
-    """The level at which an estimate's interval holds, as a reader sees it; '' where it has none."""
+    """Return the confidence level of an estimate's interval as text, or '' if it has no interval."""
     return f"{100 * estimate.interval.level:g} %" if estimate.interval and interval_bounds(estimate) else ""
 
 
 def statistic(test: "HypothesisTest") -> str:
-    """t(89) = 6.30, or nothing where the statistic has no letter."""
+    """Return the statistic, such as t(89) = 6.30, or '' if it has no letter."""
     letter = STATISTIC_LETTERS.get(test.name)
     if letter is None or test.statistic is None:
         return ""
@@ -164,7 +164,7 @@ def statistic(test: "HypothesisTest") -> str:
 
 
 def test_pvalue(test: "HypothesisTest | None") -> str:
-    """The p-value of a test, adjusted where it was, and named so."""
+    """Return the p-value of a test with its name, adjusted if the test is."""
     if test is None:
         return ""
     if test.pvalue_adjusted is not None and test.adjust is not None and test.adjust != "none":
@@ -173,7 +173,7 @@ def test_pvalue(test: "HypothesisTest | None") -> str:
 
 
 def sample_size(n: int, unit: str) -> str:
-    """n with the unit that it counts.
+    """Format n with its unit.
 
     >>> sample_size(1, "annotator"), sample_size(29, "annotator"), sample_size(2, "batch")
     ('n = 1 annotator', 'n = 29 annotators', 'n = 2 batches')
@@ -183,7 +183,7 @@ def sample_size(n: int, unit: str) -> str:
 
 
 def result_line(estimate: "Estimate", symbol: str, kind: str = "proportion") -> str:
-    """An estimate in one line: "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"."""
+    """Format an estimate in one line: "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"."""
     one = proportion if kind == "proportion" else number
     between = interval_bounds(estimate)
     digits = digits_to_distinguish([estimate.estimate, *(between or ())], 2)

@@ -1,4 +1,4 @@
-"""What tables, figures and sentences are filled with: the parts of an estimate, and what it says of an expectation."""
+"""Read the parts of an estimate for tables, figures and sentences, and compare it with the expectation."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ EXPECTATION_LABELS = {">": "x > y", "<": "x < y", "~": "x ~ y", "": ""}
 
 
 def interval_bounds(estimate: "Estimate | None") -> list[float] | None:
-    """The interval of an estimate; None where there is none, or no estimate, or an end that is not finite."""
+    """Return the interval of an estimate, or None if it is missing or not finite."""
     if estimate is None or estimate.interval is None:
         return None
     found = [estimate.interval.low, estimate.interval.high]
@@ -21,7 +21,7 @@ def interval_bounds(estimate: "Estimate | None") -> list[float] | None:
 
 
 def reported_pvalue(estimate: "Estimate | None") -> float | None:
-    """The p-value of an estimate, adjusted within its family where it has one."""
+    """Return the p-value of an estimate, adjusted if it has a family."""
     if estimate is None or estimate.test is None:
         return None
     return estimate.test.pvalue if estimate.test.pvalue_adjusted is None else estimate.test.pvalue_adjusted
@@ -32,17 +32,17 @@ def significance_stars(estimate: "Estimate | None") -> str:
 
 
 def verdict_text(estimate: "Estimate") -> str:
-    """What a tested estimate allows one to say, in words."""
+    """Return the verdict of a tested estimate in words."""
     return str(estimate.detail.get("verdict") or "inconclusive").replace("_", " ") if estimate.test else ""
 
 
 def contrast_of(estimate: "Estimate") -> Mapping[str, Any]:
-    """The comparison that an estimate is about; nothing where it is about none."""
+    """Return the comparison of an estimate, or an empty mapping."""
     return estimate.settings.get("contrast") or {}
 
 
 def comparison_label(estimate: "Estimate", with_section: bool = False) -> str:
-    """x > y, with what else tells its comparison from others of the study."""
+    """Return x > y, with the details that distinguish this comparison from others."""
     contrast = contrast_of(estimate)
     text = f"{contrast['x']} > {contrast['y']}"
     if contrast.get("criterion"):
@@ -51,23 +51,23 @@ def comparison_label(estimate: "Estimate", with_section: bool = False) -> str:
 
 
 def comparison_words(estimate: "Estimate") -> tuple[str, str, str]:
-    """x and y of its comparison, and " on" the criterion, where there is one, for sentences."""
+    """Return x, y and " on <criterion>" (or '') for sentences."""
     contrast = contrast_of(estimate)
     return contrast["x"], contrast["y"], f" on {contrast['criterion']}" if contrast["criterion"] else ""
 
 
 def span_several_sections(estimates: Iterable["Estimate"]) -> bool:
-    """Whether they are of more sections than one, so that each must say of which."""
+    """Return whether the estimates are from several sections, so that each must name its section."""
     return len({contrast_of(one)["section"] for one in estimates}) > 1
 
 
 def role_label(contrast: Mapping[str, Any]) -> str:
-    """The role of a comparison as tables name it, or that nobody planned it."""
+    """Return the role of a comparison for tables, or that it was not planned."""
     return str(contrast["role"]) if contrast["is_planned"] else NOT_PLANNED
 
 
 def observed_direction(estimate: "Estimate | None", null: float, is_paper: bool = False) -> str:
-    """What was found: >, <, ~ (equivalent; in the paper's way of counting, not significant) or ? (open), '' without data."""
+    """Return the result: >, <, ~ (equivalent; for the paper, not significant), ? (open), or '' without data."""
     if estimate is None or estimate.estimate is None:
         return ""
     side = ">" if estimate.estimate > null else "<"
@@ -81,7 +81,7 @@ def observed_direction(estimate: "Estimate | None", null: float, is_paper: bool 
 
 
 def expectation_outcome(expected: str, observed: str) -> str:
-    """Whether what was expected was found."""
+    """Return whether the result matches the expectation."""
     if not expected or not observed:
         return ""
     if observed == expected:

@@ -1,4 +1,4 @@
-"""Tables that several protocols fill: rankings of systems by a model of pairs, and reliability."""
+"""Tables that several protocols share: rankings of systems by a model of pairs, and reliability."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ def ranking_tables(
     note: str,
     framing: "Estimate | None" = None,
 ) -> list[Table]:
-    """Strengths of the systems, and the chances that the fitted model gives each pair beside those stated.
+    """Return tables of the systems' strengths, and of fitted and stated chances for each pair.
 
     ``verdict``: what was fitted, as plain values; ``framing``: the bonus of being named first.
     """
@@ -28,7 +28,7 @@ def ranking_tables(
         for n, one in enumerate(named, 1)
     ]
     if framing is not None:
-        rows.append({"system": "(bonus of being named first)", **_strength_cells(framing)})
+        rows.append({"system": "(bonus for being named first)", **_strength_cells(framing)})
     made = [
         build_table(
             "ranking",
@@ -75,15 +75,15 @@ def _strength_cells(estimate: "Estimate") -> dict[str, Any]:
 
 
 def reliability_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Split-half reliability, agreement, and how much of the spread lies between batches; see ``reliability_row``."""
+    """Return the table of split-half reliability, agreement and variance between batches (see ``reliability_row``)."""
     return build_table(
         "reliability",
         "Reliability and agreement",
         "where|Where|text; what|Measure|text; estimate|Estimate|number; interval|95% CI|wide_interval; n|n|integer; unit|Unit|text; reason|Undefined because|text",
         rows,
         "sure",
-        "Low agreement about preferences is information about people, and no rule may use it. The interval of alpha resamples "
-        "outputs, not people: it is about these annotators.",
+        "Low agreement about preferences is information about people, so no exclusion rule may use it. The interval of alpha "
+        "resamples outputs, not people, so it applies only to these annotators.",
     )
 
 

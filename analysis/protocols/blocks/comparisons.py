@@ -1,4 +1,4 @@
-"""Planned comparisons as a protocol's analysis meets them: a contrast in each section that it names, with its family."""
+"""Planned comparisons of an analysis: a contrast in each section that it concerns, with its family."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class Comparison:
 
     @property
     def key(self) -> str:
-        """Its name in tables and families, unique within a protocol."""
+        """The name in tables and families, unique within a protocol."""
         about = f" on {self.criterion}" if self.criterion else ""
         return f"{self.x} > {self.y}{about}, section {self.section}" + (f", {self.question}" if self.question else "")
 
@@ -42,15 +42,15 @@ class Comparison:
         }  # fmt: skip
 
     def named(self, estimate: "Estimate", estimand: str, **settings: Any) -> "Estimate":
-        """The estimate with the comparison and the estimand (``key``) that it is about among its settings."""
+        """Return the estimate with its comparison and estimand (``key``) in its settings."""
         return replace(
             estimate, settings={**estimate.settings, "contrast": self.as_dict(), "key": estimand, **settings}
         )
 
     def equivalence_tests(self, estimate: "Estimate", *, null: float, **options: Any) -> "tuple[Estimate, ...]":
-        """The TOST that stands beside its estimate: one where a margin is declared and the estimate has a standard error.
+        """Return the equivalence test (TOST) of an estimate, if it has a margin and a standard error.
 
-        ``more``: see ``analysis.stats.equivalence.equivalence_of_estimate``.
+        ``options``: see ``analysis.stats.equivalence.equivalence_of_estimate``.
         """
         from analysis.stats.equivalence import equivalence_of_estimate
 
@@ -61,7 +61,7 @@ class Comparison:
 
 
 def comparison_from_contrast(contrast: Any, section: Any, criterion: str, question: str = "") -> Comparison:
-    """A contrast, met in a section. Its family is the declared one, or all of its role; an effect is tested once in it."""
+    """Return the comparison of a contrast in a section. Its family is the declared one, or all contrasts of its role."""
     return Comparison(
         section=section.position,
         x=contrast.x.name,
@@ -78,11 +78,11 @@ def comparison_from_contrast(contrast: Any, section: Any, criterion: str, questi
 
 
 def unpaired_samples(wide: "DataFrame", comparison: Comparison) -> dict[str, Any] | None:
-    """The judgements of both systems as two samples, for ``analysis.stats.unpaired``; None where annotators judged them side by side.
+    """Return the judgements of both systems as two samples for ``analysis.stats.unpaired``, or None if they were paired.
 
-    ``wide``: a row for each annotator and prompt, which are its index, and a column for each system. Side by side means that one
-    annotator judged both for the same prompt. Where fewer annotators did so than a test needs, and enough others judged each system,
-    the comparison rests on all of them instead of those few.
+    ``wide`` has a row for each annotator and prompt (its index), and a column for each system. Paired (side by side) means that
+    an annotator judged both systems for the same prompt. If too few annotators did so for a test, and enough others judged
+    each system, the comparison uses all annotators as two samples.
     """
     from analysis.stats.clusters import TOO_FEW_CLUSTERS
 
@@ -104,7 +104,7 @@ def unpaired_samples(wide: "DataFrame", comparison: Comparison) -> dict[str, Any
 
 
 def group_by_family(comparisons: Sequence[Comparison], protocol: str) -> Mapping[str, list[Comparison]]:
-    """The families of a protocol's tests: name to all that were planned, in the order given."""
+    """Return the families of a protocol's tests: from name to the planned comparisons, in the order given."""
     found: dict[str, list[Comparison]] = {}
     for one in comparisons:
         found.setdefault(f"{protocol}.{one.family}", []).append(one)
@@ -114,9 +114,9 @@ def group_by_family(comparisons: Sequence[Comparison], protocol: str) -> Mapping
 def adjust_within_families(
     compared_estimates: Sequence[tuple[Comparison, "Estimate"]], family_prefix: str, star_scheme: str
 ) -> tuple["Estimate", ...]:
-    """The estimates with p-values adjusted over each declared family, and what they allow one to say.
+    """Return the estimates with p-values adjusted within each family, and with verdicts.
 
-    The adjustment is the family's, the level each comparison's own.
+    The family decides the adjustment. Each comparison has its own level.
     """
     from analysis.stats import equivalence, multiplicity
 

@@ -1,4 +1,4 @@
-"""Figures of a report as data: the rows of numbers that stand under each. ``analysis.report.plots`` draws them."""
+"""Figures of a report as data: the rows of numbers of each. ``analysis.report.plots`` draws them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 
-# Figures that stand open in front of a report, by name; where there are several, the first of these.
+# Names of figures that a report shows open at the top. If there are several, the first in this list wins.
 FOREST, RATINGS = "forest", "ratings"
 LEAD_FIGURES = (FOREST, RATINGS)
 
@@ -36,7 +36,7 @@ def build_figure(
     limits: list[float] | None = None,
     kind: str = "intervals",
 ) -> Figure:
-    """``rows``: see ``point``; those without an estimate are left out. ``limits``: of the axis, where not as the rows need."""
+    """Build a figure. Rows (see ``figure_row``) without an estimate are left out. ``limits``: the limits of the axis, if fixed."""
     return {
         "name": name,
         "title": title,
@@ -50,7 +50,7 @@ def build_figure(
 
 
 def figure_row(estimate: "Estimate", label: str, series: str) -> dict[str, Any]:
-    """A row of a figure of intervals."""
+    """Return a row of an interval figure."""
     low, high = interval_bounds(estimate) or (None, None)
     return {
         "label": label,
@@ -64,6 +64,6 @@ def figure_row(estimate: "Estimate", label: str, series: str) -> dict[str, Any]:
 
 
 def lead_figure(figures: Collection[Figure]) -> Figure | None:
-    """The figure of a report that stands open in front of its tables."""
+    """Return the figure that the report shows open above its tables."""
     by_name = {one["name"]: one for one in figures}
     return next((by_name[name] for name in LEAD_FIGURES if name in by_name), None)

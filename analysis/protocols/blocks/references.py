@@ -1,4 +1,4 @@
-"""Planted references as analyses meet them: by the names of the systems that are ends of the scale."""
+"""Planted references in analyses: the names of the systems that are ends of the scale."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from .comparisons import Comparison
 
 @dataclass(frozen=True, slots=True)
 class PlantedReferences:
-    """The systems that are planted ends of the scale, by name."""
+    """The names of the systems that are planted ends of the scale."""
 
     maximal: frozenset[str] = frozenset()
     minimal: frozenset[str] = frozenset()
@@ -24,7 +24,7 @@ class PlantedReferences:
         return bool(self.maximal and self.minimal)
 
     def kind_of(self, system: str) -> str:
-        """What a table says of a system: which end it is; '' for one under evaluation."""
+        """Return which end a system is, for tables, or '' for a system under evaluation."""
         return "maximal" if system in self.maximal else "minimal" if system in self.minimal else ""
 
 
@@ -39,7 +39,7 @@ def planted_references_of(study: Any) -> PlantedReferences:
 def unplanned_pairs(
     systems: Iterable[str], planned: Iterable[Comparison], references: PlantedReferences
 ) -> Iterator[tuple[str, str]]:
-    """Every pair of systems under evaluation that no planned comparison is about; an end is compared only where that is planned."""
+    """Return all unplanned pairs of systems under evaluation. Planted ends are compared only if this is planned."""
     known = {frozenset((one.x, one.y)) for one in planned}
     for x, y in combinations(sorted(set(systems) - references.names), 2):
         if frozenset((x, y)) not in known:

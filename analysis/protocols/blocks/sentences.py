@@ -1,6 +1,6 @@
-"""What a report says in words. Each sentence carries its estimate, interval, corrected p and n; none says more than its test.
+"""Write the sentences of a report. Each gives its estimate, interval, adjusted p and n, and claims no more than its test.
 
-A p-value is never called the probability of a hypothesis, and the lack of a difference is claimed for equivalence alone.
+A p-value is never called the probability of a hypothesis. Only an equivalence test may claim the lack of a difference.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ ROLES = ("primary", "secondary", "exploratory")
 
 
 def write_conclusions(blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """A sentence for each planned comparison, primary ones first."""
+    """Return a sentence for each planned comparison, primary ones first."""
     concluding = {block.name for block in blocks if block.conclusions}
     said = [(block.name, one) for block in blocks for one in block.conclusions if one.superseded_by not in concluding]
     sections = Counter(name for name, _ in {(name, contrast_of(one.estimate)["section"]) for name, one in said})
@@ -46,7 +46,7 @@ def write_conclusions(blocks: Sequence[Block]) -> list[dict[str, Any]]:
 
 
 def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
-    """(what may be claimed, the numbers that it rests on)."""
+    """Return the claim and the numbers that support it."""
     estimate, wording, contrast = conclusion.estimate, conclusion.wording, contrast_of(conclusion.estimate)
     if estimate.estimate is None:
         if wording.subject:
@@ -89,7 +89,7 @@ def _format_margin(margin: float, kind: str) -> str:
 
 
 def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
-    """What such studies would have found, where the statistic reckons it."""
+    """Return the smallest effect that such studies would find, if the statistic gives it."""
     if (detectable := estimate.detail.get("detectable")) is not None:
         printed = apa.percent if kind == "percent" else apa.number
         return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
@@ -110,18 +110,18 @@ def _numbers_sentence(conclusion: Conclusion) -> str:
 
 
 def is_unpaired(estimate: "Estimate") -> bool:
-    """Whether two systems were compared that nobody judged side by side (``analysis.stats.unpaired``)."""
+    """Return whether the comparison is unpaired: no annotator judged both side by side (``analysis.stats.unpaired``)."""
     return estimate.settings.get("comparison") == "not side by side"
 
 
 def _sample_size_text(estimate: "Estimate") -> str:
-    """n and its unit; where the systems were not judged side by side, prompts are the second sample."""
+    """Return n with its unit. In an unpaired comparison, add the number of prompts."""
     said = apa.sample_size(estimate.n, estimate.unit)
     return f"{said}, {apa.sample_size(estimate.detail['n_prompts'], 'prompt')}" if is_unpaired(estimate) else said
 
 
 def _unpaired_sentence(estimate: "Estimate") -> str:
-    """Between whom the comparison is, where it is not side by side; '' where it is."""
+    """Return a sentence about who judged what in an unpaired comparison, or '' in a paired one."""
     if not is_unpaired(estimate):
         return ""
     detail, contrast = estimate.detail, contrast_of(estimate)
@@ -139,7 +139,7 @@ def _unpaired_sentence(estimate: "Estimate") -> str:
 
 
 def _shortage_text(estimate: "Estimate") -> str:
-    """Of what there are too few for a test."""
+    """Return which sample is too small for a test."""
     few = {
         warning.detail.get("cluster")
         for warning in estimate.warnings
@@ -149,7 +149,7 @@ def _shortage_text(estimate: "Estimate") -> str:
 
 
 def _expectation_sentence(conclusion: Conclusion, outcome: str) -> str:
-    """What was expected, as a sentence, and what became of it; '' where nothing was expected or nothing is known."""
+    """Return a sentence about the expectation and its outcome, or '' if one of them is missing."""
     if not outcome:
         return ""
     wording, expected = conclusion.wording, contrast_of(conclusion.estimate)["expected"]
@@ -174,13 +174,13 @@ def _apa_line(conclusion: Conclusion) -> str:
 
 
 def write_methods_section(report: Mapping[str, Any]) -> list[str]:
-    """The methods section, from the facts of the report alone."""
+    """Return the methods section, using only facts of the report."""
     flow, design = report["flow"], report["design"]
     lines = [
         f"Version {design['versions'][-1]['version']} of the design was frozen before answers came (SHA-256 {design['versions'][-1]['sha256']})."
         if design["versions"]
-        else "The study was not launched; its design is not frozen.",
-        f"{flow['arrived']} assignments were made, {flow['submitted']} submitted, {flow['kept']} remain after all primary rules.",
+        else "The study was not launched, so its design is not frozen.",
+        f"{flow['arrived']} assignments were made, {flow['submitted']} were submitted, and {flow['kept']} remain after all primary rules.",
     ]
     applied = [step for step in flow["rules"] if step["role"] != "sensitivity"]
     if applied:

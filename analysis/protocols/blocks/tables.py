@@ -1,6 +1,6 @@
-"""Tables of a report as data: rows of plain values that the page, CSV, LaTeX and JSON print the same way.
+"""Tables of a report as data: rows of plain values. Page, CSV, LaTeX and JSON print the same values.
 
-Nothing is computed here but what is put beside what; a value that is undefined is None, and the row says why.
+This module only arranges values. An undefined value is None, and the row gives the reason.
 """
 
 from collections import Counter
@@ -21,8 +21,8 @@ DEFAULT_INTERVAL_LABEL = "95% CI"
 class Column(TypedDict):
     key: str
     label: str
-    # text | integer | probability | number | p | interval | wide_interval | points | percent. A difference, and what it is the
-    # difference of where that stands beside it, has fine_ before its kind: one digit more, or a small one would print as none.
+    # text | integer | probability | number | p | interval | wide_interval | points | percent. The prefix fine_ adds one digit,
+    # for differences and the values beside them. Without it, a small difference would print as zero.
     kind: str
 
 
@@ -36,7 +36,7 @@ class Table(TypedDict):
 
 
 def parse_columns(text: str) -> list[Column]:
-    """Columns in short: "key|label|kind", separated by semicolons. A label that a study gives needs ``Column`` itself."""
+    """Parse columns written as "key|label|kind", separated by semicolons. Labels from a study need ``Column`` itself."""
     made: list[Column] = []
     for one in text.split(";"):
         key, label, kind = (part.strip() for part in one.split("|"))
@@ -52,7 +52,7 @@ def build_table(
     place: str,
     note: str = "",
 ) -> Table:
-    """``heads``: see ``columns``. Every row gets every key."""
+    """Build a table. Columns are written as for ``parse_columns``. Every row gets every key."""
     made = parse_columns(column_spec) if isinstance(column_spec, str) else list(column_spec)
     is_adjusted = any(column["label"].startswith("adj. p") for column in made)
     if is_adjusted and any(column["kind"].endswith("interval") for column in made):
@@ -68,7 +68,7 @@ def build_table(
 
 
 def estimate_cells(prefix: str, estimate: "Estimate | None") -> dict[str, Any]:
-    """An estimate, its interval, its p-value and its stars, as columns of these names hold them."""
+    """Return the cells of an estimate: estimate, interval, p-value and stars, under keys with this prefix."""
     if estimate is None:
         return {}
     return {
@@ -83,9 +83,9 @@ TableOrFigure = TypeVar("Piece", bound=dict[str, Any])
 
 
 def merge_by_name(pieces: Iterable[TableOrFigure]) -> list[TableOrFigure]:
-    """Tables or figures, each with the rows of all that have its name and title; those without rows are left out.
+    """Merge tables or figures with the same name and title. Those without rows are left out.
 
-    A name that stands for several titles is numbered from the second on.
+    A name with several titles is numbered from the second title on.
     """
     found: dict[tuple[str, str], TableOrFigure] = {}
     for one in pieces:
@@ -105,7 +105,7 @@ def merge_by_name(pieces: Iterable[TableOrFigure]) -> list[TableOrFigure]:
 
 
 def set_interval_level(table: Table, level: float) -> Table:
-    """The table with the report's own confidence level in its heads: they are laid out with the usual one."""
+    """Return the table with the report's confidence level in its headings instead of the default level."""
     said = f"{100 * level:g}% CI"
     return {
         **table,
@@ -116,7 +116,7 @@ def set_interval_level(table: Table, level: float) -> Table:
 
 
 def format_cell(value: Any, kind: str) -> str:
-    """One cell, as a reader sees it."""
+    """Return the text of a cell."""
     if value is None:
         return apa.UNDEFINED
     more = kind.startswith("fine_")
@@ -139,12 +139,12 @@ def format_cell(value: Any, kind: str) -> str:
 
 
 def nonempty_columns(table: Table) -> list[Column]:
-    """The columns in which something stands: those that a reader is shown. CSV and JSON have them all."""
+    """Return the columns that are not empty, which pages show. CSV and JSON have all columns."""
     return [column for column in table["columns"] if any(row[column["key"]] not in (None, "") for row in table["rows"])]
 
 
 def csv_text(table: Table) -> str:
-    """The table with full precision; an interval as two columns, what is undefined as nothing."""
+    """Return the table as CSV with full precision. An interval has two columns; an undefined value is empty."""
     head: list[str] = []
     for column in table["columns"]:
         is_interval = column["kind"].endswith("interval")

@@ -1,7 +1,7 @@
-"""What answers to "human or machine?" say: the paper's accuracies, and beside them what accuracy mixes up.
+"""Analyse "human or machine?": the paper's accuracies, and separately the sensitivity and leaning that accuracy mixes.
 
-A row is one judgement. A *cell* is a machine system in a domain under a training condition; whoever read its
-machine texts read human texts of the same domain beside them. Training sections are not among the rows.
+A row is one judgement. A *cell* is a machine system in a domain under a training condition. Annotators who read its
+machine texts also read human texts of the same domain. Training sections are not among the rows.
 
 Source: Clark et al. 2021, sections 2.4 and 3.2, Tables 1 and 2, Figures 3 and 4.
 """
@@ -32,7 +32,7 @@ class HumanLikeAnalysis(ProtocolAnalysis):
     slug = "humanlike"
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
-        """Blocks for every section; families run within a section."""
+        """Return blocks for every section. Families stay within a section."""
         several = len(context.sections) > 1
         blocks = []
         for section in context.sections:
@@ -47,7 +47,7 @@ def _section_blocks(
     judgements: Judgements, context: AnalysisContext, title_suffix: str, family_suffix: str
 ) -> list[Block]:
     by_domain = tuple(cell for cell in judgements.cells if cell.domain != ALL_DOMAINS)
-    # Of one domain alone, all domains together are that domain.
+    # With a single domain, "all domains" would repeat it.
     several = by_domain if len({cell.domain for cell in by_domain}) > 1 else ()
     found = {cell: _human_likeness(judgements, cell, context) for cell in (*judgements.cells_over_domains, *several)}
     papers = {
@@ -80,7 +80,7 @@ def _human_likeness(judgements: Judgements, cell: Cell, context: AnalysisContext
 
 @dataclass(frozen=True, slots=True)
 class PaperCellResults:
-    """The paper's numbers of one cell."""
+    """The paper's numbers for one cell."""
 
     measures: Any
     accuracy: "Estimate"
@@ -125,7 +125,7 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
 def _paper_tests(
     judgements: Judgements, paper_results: Mapping[Cell, PaperCellResults], context: AnalysisContext, family_suffix: str
 ) -> dict[tuple[str, Cell], "Estimate"]:
-    """The paper's tests, Bonferroni over all of them: cells without training against chance, trained ones against these.
+    """Run the paper's tests with Bonferroni over all of them: untrained cells against chance, trained cells against untrained.
 
     The paper has 6 and 9 of them; its means over domains are held to the same threshold.
     """
@@ -152,7 +152,7 @@ def _paper_tests(
     results = {}
     for keys in (in_domains, [key for key in planned if key not in in_domains]):
         names = {" of ".join((kind, cell.key)): (kind, cell) for kind, cell in keys}
-        # Means over domains are adjusted as if they were as many as the cells.
+        # Means over domains are adjusted as if there were as many of them as cells.
         missing = tuple(f"(cell {n})" for n in range(len(names), len(in_domains)))
         family = multiplicity.Family(f"humanlike.paper{family_suffix}", (*names, *missing), "bonferroni")
         judged = multiplicity.adjust_family(
@@ -197,7 +197,7 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
         estimates=tuple(estimates.values()),
         tables=[layouts.detection_table(estimates, likeness_by_cell, title_suffix)],
         figures=[layouts.sensitivity_figure(estimates, likeness_by_cell, title_suffix)],
-        note="d' and c are pooled over annotators; texts and annotators are both taken as samples.",
+        note="d' and c are pooled over annotators. Texts and annotators are both treated as samples.",
     )
 
 
@@ -230,7 +230,7 @@ def _paper_tables_block(judgements, paper_results, tests, title_suffix) -> Block
 
 
 def _paper_groups_block(judgements, context, title_suffix, family_suffix) -> Block:
-    """Analysis of variance over domains, and every pair of conditions, of annotators' accuracies."""
+    """Compare annotators' accuracies: analysis of variance over domains, and every pair of conditions."""
     from analysis.stats import groups
 
     level, estimates = context.level, []
@@ -290,7 +290,7 @@ def _recommended_groups_block(judgements, context, title_suffix, family_suffix) 
 
 
 def _tag_with_model(estimate: "Estimate", judgements: Judgements, model: str, family_suffix: str) -> "Estimate":
-    """A pair of conditions with the model in whose arms they were; each model's pairs are a family."""
+    """Return a pair of conditions with its machine system. The pairs of each machine system are a family."""
     test = estimate.test
     if test is not None:
         test = replace(
@@ -300,14 +300,14 @@ def _tag_with_model(estimate: "Estimate", judgements: Judgements, model: str, fa
 
 
 def _annotator_scores(rows: "DataFrame") -> "DataFrame":
-    """One row an annotator: accuracy, condition, domain."""
+    """Return one row per annotator: accuracy, condition, domain."""
     grouped = rows.groupby("annotator", sort=True)
     scores = grouped.agg(accuracy=("correct", "mean"), condition=("condition", "first"), domain=("domain", "first"))
     return scores.reset_index()
 
 
 def _checks_block(judgements, context, title_suffix) -> Block:
-    """Whether confident answers are righter, and whether accuracy moves within a session."""
+    """Check whether confident answers are more often correct, and whether accuracy changes within a session."""
     from analysis.stats import detection
 
     rows, level = judgements.kept, context.level

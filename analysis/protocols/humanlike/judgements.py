@@ -1,4 +1,4 @@
-"""The judgements of one section with their truths, in cells: a machine system in a domain under a training condition."""
+"""The judgements of one section with the true authors, in cells: a machine system in a domain under a training condition."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ PAPER_ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A machine system, a condition and a domain; ``EVERYWHERE`` for all domains together."""
+    """A machine system, a condition and a domain. ``ALL_DOMAINS`` means all domains together."""
 
     model: str
     condition: str
@@ -36,7 +36,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """The judgements of one section: kept by outcome-blind rules, and (``paper``) by all primary ones.
+    """The judgements of one section that outcome-blind rules keep and, for the paper, that all primary rules keep.
 
     Columns: annotator, model, condition, domain, text, rating, is_machine, says, correct, position.
     """
@@ -61,7 +61,7 @@ class Judgements:
         return tuple(cell.condition for cell in self.cells_over_domains if cell.model == model)
 
     def reference(self, model: str) -> str:
-        """The condition that others are compared with: no training, or the first there is."""
+        """Return the condition that others are compared with: no training, or else the first."""
         return self.conditions(model)[0]
 
     def rows(self, cell: Cell, is_paper: bool = False) -> "DataFrame":
@@ -75,7 +75,7 @@ class Judgements:
 
 
 def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
-    """The section's judgements with their truths; None where its question cannot be read."""
+    """Return the section's judgements with the true authors, or None if its question cannot be read."""
     from analysis.stats import detection
 
     question = next((question for question in section.questions.all() if question.key == SOURCE), None)
@@ -107,13 +107,13 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
 
 
 def _machine_systems_label(arm: Any, everybody: Sequence[str], human: set[str]) -> str:
-    """What people of an arm compare human texts with: its machine systems."""
+    """Return the names of an arm's machine systems."""
     mine = [system.name for system in arm.systems.all()] or everybody
     return ", ".join(sorted(name for name in mine if name not in human))
 
 
 def _planned_cells(arms: Iterable[Any], model_of: Mapping[str, str], rows: "DataFrame") -> tuple[Cell, ...]:
-    """Every cell that the design plans, answered or not: a family of tests does not shrink where nobody came."""
+    """Return every planned cell, answered or not, so that a family of tests does not shrink if a cell has no answers."""
     domains = sorted(set(rows["domain"])) or [ALL_DOMAINS]
     planned = {
         Cell(model_of[arm.name], arm.condition, domain)

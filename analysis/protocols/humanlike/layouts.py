@@ -1,6 +1,6 @@
-"""Tables and figures of human-likeness: the paper's Tables 1 and 2, its histograms, and the recommended ones beside them.
+"""Tables and figures of human-likeness: the paper's Tables 1 and 2, its histograms, and the recommended tables.
 
-Nothing is computed here but what is put beside what.
+This module only arranges values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ PAPER_COLUMNS = (
 
 
 def detection_table(estimates: Mapping, cells: Sequence[Any], title_suffix: str) -> Table:
-    """d', c and AUC of every cell, with the accuracy that mixes them, and the smallest departure from chance that was findable."""
+    """Return the table of d', c, AUC and accuracy of every cell, with the smallest detectable difference from chance."""
     rows = []
     for cell in sorted(cells, key=lambda one: (one.model, list(cells).index(one))):
         d, c, auc, right = (estimates[cell, part] for part in ("sensitivity", "criterion", "auc", "accuracy"))
@@ -62,10 +62,10 @@ def detection_table(estimates: Mapping, cells: Sequence[Any], title_suffix: str)
         "bias|“Human” answered less true|fine_percent; bias_interval|95% CI, bias|fine_interval; n|n annotators|integer; reason|Undefined because|text",
         rows,
         "first",
-        "d' is how far machine and human texts lie apart for annotators, 0 where they cannot be told apart; c above 0 is a "
-        "leaning to “human”. Correct answers mix the two. Intervals take annotators and texts as samples; d' within annotators "
-        "allows each a leaning of their own. Findable: the smallest departure that 8 of 10 such studies would have shown, "
-        "were its p the smallest of those that are adjusted together.",
+        "d' measures how well annotators distinguish machine and human texts; 0: not at all. c above 0 is a leaning to “human”. "
+        "The share of correct answers mixes the two. Intervals treat annotators and texts as samples. d' within annotators allows "
+        "each their own leaning. Findable: the smallest departure that 8 of 10 such studies would show, if its p were the smallest of "
+        "its family.",
     )
 
 
@@ -80,7 +80,7 @@ def sensitivity_figure(estimates: Mapping, cells: Sequence[Any], title_suffix: s
         "sensitivity",
         f"Sensitivity and leaning{title_suffix}",
         rows,
-        description="d' above 0: machine texts are told from human ones. c above 0: a leaning to “human”. Lines are confidence intervals.",
+        description="d' above 0: annotators distinguish machine from human texts. c above 0: a leaning to “human”. Lines are confidence intervals.",
         axis="d' and c, in standard deviations",
         reference=0.0,
     )
@@ -107,7 +107,7 @@ def _significance_mark(test: Any) -> str:
 
 
 def _rows_with_overall(judgements, cells, paper_results, tests, kind: str) -> list[dict[str, Any]]:
-    """Rows of cells in domains, the mean over domains beside the first of them; alone where there are no domains."""
+    """Return the rows of cells by domain. The first row also has the mean over domains, which is alone without domains."""
     rows = []
     for whole in cells:
         inside = [
@@ -132,8 +132,8 @@ def models_table(judgements, paper_results, tests, title_suffix: str) -> Table:
         _rows_with_overall(judgements, cells, paper_results, tests, "chance"),
         "sure",
         "Machine is the positive class of F1, precision and recall. * accuracy differs from 50 %: two-sided one-sample t test of "
-        "annotators' accuracies, Bonferroni-corrected p < .05 over all cells of this table and the tests of the next. Texts are taken as "
-        "fixed, which the recommended table does not.",
+        "annotators' accuracies, Bonferroni-corrected p < .05 over all cells of this table and the tests of the next. Texts are treated as "
+        "fixed, unlike in the recommended table.",
     )
 
 
@@ -148,12 +148,12 @@ def training_table(judgements, paper_results, tests, title_suffix: str) -> Table
         _rows_with_overall(judgements, cells, paper_results, tests, "training"),
         "sure",
         "* accuracy differs from that of the first condition: two-sided t test of annotators' accuracies, Bonferroni-corrected "
-        "p < .05. Accuracy cannot tell a better eye from a readier “machine”: see d' and c above.",
+        "p < .05. Accuracy mixes better judgement with a leaning to “machine”: see d' and c above.",
     )
 
 
 def changes_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
-    """What each comparison found, on each estimand, with what it could have found."""
+    """Return the table of each comparison on each estimand, with the smallest difference that it could detect."""
     rows = []
     for estimate in estimates:
         contrast = contrast_of(estimate)
@@ -181,13 +181,13 @@ def changes_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
         "reason|Undefined because|text",
         rows,
         "first",
-        "x less y; against chance x itself. A training that only makes annotators say “machine” oftener changes the criterion and leaves d' where it is. Findable: the "
-        "smallest difference that 8 of 10 such studies would have shown, were its p the smallest of those that are adjusted together; “not significant” leaves everything below it open.",
+        "x minus y; against chance, x itself. A training that only makes annotators say “machine” more often changes the criterion, but not d'. Findable: the "
+        "smallest difference that 8 of 10 such studies would show, if its p were the smallest of its family. “Not significant” leaves all smaller differences open.",
     )
 
 
 def domains_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
-    """What a condition adds in each domain and on average, and whether that depends on the domain."""
+    """Return the table of the effect of a condition in each domain and on average, with the test of interaction."""
     words = {
         "effect": "mean over domains",
         "by_domain": "in the domain",
@@ -218,8 +218,8 @@ def domains_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
         "interval|95% CI|fine_interval; p|p|p; detectable|Findable|fine_percent; n|n annotators|integer; reason|Undefined because|text",
         rows,
         "sure",
-        "A difference that is significant in one domain and not in another is no difference between the domains: that is what the "
-        "joint test is for. p is not adjusted.",
+        "Significant in one domain and not in another does not mean that the domains differ. The joint test answers this question. "
+        "p is not adjusted.",
     )
 
 
@@ -255,7 +255,7 @@ def groups_table(estimates: Sequence["Estimate"], name: str, title: str) -> Tabl
         "reason|Undefined because|text",
         rows,
         "more",
-        "Of annotators' accuracies, texts taken as fixed. p of pairs hold for all pairs at once.",
+        "Accuracies of annotators, with texts treated as fixed. p of pairs are adjusted for all pairs.",
     )
 
 
@@ -276,12 +276,12 @@ def checks_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
             for one in estimates
         ],
         "sure",
-        "Above 0: confident answers are righter than the others; accuracy rises from one text to the next.",
+        "Above 0: confident answers are more often correct than others; accuracy rises from one text to the next.",
     )
 
 
 def histogram_figures(cell, rows, number: int, title_suffix: str) -> list[Figure]:
-    """The paper's Figures 3 and 4: how many annotators had so many texts right, beside guessing."""
+    """Return the paper's Figures 3 and 4: the number of annotators by number of correct texts, and the same by guessing."""
     from analysis.stats import detection
 
     figures = []
@@ -305,7 +305,7 @@ def histogram_figures(cell, rows, number: int, title_suffix: str) -> list[Figure
                 f"scores_{number}_{n}",
                 f"Texts right: {cell.key}{title_suffix}",
                 bars,
-                description=f"How many of {found['n_annotators']} annotators had how many of {n} texts right, beside what guessing would give.",
+                description=f"Number of annotators (of {found['n_annotators']}) by number of correct texts (of {n}), and what guessing would give.",
                 axis="annotators",
                 kind="bars",
             )

@@ -1,7 +1,7 @@
-"""Planned comparisons: of two conditions, of two machine systems, or of each against chance, on one of three estimands.
+"""Planned comparisons of two conditions, of two machine systems, or of each against chance, on one of three estimands.
 
-What is compared is sensitivity (d'), the criterion, or accuracy: a training that makes people say "machine" oftener moves the
-last two and not the first.
+The estimands are sensitivity (d'), the criterion and accuracy. A training that only makes people say "machine" more often
+changes the last two, but not the first.
 """
 
 from dataclasses import replace
@@ -28,7 +28,7 @@ CHANCE = "chance"
 def planned_comparison_blocks(
     judgements: Any, context: AnalysisContext, title_suffix: str, family_suffix: str
 ) -> list[Block]:
-    """What each condition changes against the reference, planned or not, and every other planned comparison."""
+    """Return blocks for each condition against the reference, planned or not, and for every other planned comparison."""
     found: dict[str, list[tuple[Comparison, Estimate]]] = {estimand: [] for estimand in ESTIMANDS}
     for estimand, compared, rows in _comparisons_with_rows(judgements):
         estimate = _estimate(estimand, compared, rows, context)
@@ -44,7 +44,7 @@ def planned_comparison_blocks(
             "recommended",
             estimates=estimates,
             conclusions=build_conclusions(estimates, _phrases, lambda one: one.settings["null"]),
-            note="Annotators and texts are both taken as samples; each pair of conditions within one machine system.",
+            note="Annotators and texts are both treated as samples. Each pair of conditions is within one machine system.",
         )
         for estimand, estimates in every.items()
     ]
@@ -60,13 +60,13 @@ def planned_comparison_blocks(
             f"Conditions in each domain{title_suffix}",
             "recommended",
             estimates=tuple(model),
-            note="Each domain weighs the same; the interaction tests whether what a condition changes depends on the domain.",
+            note="Each domain has the same weight. The interaction tests whether the effect of a condition depends on the domain.",
         ),
     ]
 
 
 def _comparisons_with_rows(judgements: Any) -> list[tuple[str, Comparison, "DataFrame"]]:
-    """(estimand, comparison, the rows it is about, with a column ``group``), each once; what is planned comes first."""
+    """Return (estimand, comparison, its rows with a column ``group``), each once. Planned comparisons come first."""
     section, several = judgements.section, len(judgements.models) > 1
     found: dict[tuple[str, str], tuple[str, Comparison, DataFrame]] = {}
 
@@ -145,7 +145,7 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
     group = rows["group"].to_numpy(object)
     missing = [name for name in (comparison.x, comparison.y) if name not in set(group)]
     if estimand == "accuracy" or missing:
-        # A group that nobody is in has no cell: the same contrast says so, with its status.
+        # An empty group has no cell. The contrast reports this in its status.
         return groups.cell_contrast(
             correct,
             group,
@@ -165,7 +165,7 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
 
 
 def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Comparison) -> "Estimate":
-    """The estimate with its comparison, and with a TOST where a margin was set."""
+    """Return the estimate with its comparison, and with a TOST if there is a margin."""
     null = 0.5 if estimand == "accuracy" and comparison.y == CHANCE else 0.0
     tost = comparison.equivalence_tests(estimate, null=null, analysis=f"humanlike.{estimand}.equivalence")
     estimate = replace(estimate, sensitivity=(*estimate.sensitivity, *tost))
@@ -234,7 +234,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 
 def _condition_model_estimates(judgements: Any, context: AnalysisContext) -> list["Estimate"]:
-    """The condition x domain model of accuracy, where a machine system has several of both."""
+    """Return the condition x domain model of accuracy, if a machine system has several of both."""
     from analysis.stats import groups
 
     found = []

@@ -1,7 +1,7 @@
-"""What error marks say: penalty and score of each system, what kinds of errors it makes, and whether people mark the same.
+"""Analyse error marks: penalty and score of each system, its kinds of errors, and agreement on marks.
 
-The penalty of a judged output is the sum of the weights of its marks. Systems are compared within an annotator and prompt, so that a
-strict annotator and a hard prompt cancel; annotators are clusters, and prompts too where several people judged the same.
+The penalty of a judged output is the sum of the weights of its marks. Systems are compared within an annotator and prompt, so
+that strict annotators and hard prompts cancel out. Annotators are clusters. Prompts are too, if several people judged them.
 
 Source: Freitag et al. 2021 (weighted marks); Kocmi et al. 2024 (marks, then a score).
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 ESTIMAND_TEXTS = {SCORE: "mean difference of scores x - y", PENALTY: "mean difference of penalties y - x"}
-# Under this many outputs an annotator's own rank correlation says nothing.
+# With fewer outputs than this, an annotator's rank correlation is meaningless.
 MIN_OUTPUTS = 4
 
 
@@ -37,7 +37,7 @@ class MarksAnalysis(ProtocolAnalysis):
     slug = "marks"
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
-        """Blocks for all sections of error marks; families run over all of them."""
+        """Return blocks for all sections of error marks. Families span all sections."""
         found = [read_judged_outputs(context.rows, section) for section in context.sections]
         several = len(found) > 1
         blocks = []
@@ -58,7 +58,7 @@ class MarksAnalysis(ProtocolAnalysis):
                     conclusions=build_conclusions(estimates, _phrases, 0.0),
                     tables=[layouts.pairs_table(estimates, estimand, several)],
                     figures=[layouts.differences_figure(estimates, estimand, several)],
-                    note="Within each annotator and prompt, where annotators judged both side by side; above 0, x is better.",
+                    note="Within each annotator and prompt, if annotators judged both side by side. Above 0, x is better.",
                 )
             )
         for one in found:
@@ -67,7 +67,7 @@ class MarksAnalysis(ProtocolAnalysis):
 
 
 def _comparisons(judged_outputs: JudgedOutputs, estimand: str) -> list[Comparison]:
-    """What was planned on this estimand, then every other pair of systems under evaluation."""
+    """Return the planned comparisons on this estimand, then all other pairs of systems under evaluation."""
     contrasts = judged_outputs.section.study.contrasts.select_related("x", "y", "section")
     default = SCORE if judged_outputs.has_score else PENALTY
     planned = [
@@ -116,7 +116,7 @@ def _difference_estimate(
 
 
 def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Comparison) -> "Estimate":
-    """The estimate with its comparison, and with a TOST where a margin was set."""
+    """Return the estimate with its comparison, and with a TOST if there is a margin."""
     sensitivity = (*estimate.sensitivity, *comparison.equivalence_tests(estimate, null=0.0))
     return comparison.named(replace(estimate, sensitivity=sensitivity), estimand, null=0.0)
 
@@ -147,7 +147,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
     if not len(rows):
         return []
     systems = _system_means(judged_outputs, rows, context.level)
-    # Whether people find what was planted, the table of systems says; how they agree and what errors are like, the others tell.
+    # Planted references appear only in the table of systems, which shows whether people find the planted errors.
     evaluated = rows[~rows["system"].isin(judged_outputs.references.names)]
     kinds = _error_rates(judged_outputs, evaluated, context.level)
     checks = _agreement_checks(judged_outputs, evaluated, context)
@@ -172,7 +172,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         ),
         Block(
             "marks.checks",
-            f"Whether people mark the same ({judged_outputs.title})",
+            f"Do annotators mark the same? ({judged_outputs.title})",
             "recommended",
             estimates=checks,
             tables=[layouts.checks_table(checks, judged_outputs)],
@@ -190,7 +190,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
 
 
 def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
-    """Score, penalty and the share without an error, of each system."""
+    """Return score, penalty and the share of outputs without an error, for each system."""
     measures = [
         ("score", "mean score", judged_outputs.score_range),
         ("penalty", "mean penalty of an output", None),
@@ -242,7 +242,7 @@ def _clustered_mean(values, rows, level, analysis, estimand, bounds, **settings)
 def _agreement_checks(
     judged_outputs: JudgedOutputs, rows: "DataFrame", context: AnalysisContext
 ) -> tuple["Estimate", ...]:
-    """Agreement on which sentences hold an error and how grave, agreement of scores, and whether score and penalty go together."""
+    """Return agreement on erroneous sentences, on severity and on scores, and the correlation of score and penalty."""
     from analysis.stats import basic
 
     level = context.level
@@ -284,11 +284,11 @@ def _agreement_checks(
 
 
 def _agreement_alpha(units, values, level_of_measurement, unit, words, context, cluster="") -> "Estimate":
-    """``cluster``: what is resampled, where a unit's name begins with its name."""
+    """Return Krippendorff's alpha. ``cluster``: the prefix of unit names that is resampled."""
     from analysis.stats import agreement
 
     counts, points = agreement.count_table(units.to_numpy(object), values.to_numpy(float))
-    # The sentences of an output were read by the same people, and a bad output has more than one that is marked.
+    # The same people read all sentences of an output, and a bad output has several marked sentences.
     clusters = [name.rpartition("\x1f")[0] for name in sorted(set(units))] if cluster else None
     found = agreement.krippendorff_alpha(
         counts,
@@ -312,7 +312,7 @@ def _join_columns(rows: "DataFrame", *names: str):
 
 
 def _campaign_estimates(judged_outputs: JudgedOutputs) -> tuple["Estimate", ...]:
-    """Penalty per output and per 100 words, and the mean score, as published tables have them."""
+    """Return penalty per output and per 100 words, and the mean score, as in published tables."""
     from analysis.stats.results import Estimate
 
     rows = judged_outputs.outputs[judged_outputs.outputs["is_kept_paper"].astype(bool)]

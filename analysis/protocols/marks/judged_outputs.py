@@ -1,4 +1,4 @@
-"""Marks as the statistics take them: a row a judged output (an annotator read it), and a row a sentence of it."""
+"""Prepare marks for the statistics: one row per judged output, and one row per sentence of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from studies.stimuli.texts import word_count
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# The assignment too: what somebody said in a batch that is left out is apart from what they said in another.
+# With the assignment, because only one of an annotator's batches may be excluded.
 OUTPUT_KEY = ["assignment", "annotator", "item", "system", "sample"]
 KEPT_COLUMNS = ["is_kept", "is_kept_paper"]
 
@@ -38,7 +38,7 @@ class JudgedOutputs:
 
 
 def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
-    """Marks and scores of a section, by output. An output counts as judged where a mark or "no error" was stored for it."""
+    """Return marks and scores of a section by output. An output is judged if a mark or "no error" was stored for it."""
     import pandas as pd
 
     book = REGISTRY[section.protocol].codebook_of(section)
@@ -47,12 +47,12 @@ def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
         try:
             scales[question.key] = read_scale(question.scale)
         except (ValueError, TypeError, KeyError):
-            continue  # the frame lists it among its problems
+            continue  # the frame reports it as a problem
     rows = frame[(frame["section"] == section.position) & frame["system"].notna()]
     marks = rows[(rows["question"] == ERRORS) & rows["value"].notna()]
     errors, score = scales.get(ERRORS), scales.get(SCORE)
     low, high = (errors.minimum, errors.maximum) if errors else (0, 1)
-    # Weights have four decimals at most; what the way through 0..1 adds goes here.
+    # Weights have at most four decimals. Rounding removes the error from scaling to 0..1 and back.
     marks = marks.assign(weight=(low + marks["value"] * (high - low)).round(4))
     found = marks.groupby(OUTPUT_KEY, sort=True, dropna=False).agg(
         prompt=("prompt", "first"),
@@ -88,7 +88,7 @@ def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
 
 
 def _sentence_rows(outputs: "DataFrame", error_rows: "DataFrame", texts: Mapping[tuple, str], pd: Any) -> "DataFrame":
-    """Every sentence of every judged output; marks of no sentence are left out."""
+    """Return every sentence of every judged output. Marks outside sentences are left out."""
     worst: dict[tuple, float] = {}
     for *key, part, weight in zip(*(error_rows[name] for name in (*OUTPUT_KEY, "part", "weight")), strict=True):
         number = str(part).partition(":")[0]
@@ -104,7 +104,7 @@ def _sentence_rows(outputs: "DataFrame", error_rows: "DataFrame", texts: Mapping
 
 
 def _output_texts(section: Any) -> dict[tuple, str]:
-    """The texts of the section's outputs by prompt, system and sample: they are not in the frame."""
+    """Return the texts of the section's outputs by prompt, system and sample. The frame does not hold them."""
     from studies.models import Output
 
     shown = Output.objects.filter(system__study=section.study_id).values_list(

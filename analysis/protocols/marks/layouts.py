@@ -1,4 +1,4 @@
-"""Tables and figures of error marks. Nothing is computed here but what is put beside what."""
+"""Tables and figures of error marks. This module only arranges values."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
 
 
 def pairs_table(estimates: Sequence["Estimate"], estimand: str, with_section: bool) -> Table:
-    """Every pair of systems on one estimand."""
+    """Return the table of all pairs of systems on one estimand."""
     rows = []
     for one in estimates:
         contrast = contrast_of(one)
@@ -36,7 +36,7 @@ def pairs_table(estimates: Sequence["Estimate"], estimand: str, with_section: bo
                 "reason": one.reason,
             }
         )
-    words = {SCORE: "score of x less that of y", PENALTY: "penalty of y less that of x"}[estimand]
+    words = {SCORE: "score of x minus score of y", PENALTY: "penalty of y minus penalty of x"}[estimand]
     unit = {SCORE: "points", PENALTY: "weight of errors"}[estimand]
     return build_table(
         f"marks_{estimand}_pairs",
@@ -45,8 +45,8 @@ def pairs_table(estimates: Sequence["Estimate"], estimand: str, with_section: bo
         "verdict|Verdict|text; n|n annotators|integer; n_rows|Pairs of outputs|integer; reason|Undefined because|text",
         rows,
         "first",
-        f"Difference: {words}, within an annotator and prompt; above 0, x is better. Annotators are clusters, and prompts too "
-        "where several people judged the same. p is adjusted within each planned family and within all pairs that were not planned.",
+        f"Difference: {words}, within an annotator and prompt. Above 0, x is better. Annotators are clusters. Prompts are too, "
+        "if several people judged them. p is adjusted within each planned family and within all unplanned pairs.",
     )
 
 
@@ -58,7 +58,7 @@ def differences_figure(estimates: Sequence["Estimate"], estimand: str, with_sect
         f"marks_{estimand}_pairs",
         f"Differences of {ESTIMAND_LABELS[estimand]}",
         rows,
-        description="Above 0, the first named of a pair is better. Lines are confidence intervals, annotators as clusters.",
+        description="Above 0, the first system of a pair is better. Lines are confidence intervals with annotators as clusters.",
         axis=f"difference of {ESTIMAND_LABELS[estimand]}",
         reference=0.0,
     )
@@ -94,13 +94,13 @@ def systems_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table
         "n|n annotators|integer; outputs|Outputs judged|integer; reason|Undefined because|text",
         rows,
         "first",
-        f"The least penalty first; the penalty of an output sums the weights of its errors ({weights}). Means over judged outputs, "
-        "annotators as clusters.",
+        f"The smallest penalty comes first. The penalty of an output is the sum of the weights of its errors ({weights}). Means over "
+        "judged outputs, annotators as clusters.",
     )
 
 
 def _reference_column(rows: Sequence[dict[str, Any]]) -> str:
-    """The column that says which rows are planted references, where there are some."""
+    """Return the column that marks planted references, or '' if there are none."""
     return "reference|Planted as|text; " if any(row["reference"] for row in rows) else ""
 
 
@@ -114,13 +114,13 @@ def penalties_figure(estimates: Sequence["Estimate"], judged_outputs: Any) -> Fi
         "marks_penalties",
         f"Mean penalty of each system ({judged_outputs.title})",
         rows,
-        description="The lower the better. Lines are confidence intervals over annotators.",
+        description="Lower is better. Lines are confidence intervals over annotators.",
         axis="penalty per output",
     )
 
 
 def kinds_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
-    """A row an error, a column a system: a codebook of many kinds stays a table that can be read."""
+    """Return a table with one row per kind of error and one column per system, readable also for a long codebook."""
     systems = sorted({one.settings["system"] for one in estimates})
     by: dict[tuple[str, str], dict[str, Any]] = {}
     for one in estimates:
@@ -152,13 +152,13 @@ def kinds_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
         heads,
         rows,
         "sure",
-        "How many such errors an output of the system has on average. Intervals are for one rate each and are not adjusted for their "
-        "number.",
+        "The average number of such errors in an output of the system. Each interval is for one rate and is not adjusted for the "
+        "number of rates.",
     )
 
 
 def _count_range(counts: Iterable[int]) -> str:
-    """One number where systems have it in common, else the least and the most."""
+    """Return one number if all systems have the same, else the smallest and the largest."""
     known = sorted(set(counts))
     return f"{known[0]}" if len(known) == 1 else f"{known[0]} to {known[-1]}"
 
@@ -179,13 +179,13 @@ def checks_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     ]
     return build_table(
         "marks_checks",
-        f"Whether people mark the same, and score as they mark ({judged_outputs.title})",
+        f"Do annotators mark the same, and do scores follow marks? ({judged_outputs.title})",
         "what|What|text; estimate|Estimate|number; interval|95% CI|wide_interval; agreement|Same answer|percent; p|p|p; n|n|integer; "
         "unit|Unit|text; reason|Undefined because|text",
         rows,
         "sure",
-        "Alpha is low where errors are rare, however often people agree that there is none: see the share of same answers. "
-        "Its interval resamples whole outputs, not people: it is about these annotators.",
+        "Alpha is low if errors are rare, even if people usually agree that there is no error: see the share of same answers. "
+        "Its interval resamples whole outputs, not people, so it applies only to these annotators.",
     )
 
 
@@ -204,5 +204,5 @@ def standard_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Tabl
         "errors|Errors|integer; words|Words|integer; n|Outputs judged|integer; annotators|Annotators|integer",
         rows,
         "sure",
-        "After all primary rules. Words as often as they were judged.",
+        "After all primary rules. Words count once for each judgement of their output.",
     )

@@ -1,7 +1,7 @@
-"""What rankings say: how often each system stands above each other, its mean rank, its strength, and whether people agree.
+"""Analyse rankings: how often each system is above another, its mean rank and strength, and agreement.
 
-A row is one output's mid-rank among those of its prompt; a ranking is an annotator's ranks of one item. Pairs of one
-ranking are not independent, nor are the rankings of one annotator: annotators are the unit everywhere.
+A row is the mid-rank of one output among those of its prompt. A ranking is an annotator's ranks of one item. Pairs of one
+ranking are dependent, and so are the rankings of one annotator. The unit is therefore always the annotator.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,7 +51,7 @@ class RankingAnalysis(ProtocolAnalysis):
     slug = "ranking"
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
-        """Blocks for all ranking sections of a study; the families of tests run over all of them."""
+        """Return blocks for all ranking sections of a study. Families of tests span all sections."""
         asked = [one for section in context.sections for one in _read_rankings(context.rows, section)]
         shares = [(compared, _share_estimate(one, compared, context)) for one in asked for compared in one.comparisons]
         estimates = adjust_within_families(shares, "ranking.share", context.star_scheme)
@@ -65,7 +65,7 @@ class RankingAnalysis(ProtocolAnalysis):
                 conclusions=build_conclusions(estimates, _phrases, 0.5),
                 tables=[layouts.pairs_table(estimates, several)],
                 figures=[layouts.shares_figure(estimates, several)],
-                note="Within each annotator's ranking of a prompt x stands above y, below it, or in the same place, which counts half. "
+                note="In each annotator's ranking of a prompt, x is above y, below y, or in the same place, which counts half. "
                 "Annotators are clusters.",
             ),
         ]
@@ -83,9 +83,9 @@ def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
         try:
             scale = read_scale(question.scale)
         except (ValueError, TypeError, KeyError):
-            continue  # the frame lists it among its problems
+            continue  # the frame reports it as a problem
         mine = rows[rows["question"] == question.key]
-        # Back from 0..1 to the ranks that were stored, which are whole or half numbers.
+        # Convert from 0..1 back to the stored ranks, which are whole or half numbers.
         ranks = (scale.minimum + mine["value"] * (scale.maximum - scale.minimum)) * 2
         mine = mine.assign(rank=ranks.round() / 2)
         kept = mine[mine["is_kept"].astype(bool)]
@@ -108,7 +108,7 @@ def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
 
 
 def _rank_without_references(rows: "DataFrame", references: PlantedReferences) -> "DataFrame":
-    """The systems under evaluation with their ranks among themselves: a planted end that is ranked between them moves nobody."""
+    """Return the systems under evaluation with ranks among themselves, so that planted ends do not change their ranks."""
     if not references.names:
         return rows
     rest = rows[~rows["system"].isin(references.names)]
@@ -118,7 +118,7 @@ def _rank_without_references(rows: "DataFrame", references: PlantedReferences) -
 def _comparisons(
     section: Any, question: Any, contrasts: Sequence[Any], systems: Iterable[str], references: PlantedReferences
 ) -> tuple[Comparison, ...]:
-    """What was planned, then every other pair of systems under evaluation that was ranked."""
+    """Return the planned comparisons, then all other ranked pairs of systems under evaluation."""
     planned = [
         comparison_from_contrast(contrast, section, question.criterion, question.key)
         for contrast in system_contrasts_for_section(contrasts, section, SHARE, SHARE)
@@ -136,7 +136,7 @@ def _pivot_ranks(rows: "DataFrame") -> "DataFrame":
 
 
 def _pair_scores(rankings: QuestionRankings, comparison: Comparison) -> "DataFrame":
-    """A row a ranking that holds both: the annotator, the item, and 1, 1/2 or 0 for x above y."""
+    """Return one row per ranking that holds both systems: annotator, item, and 1, 1/2 or 0 for x above y."""
     import numpy as np
 
     table = rankings.wide_with_references.reindex(columns=[comparison.x, comparison.y]).dropna()
@@ -181,7 +181,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 
 def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> list[Block]:
-    """The systems by themselves, how far people agree, and the textbook's test."""
+    """Return the blocks about single systems, agreement and Friedman's test."""
     from analysis.stats import agreement, clusters, ranks, ratings
 
     rows, level = rankings.rows, context.level
@@ -218,7 +218,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
     if len(shared):
         outputs = (shared["item"].astype(str) + "\x1f" + shared["system"].astype(str)).to_numpy(object)
         counts, values = agreement.count_table(outputs, shared["rank"].to_numpy(float))
-        # The ranks of a prompt have one sum: where one output is disputed another is too, so prompts are what is resampled.
+        # The ranks of a prompt have a fixed sum, so outputs of a prompt are dependent. Therefore prompts are resampled.
         prompts = [output.partition("\x1f")[0] for output in sorted(set(outputs))]
         checks.append(
             agreement.krippendorff_alpha(
@@ -258,7 +258,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             verdict={"ranks": sets.as_dict()},
             tables=[layouts.systems_table(means, sets, strengths, rankings.title)],
             figures=[layouts.means_figure(means, rankings.title)],
-            note="1 is the best; those who share a place have the mean of the places that they take.",
+            note="1 is the best. Systems that share a place get the mean of the places that they take.",
         ),
         Block(
             "ranking.strengths",
@@ -274,18 +274,18 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             "recommended",
             estimates=tuple(checks),
             tables=[layouts.checks_table([*checks, textbook], rankings.title)],
-            note="Agreement is over outputs that several ranked among the same others.",
+            note="Agreement uses outputs that several annotators ranked among the same other outputs.",
         ),
         Block(
             "ranking.friedman",
             f"Friedman's test and Kendall's W ({rankings.title})",
             "paper",
             estimates=(textbook,),
-            note="One ranking an annotator, of their mean ranks, after all primary rules.",
+            note="One ranking per annotator, from their mean ranks, after all primary rules.",
         ),
         Block(
             "ranking.references",
-            f"Where the planted references stood ({rankings.title})",
+            f"Ranks of the planted references ({rankings.title})",
             "recommended",
             estimates=planted,
             tables=[layouts.references_table(planted, rankings.title)],
@@ -294,7 +294,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
 
 
 def _reference_estimates(rankings: QuestionRankings, level: float) -> tuple["Estimate", ...]:
-    """How many of the systems under evaluation each planted end stands above: near all for a maximal one, near none for a minimal."""
+    """Return the share of systems below each planted end: nearly all for a maximal one, nearly none for a minimal one."""
     import numpy as np
 
     from analysis.stats import clusters
@@ -320,7 +320,7 @@ def _reference_estimates(rankings: QuestionRankings, level: float) -> tuple["Est
 
 
 def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple["Estimate", ...], dict[str, Any]]:
-    """Davidson's model over the pairs of all rankings."""
+    """Fit Davidson's model to the pairs of all rankings."""
     import numpy as np
 
     from analysis.stats.davidson import davidson

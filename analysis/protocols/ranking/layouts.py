@@ -1,4 +1,4 @@
-"""Tables and figures of rankings. Nothing is computed here but what is put beside what."""
+"""Tables and figures of rankings. This module only arranges values."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ def _pair_label(contrast: Mapping[str, Any], with_section: bool) -> str:
 
 
 def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
-    """Every pair of systems: which was ranked higher, how often."""
+    """Return the table of all pairs of systems: which was ranked higher, and how often."""
     rows = []
     for one in estimates:
         contrast, detail = contrast_of(one), one.detail
@@ -43,8 +43,8 @@ def pairs_table(estimates: Sequence["Estimate"], with_section: bool) -> Table:
         "above|Above|integer; ties|Same place|integer; below|Below|integer; n|n annotators|integer; reason|Undefined because|text",
         rows,
         "first",
-        "Of the rankings that hold both; the same place counts half. p tests 50 %, annotators as clusters, and is adjusted within "
-        "each planned family and within all pairs that were not planned.",
+        "Shares of the rankings that hold both systems; the same place counts half. p tests 50 % with annotators as clusters. It is "
+        "adjusted within each planned family and within all unplanned pairs.",
     )
 
 
@@ -54,7 +54,7 @@ def shares_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure
         "ranking_pairs",
         "Share of rankings with x above y",
         rows,
-        description="Above 50 %, the first named of a pair ranks higher; the same place counts half. Lines are confidence intervals over annotators.",
+        description="Above 50 %, the first system of a pair ranks higher; the same place counts half. Lines are confidence intervals over annotators.",
         axis="P(x above y)",
         reference=0.5,
         limits=[0, 1],
@@ -62,7 +62,7 @@ def shares_figure(estimates: Sequence["Estimate"], with_section: bool) -> Figure
 
 
 def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any], title: str) -> Table:
-    """The systems, best first: mean rank, the ranks that each may have among the systems, strength."""
+    """Return the table of systems, best first: mean rank, set of ranks and strength."""
     may = dict(zip(rank_sets.systems, zip(rank_sets.low or (), rank_sets.high or (), strict=True), strict=False))
     by_system = {one.detail.get("system"): one for one in strengths}
     rows = []
@@ -92,7 +92,7 @@ def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any]
         "n|n annotators|integer; rankings|Rankings|integer; reason|Note|text",
         rows,
         "first",
-        "Rank 1 is the best. All that systems may be hold together at the stated level. Strengths: Davidson's model, their sum 0.",
+        "Rank 1 is the best. The sets of ranks hold jointly at the stated level. Strengths are from Davidson's model and have the sum 0.",
     )
 
 
@@ -127,8 +127,8 @@ def checks_table(estimates: Sequence["Estimate"], title: str) -> Table:
         "reason|Undefined because|text",
         rows,
         "sure",
-        "Kendall's W is of one ranking an annotator, its p Friedman's; where nobody agrees it is 1 / n on average, not 0. "
-        "The interval of alpha resamples whole prompts, not people: it is about these annotators.",
+        "Kendall's W uses one ranking per annotator; its p is Friedman's. Without any agreement W is 1 / n on average, not 0. "
+        "The interval of alpha resamples whole prompts, not people, so it applies only to these annotators.",
     )
 
 
@@ -147,10 +147,10 @@ def references_table(estimates: Sequence["Estimate"], title: str) -> Table:
     ]
     return build_table(
         "ranking_references",
-        f"Where the planted references stood ({title})",
-        "system|System|text; reference|Planted as|text; share|Systems that it stands above|percent; interval|95% CI|interval; "
+        f"Ranks of the planted references ({title})",
+        "system|System|text; reference|Planted as|text; share|Share of systems below it|percent; interval|95% CI|interval; "
         "n|n annotators|integer; rankings|Rankings|integer; reason|Undefined because|text",
         rows,
         "sure",
-        "Planted references are no systems under evaluation: ranks, strengths and agreement are of the others among themselves.",
+        "Planted references are not systems under evaluation. Ranks, strengths and agreement use only the other systems.",
     )

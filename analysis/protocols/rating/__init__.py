@@ -1,6 +1,6 @@
-"""What ratings of single outputs say: the paper's difference of means, and beside it what rests on less.
+"""Analyse ratings of single outputs: the paper's difference of means, and methods with fewer assumptions.
 
-A row is one rating on 0..1; here it is put back on the question's own scale, on which differences are printed in points.
+A row is one rating on 0..1. This package converts it back to the question's scale and prints differences in points.
 
 Source: Ethayarajh and Jurafsky 2022, sections 3, 4 and 6.
 """
@@ -35,7 +35,7 @@ class RatingAnalysis(ProtocolAnalysis):
     build_overview = staticmethod(build_overview)
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
-        """Blocks for all rating sections of a study; families run over all of them."""
+        """Return blocks for all rating sections of a study. Families span all sections."""
         asked = [one for section in context.sections for one in read_question_ratings(context.rows, section)]
         blocks = _comparison_blocks(asked, context)
         if found := [one.utilities for one in asked if one.utilities is not None]:
@@ -61,7 +61,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
     named = {key for one in question_ratings for key in one.points_comparisons}
     by_name = [one for one in apart if contrast_of(one)["key"] in named]
     return [
-        # Where chances are stated too, they are what the sentences are about.
+        # If the study also has stated chances, the sentences are about those.
         Block(
             "rating.superiority",
             "Probability of being rated higher",
@@ -72,8 +72,8 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             ),
             tables=[layouts.ratings_table(above, apart, paper)],
             figures=[layouts.superiority_figure(above, context.level)],
-            note="The chance that an annotator rates x above y for the same prompt, a tie counting half: only the order of points counts. "
-            "Where nobody judged both side by side: the chance that a rating of x is above a rating of y.",
+            note="The chance that an annotator rates x above y for the same prompt. Ties count half, and only the order of points matters. "
+            "If no annotator judged both side by side: the chance that a rating of x is above a rating of y.",
         ),
         Block(
             "rating.difference",
@@ -81,14 +81,14 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             "recommended",
             estimates=apart,
             conclusions=build_conclusions(by_name, _difference_phrases, 0.0),
-            note="On the scale on which its answers are scored; takes the points to be equally far apart.",
+            note="On the scale of the question's scores. Assumes equal distances between points.",
         ),
         Block(
             "rating.difference",
             "Difference of mean ratings, as in the paper",
             "paper",
             estimates=paper,
-            note="One difference an annotator, after all primary rules; paired t test.",
+            note="One difference per annotator, after all primary rules; paired t test.",
         ),
     ]
 
@@ -127,7 +127,7 @@ def _difference_phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 
 def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext) -> list[Block]:
-    """Means of the systems, agreement where several rated the same output, and whether the place on the page mattered."""
+    """Return the systems' means, agreement on outputs with several ratings, and the effect of the place on the page."""
     from analysis.stats import agreement, ranks, ratings
 
     rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
@@ -136,7 +136,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
         _system_mean(question_ratings, system, mine, level) for system, mine in rows.groupby("system", sort=True)
     )
     checks = []
-    # Planted ends are told apart by everybody: they say nothing of how far people agree, and take no rank.
+    # Everybody recognises planted ends, so they are not used for agreement and have no rank.
     judged_rows = rows[~rows["system"].isin(question_ratings.references.names)]
     shared = judged_rows.assign(
         output=judged_rows["prompt"].astype(str)
@@ -200,8 +200,8 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
             verdict={"ranks": ranked.as_dict()},
             tables=[layouts.means_table(means, ranked)],
             figures=[layouts.means_figure(means, len(context.sections) > 1, level)],
-            note="Every annotator weighs the same. These are no expected utilities: those lie between references. All sets of ranks "
-            "together hold the true ranks at the stated level.",
+            note="Every annotator has the same weight. These means are not expected utilities, which need references. All sets of ranks "
+            "jointly contain the true ranks at the stated level.",
         ),
         Block(
             "rating.checks",
@@ -230,7 +230,7 @@ def _system_mean(question_ratings: QuestionRatings, system: str, rows: "DataFram
         "question": question_ratings.words,
         "scored": question_ratings.score_unit,
     }
-    # Where references are planted, utilities stand beside the means: nothing to warn of.
+    # With planted references the report also shows utilities, so no warning is needed.
     kept = [
         warning for warning in mean.warnings if question_ratings.utilities is None or warning.code != "no_references"
     ]

@@ -1,4 +1,4 @@
-"""Each comparison of two systems by their ratings: the paper's difference of means, and what rests on less."""
+"""Compare two systems by their ratings: the paper's difference of means, and methods with fewer assumptions."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from .question_ratings import QuestionRatings, paired_ratings, pivot_ratings
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-# A crossed mixed model takes seconds from here on; the two-way clustered mean says nearly the same.
+# With more ratings a crossed mixed model takes seconds. The two-way clustered mean gives nearly the same result.
 MAX_MIXED_ROWS = 4000
 
 
@@ -34,7 +34,7 @@ def paper_mean_difference(
 def superiority_and_difference(
     question_ratings: QuestionRatings, comparison: Comparison, context: AnalysisContext
 ) -> tuple["Estimate", "Estimate"]:
-    """The probability of superiority and the difference of means, each with the others beside it."""
+    """Return the probability of superiority and the difference of means, each with its companion methods."""
     from analysis.stats import ratings
 
     samples = unpaired_samples(question_ratings.wide, comparison)
@@ -75,7 +75,7 @@ def superiority_and_difference(
 def _unpaired_estimates(
     question_ratings: QuestionRatings, comparison: Comparison, context: AnalysisContext, samples: Mapping[str, Any]
 ) -> tuple["Estimate", "Estimate"]:
-    """Both estimates where nobody judged the two side by side: annotators and prompts are samples, and nothing is within them."""
+    """Return both estimates for unpaired systems, with annotators and prompts as two independent samples."""
     from analysis.stats import unpaired
 
     level = context.level
@@ -89,7 +89,7 @@ def _unpaired_estimates(
 
 
 def _add_reversal_guard(question_ratings: QuestionRatings, difference: "Estimate") -> "Estimate":
-    """A difference of means with the warning how far rounding to points can have moved it."""
+    """Return a difference of means with a warning of how much rounding to points may have changed it."""
     from analysis.stats import ratings
 
     if difference.estimate is None:
@@ -99,7 +99,7 @@ def _add_reversal_guard(question_ratings: QuestionRatings, difference: "Estimate
 
 
 def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, level: float) -> list["Estimate"]:
-    """The same comparison by models of all ratings of the two systems, paired or not."""
+    """Return estimates from models of all ratings of the two systems, paired or not."""
     from analysis.stats import ratings
 
     others = []
@@ -124,7 +124,7 @@ def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, 
 def apply_points_margin(
     question_ratings: QuestionRatings, comparison: Comparison, difference: "Estimate"
 ) -> tuple["Estimate", Comparison]:
-    """The difference of means as the comparison that names it, if one does: with a TOST in points."""
+    """Return the difference of means with a TOST in points, if a comparison names this estimand."""
     if comparison.key not in question_ratings.points_comparisons:
         return difference, comparison
     comparison = question_ratings.points_comparisons[comparison.key]
@@ -133,7 +133,7 @@ def apply_points_margin(
 
 
 def _standardised_difference(question_ratings: QuestionRatings, comparison: Comparison, level: float) -> "Estimate":
-    """The difference in standard deviations of each annotator's own ratings, of all systems, from those with enough of them."""
+    """Return the difference in standard deviations of each annotator's own ratings, for annotators with enough ratings."""
     from analysis.stats import clusters, ratings
 
     rows = question_ratings.kept[question_ratings.kept["rating"].notna()]

@@ -1,4 +1,4 @@
-"""Tables and figures of ratings. Nothing is computed here but what is put beside what."""
+"""Tables and figures of ratings. This module only arranges values."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 def ratings_table(
     superiority: Sequence["Estimate"], differences: Sequence["Estimate"], paper: Sequence["Estimate"]
 ) -> Table:
-    """Differences of ratings with their ordinal-safe companions and the reversal guard."""
+    """Return the table of rating differences, their ordinal companions and the reversal guard."""
     return build_table(
         "ratings",
-        "Ratings, and what rests on their order alone",
+        "Ratings, and methods that use only their order",
         "contrast|Comparison|text; question|Question|text; scored|Δ in|text; paper|Δ, paper|points; paper_pvalue|adj. p, paper|p; paper_stars|Stars, paper|text; "
         "delta|Δ|points; delta_interval|95% CI, Δ|wide_interval; delta_pvalue|adj. p, Δ|p; "
         "above|P(rated higher)|probability; above_interval|95% CI|interval; above_pvalue|adj. p|p; cliff|Cliff's δ|probability; "
@@ -26,8 +26,8 @@ def ratings_table(
         "guard|True Δ lies in|wide_interval; reversal|Reversed preference|text; n|n annotators|integer; reason|Undefined because|text",
         [_rating_row(*found) for found in zip(superiority, differences, paper, strict=True)],
         "sure",
-        "Reversed preference: rounding to whole points could at worst have turned the sign; that it cannot be excluded does not say "
-        "that it occurred.",
+        "Reversed preference: in the worst case, rounding to whole points changed the sign. “Cannot be excluded” does not mean that "
+        "it happened.",
     )
 
 
@@ -71,7 +71,7 @@ def superiority_figure(estimates: Sequence["Estimate"], level: float) -> Figure:
 
 
 def means_table(estimates: Sequence["Estimate"], rank_sets: Any) -> Table:
-    """Mean rating of each system, best first within a question, with the ranks that it may have. ``ranked``: sets of ranks."""
+    """Return the mean rating of each system, best first within a question, with its set of ranks."""
     may = {
         system: (rank, low, high)
         for system, rank, low, high in zip(
@@ -105,7 +105,7 @@ def means_table(estimates: Sequence["Estimate"], rank_sets: Any) -> Table:
         "highest|May be as high as|integer; lowest|May be as low as|integer; n|n annotators|integer; reason|Note|text",
         rows,
         "more",
-        "Every annotator weighs the same. All the ranks that systems may have hold together at the stated level.",
+        "Every annotator has the same weight. The sets of ranks hold jointly at the stated level.",
     )
 
 
@@ -118,7 +118,7 @@ def means_figure(estimates: Sequence["Estimate"], with_section: bool, level: flo
         "means",
         "Mean rating of each system",
         [figure_row(one, who(one), "mean") for one in estimates],
-        description="On the scale on which answers are scored, every annotator weighing the same, with "
+        description="On the scale of the scores, with the same weight for every annotator and "
         f"{100 * level:g} % confidence intervals.",
         axis="Mean rating",
     )

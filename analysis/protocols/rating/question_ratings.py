@@ -1,4 +1,4 @@
-"""The ratings of one question as the statistics take them, on the question's own scale."""
+"""Prepare the ratings of one question for the statistics, on the question's own scale."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,19 +41,19 @@ class QuestionRatings:
 
     @property
     def step(self) -> float:
-        """The distance of two neighbouring points."""
+        """The distance between two neighbouring points."""
         return (self.ends[1] - self.ends[0]) / (self.scale.maximum - self.scale.minimum)
 
     @property
     def words(self) -> str:
-        """The question as a reader finds it: its key, whether it is the overall one, and how its points are scored."""
+        """The question for readers: its key, whether it is the overall question, and how its points are scored."""
         said = ["overall"] * (self.is_overall and self.question.key != "overall")
         said += ["0 to 1"] * (self.ends != (self.scale.minimum, self.scale.maximum))
         return self.question.key + (f" ({', '.join(said)})" if said else "")
 
     @property
     def score_unit(self) -> str:
-        """The unit of its means and differences: what its points are scored between."""
+        """The unit of means and differences: the ends of the scores."""
         return f"points, {self.ends[0]:g} to {self.ends[1]:g}"
 
     @property
@@ -72,10 +72,10 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
         try:
             scale = read_scale(question.scale)
         except (ValueError, TypeError, KeyError):
-            continue  # the frame lists it among its problems
+            continue  # the frame reports it as a problem
         mine = rows[rows["question"] == question.key]
         low, high = (0, 1) if is_unit else (scale.minimum, scale.maximum)
-        # Rounded back to what was chosen: points must stay equal to one another.
+        # Round back to the chosen point, so that equal points stay equal.
         mine = mine.assign(rating=(low + mine["value"] * (high - low)).round(6))
         kept, paper = mine[mine["is_kept"].astype(bool)], mine[mine["is_kept_paper"].astype(bool)]
         is_overall = not question.criterion and any(other.criterion for other in questions)
@@ -103,14 +103,14 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
 def _comparisons_by_estimand(
     contrasts: Sequence[Any], section: Any, question: Any
 ) -> tuple[tuple[Comparison, ...], dict[str, Comparison]]:
-    """All comparisons by either estimand, and by key those that name the difference of means itself."""
+    """Return all comparisons by estimand, and by key those that name the difference of means."""
     points = [contrast for contrast in contrasts if contrast.estimand == DIFFERENCE]
     rest = [contrast for contrast in contrasts if contrast.estimand != DIFFERENCE]
     by_points = {one.key: one for one in _planned_comparisons(points, section, question, DIFFERENCE)}
     others = {one.key: one for one in _planned_comparisons(rest, section, question, DIFFERENCE, SUPERIORITY)}
     found = []
     for one in _planned_comparisons(contrasts, section, question, DIFFERENCE, SUPERIORITY):
-        # A margin in points is none of a probability: without a comparison of its own, that one has no margin.
+        # A margin in points is not a margin of a probability, so the probability has no margin without its own comparison.
         expected = "" if one.expected == "~" else one.expected
         found.append(others.get(one.key) or replace(one, margin=None, expected=expected))
     return tuple(found), by_points
@@ -133,7 +133,7 @@ def pivot_ratings(rows: "DataFrame") -> "DataFrame":
 
 
 def paired_ratings(wide: "DataFrame", comparison: Comparison) -> "DataFrame":
-    """A row an annotator and prompt for which both systems were rated: columns x and y."""
+    """Return one row per annotator and prompt with ratings of both systems, in columns x and y."""
     table = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
     table.columns = ["x", "y"]
     return table.reset_index()

@@ -1,4 +1,4 @@
-"""Utilities between planted references: the scale that a maximal and a minimal reference give each annotator.
+"""Utilities between planted references. A maximal and a minimal reference define the scale of each annotator.
 
 Source: Ethayarajh and Jurafsky 2022, section 4, point 2; equation (1) for the expected expected utility (EEU).
 """
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 UTILITY = "utility"
-# Two references closer than this share of the scale are no ends: 10 points of 0 to 100.
+# References closer than this share of the scale (10 points of 0 to 100) cannot serve as ends.
 MIN_REFERENCE_SPREAD = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Utilities:
-    """The ratings of one question on each annotator's own scale: ``rows`` with ``utility``, those of references among them."""
+    """The ratings of one question on each annotator's own scale: ``rows`` with ``utility``, including the references."""
 
     where: str
     rows: "DataFrame"
@@ -46,7 +46,7 @@ class Utilities:
 def compute_utilities(
     rows: "DataFrame", references: PlantedReferences, score_range: tuple[float, float], title: str
 ) -> Utilities | None:
-    """``rows``: the kept ratings of one question, with ``rating`` on its scale. None where the study plants no two ends."""
+    """Return the utilities of a question's kept ratings, or None if the study does not plant two ends."""
     from analysis.stats import ratings
 
     rows = rows[rows["rating"].notna()]
@@ -63,7 +63,7 @@ def compute_utilities(
 
 
 def utility_difference(utilities: Utilities, comparison: Comparison, level: float) -> "Estimate":
-    """EEU of x less that of y, over the annotators who have a scale: within those who rated both for the same prompt, where any did."""
+    """Return EEU of x minus EEU of y over annotators with a scale, paired if some rated both for the same prompt."""
     from analysis.stats import basic, equivalence, unpaired
 
     wide = utilities.rows.pivot_table(
@@ -131,7 +131,7 @@ def utility_blocks(
     references: PlantedReferences,
     context: AnalysisContext,
 ) -> list[Block]:
-    """EEU of each system for each question, who had no scale, and the differences that a contrast names."""
+    """Return the EEU of each system for each question, the annotators without a scale, and the planned differences."""
     estimates, rows, people = [], [], []
     for one in question_utilities:
         for system, estimate in _expected_utilities(one, references, context.level):
@@ -165,8 +165,8 @@ def utility_blocks(
             "reason|Undefined because|text",
             rows,
             "sure",
-            "Each rating as a part of the way from its annotator's mean rating of the minimal reference (0) to that of the maximal one "
-            "(1); every annotator weighs the same.",
+            "Each rating as a share of the distance from its annotator's mean rating of the minimal reference (0) to that of the maximal one "
+            "(1). Every annotator has the same weight.",
         ),
         build_table(
             "references",
@@ -176,8 +176,8 @@ def utility_blocks(
             "references_not_rated|Did not rate both|integer; who|Left out of utilities|text",
             people,
             "sure",
-            "Whoever rates the maximal reference no higher than the minimal one does not share the ends that utilities need, and has no "
-            "part in them. Two references less than a tenth of the scale apart give no scale either.",
+            "Utilities leave out annotators who do not rate the maximal reference above the minimal one. They also leave out annotators "
+            "with less than a tenth of the scale between the two references.",
         ),
     ]
     differences = adjust_within_families(pairs, "rating.utility", context.star_scheme)

@@ -1,4 +1,4 @@
-"""What SPA answers say: each pair, both orders, the coherence of pairs, a ranking; ``paper`` and ``recommended`` apart.
+"""Analyse SPA answers: each pair, both orders, the coherence of pairs, and a ranking; ``paper`` and ``recommended`` separately.
 
 A row is a directed answer on 0..1.
 
@@ -27,7 +27,7 @@ class SPAAnalysis(ProtocolAnalysis):
     build_overview = staticmethod(build_overview)
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
-        """Blocks for all SPA sections of a study; families run over all of them."""
+        """Return blocks for all SPA sections of a study. Families span all sections."""
         answers = [
             one
             for section in context.sections
@@ -48,7 +48,7 @@ class SPAAnalysis(ProtocolAnalysis):
 
 
 def _naming_blocks(answers: SectionAnswers, with_section: bool, context: AnalysisContext) -> list[Block]:
-    """Order symmetry of one section, and what leaving out by tau would do."""
+    """Return the order symmetry of one section, and the effect of exclusion by tau."""
     from analysis.stats import spa
 
     kept = answers.kept
@@ -69,7 +69,7 @@ def _naming_blocks(answers: SectionAnswers, with_section: bool, context: Analysi
             estimates=symmetry,
             tables=[layouts.gap_table(symmetry)],
             figures=[layouts.gap_figure(symmetry, with_section, level)],
-            note="p_xy + p_yx - 1, before any rule that looks at sums. Above 0: whoever is named first gains.",
+            note="p_xy + p_yx - 1, before any rule that uses sums. Above 0: the system named first has an advantage.",
         ),
         Block(
             "spa.tau",
@@ -82,7 +82,7 @@ def _naming_blocks(answers: SectionAnswers, with_section: bool, context: Analysi
 
 
 def _criterion_blocks(answers: SectionAnswers, context: AnalysisContext) -> list[Block]:
-    """Coherence, ranking and reliability on each criterion of one section."""
+    """Return coherence, ranking and reliability on each criterion of one section."""
     blocks = []
     for criterion in dict.fromkeys(compared.criterion for compared in answers.comparisons):
         columns = [n for n, compared in enumerate(answers.comparisons) if compared.criterion == criterion]

@@ -1,4 +1,4 @@
-"""The answers of one section as the statistics take them: percent as typed, in both orders of naming."""
+"""Prepare the answers of one section for the statistics: percent as typed, in both orders of naming."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ class SectionAnswers:
 
     @property
     def kept(self) -> "SectionAnswers":
-        """Those of the annotators of the recommended estimates."""
+        """Return the answers of the annotators in the recommended estimates."""
         return self.chosen(self.people["is_kept"].to_numpy(bool))
 
     def chosen(self, mask) -> "SectionAnswers":
@@ -42,7 +42,7 @@ class SectionAnswers:
 
 
 def read_section_answers(frame: "DataFrame", section: Any) -> SectionAnswers:
-    """The answers of a section as two tables; planned comparisons first, then pairs that were asked about unplanned."""
+    """Return the answers of a section as two tables, planned comparisons first, then unplanned pairs."""
     import numpy as np
 
     rows = frame[(frame["section"] == section.position) & frame["x"].notna() & frame["y"].notna()]
@@ -64,7 +64,7 @@ def read_section_answers(frame: "DataFrame", section: Any) -> SectionAnswers:
     for (pair, criterion), (x, y) in asked.items():
         if (pair, criterion) not in seen:
             comparisons.append(Comparison(section.position, x, y, criterion))
-    # One person is one unit: what they said at their last batch that counts, after most exposure.
+    # Each person is one unit. Use their last batch that counts, because it has the most exposure.
     people = rows.drop_duplicates("assignment").sort_values(["annotator", "is_kept", "ordinal", "assignment"])
     people = people.drop_duplicates("annotator", keep="last").reset_index(drop=True)
     place = {assignment: row for row, assignment in enumerate(people["assignment"])}
@@ -77,7 +77,7 @@ def read_section_answers(frame: "DataFrame", section: Any) -> SectionAnswers:
         row = place.get(assignment)
         if row is None:
             continue
-        # Rounded back to what was typed, so that sums are compared exactly.
+        # Round back to the typed value, so that sums are compared exactly.
         if (x, y, criterion) in columns:
             xy[row, columns[x, y, criterion]] = round(100 * value, 6) if value == value else np.nan
         elif (y, x, criterion) in columns:

@@ -14,7 +14,7 @@ from .answers import SectionAnswers
 def coherence_and_ranking_blocks(
     kept_answers: SectionAnswers, columns: Sequence[int], title: str, context: AnalysisContext
 ) -> list[Block]:
-    """Coherence of the pairs, ranking of the systems and reliability, on one criterion."""
+    """Return coherence of the pairs, ranking of the systems and reliability, on one criterion."""
     import numpy as np
 
     from analysis.stats import agreement, coherence, spa

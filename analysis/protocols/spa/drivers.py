@@ -1,4 +1,4 @@
-"""What the overall answers go with, where a section asks an overall question beside at least two criteria.
+"""Relate overall answers to the criteria, if a section asks an overall question and at least two criteria.
 
 Criteria are questions of their own and are never averaged; this describes which of them move with the overall one. It tests nothing.
 
@@ -26,7 +26,7 @@ BLOCK_NAME = "spa.drivers"
 
 
 def drivers_block(answers: Sequence[SectionAnswers], context: AnalysisContext) -> Block | None:
-    """One block for all sections with an overall question and criteria; None where there is no such section.
+    """Return one block for all sections with an overall question and criteria, or None if there is no such section.
 
     ``answers``: those who are kept for the recommended estimates.
     """
@@ -45,9 +45,9 @@ def drivers_block(answers: Sequence[SectionAnswers], context: AnalysisContext) -
         "n_rows|Rows|integer; reason|Undefined because|text",
         rows,
         "sure",
-        "One row of the fit is what one annotator said of one pair. Read: .60 means that answers ten points higher on this "
-        "criterion, the others equal, go with six points more overall. The last row is what is left overall where no criterion decides, in "
-        "points of 100. Whoever likes a text tends to like everything about it: this describes and explains nothing, so nothing is tested."
+        "One row of the fit is one annotator's answers about one pair. Example: .60 means that answers ten points higher on this "
+        "criterion, with the others equal, go with six points more overall. The last row is the overall answer if no criterion decides, "
+        "in points of 100. People who like a text tend to like everything about it. The table only describes, so nothing is tested."
         + (f" Share of the overall answers' variance that the criteria describe: {described}." if described else ""),
     )
     return Block(
@@ -73,7 +73,7 @@ def _has_overall_and_criteria(answers: SectionAnswers) -> bool:
 
 
 def _fit_drivers(answers: SectionAnswers, level: float) -> "Drivers":
-    """The fit over (annotator, pair); pairs about which a criterion was not asked drop out with their missing answers."""
+    """Fit the answers over (annotator, pair). Pairs with a missing answer on a criterion are left out."""
     import numpy as np
 
     from analysis.stats import criteria as axes
@@ -85,7 +85,7 @@ def _fit_drivers(answers: SectionAnswers, level: float) -> "Drivers":
     first: dict[frozenset[str], str] = {}
     for column, compared in enumerate(answers.comparisons):
         pair = frozenset((compared.x, compared.y))
-        # All questions about a pair in the direction of its first one.
+        # Turn all questions about a pair to the direction of its first question.
         is_turned = first.setdefault(pair, compared.x) != compared.x
         said.setdefault(pair, {})[compared.criterion] = 1 - values[:, column] if is_turned else values[:, column]
     nothing = np.full(len(answers.people), np.nan)
@@ -120,4 +120,4 @@ def _table_rows(answers: SectionAnswers, drivers: "Drivers") -> list[dict[str, A
         }
 
     rows = [row(name, each) for name, each in drivers.coefficients.items()]
-    return [*rows, row("left where no criterion decides", drivers.intercept, 100)]
+    return [*rows, row("remainder if no criterion decides", drivers.intercept, 100)]

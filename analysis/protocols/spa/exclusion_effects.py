@@ -1,4 +1,4 @@
-"""What each exclusion rule does to each comparison."""
+"""Compute the effect of each exclusion rule on each comparison."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ KEPT_COLUMN_PREFIX = "kept:"
 
 
 def exclusion_effect_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
-    """A block a section; their table and figure hold all of them."""
+    """Return one block per section. Their tables and figures are merged."""
     found = [_rule_changes(one, context) for one in answers]
     every = [change for changes in found for change in changes]
     laid = {
@@ -31,14 +31,14 @@ def exclusion_effect_blocks(answers: Sequence[SectionAnswers], context: Analysis
             "recommended",
             estimates=changes,
             **(laid if n == 0 else {}),
-            note="Mean after the rule less mean before it; the same people stand on both sides, so the interval resamples them.",
+            note="Mean after the rule minus mean before it. The same people are on both sides, so the interval resamples them.",
         )
         for n, (one, changes) in enumerate(zip(answers, found, strict=True))
     ]
 
 
 def _rule_changes(answers: SectionAnswers, context: AnalysisContext) -> tuple["Estimate", ...]:
-    """Each rule alone, and all primary ones together: the mean after less the mean before, the annotators resampled."""
+    """Return the mean after minus the mean before each rule, and all primary rules together, resampling annotators."""
     from analysis.stats import basic, spa
 
     masks = {
@@ -62,7 +62,7 @@ def _rule_changes(answers: SectionAnswers, context: AnalysisContext) -> tuple["E
         for column, compared in enumerate(answers.comparisons):
             change = compared.named(changes[rule][compared.key], ESTIMAND)
             if 0 < mask.sum() < len(mask):
-                # Different people, so an ordinary comparison of two groups is right here.
+                # The two groups have different people, so an ordinary two-group comparison is correct here.
                 against = basic.welch(
                     values[~mask, column],
                     values[mask, column],

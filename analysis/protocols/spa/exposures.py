@@ -25,10 +25,10 @@ def exposure_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext)
     for one in answers:
         kept = one.kept
         for column, compared in enumerate(one.comparisons):
-            # A pair that no comparison names has the direction of its section's first question: it is turned to that of the first section.
+            # An unplanned pair has the direction of its section's first question. Turn it to the direction in the first section.
             is_turned = (compared.y, compared.x, compared.criterion) in tables
             x, y = (compared.y, compared.x) if is_turned else (compared.x, compared.y)
-            # Where two sections have the same m the first stands for it.
+            # If two sections have the same m, use the first.
             tables.setdefault((x, y, compared.criterion), {}).setdefault(one.section.m, (kept, column, is_turned))
     levels, more, steps = [], [], {}
     for (x, y, criterion), by_m in tables.items():
@@ -78,7 +78,7 @@ def exposure_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext)
 
 
 def _suffix_family(estimate: "Estimate", pair: str) -> "Estimate":
-    """The estimate and those beside it in a family that is named by its comparison: each is adjusted over its own m alone."""
+    """Return the estimate and its companions in a family per comparison, so that each is adjusted over its own m only."""
     test = estimate.test and replace(estimate.test, family=estimate.test.family and f"{estimate.test.family} ({pair})")
     return replace(estimate, test=test, sensitivity=tuple(_suffix_family(one, pair) for one in estimate.sensitivity))
 
@@ -86,7 +86,7 @@ def _suffix_family(estimate: "Estimate", pair: str) -> "Estimate":
 def _answers_by_annotator(
     columns_by_m: Sequence[tuple[SectionAnswers, int, bool]],
 ) -> tuple["np.ndarray", "np.ndarray"]:
-    """One comparison's answers in both orders: a row an annotator, a column a section; NaN where there is none."""
+    """Return one comparison's answers in both orders: one row per annotator, one column per section, NaN if missing."""
     import numpy as np
 
     people = sorted({person for one, _, _ in columns_by_m for person in one.people["annotator"]})

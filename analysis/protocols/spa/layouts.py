@@ -1,4 +1,4 @@
-"""Tables and figures of stated chances. Nothing is computed here but what is put beside what."""
+"""Tables and figures of stated chances. This module only arranges values."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from analysis.protocols.blocks.tables import Table, build_table
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-# With more of them the figure of what rules change is longer than a page.
+# With more comparisons, the figure of rule effects is longer than a page.
 MAX_FIGURE_ROWS = 60
 
 
@@ -54,7 +54,7 @@ def gap_table(estimates: Iterable["Estimate"]) -> Table:
         "above|Above +10 points|percent; within|Within 10 points|percent; below|Below −10 points|percent; n|n annotators|integer; reason|Undefined because|text",
         rows,
         "sure",
-        "Computed before any rule that looks at sums. A gap above 0 means that whoever is named first gains. "
+        "Computed before any rule that uses sums. A gap above 0 means that the system named first has an advantage. "
         "“Equivalent”: smaller than 5 points, shown by two one-sided tests.",
     )
 
@@ -124,7 +124,7 @@ def before_after_table(changes: Iterable["Estimate"]) -> Table:
                 "reason": one.reason,
             }
         )
-    nobody = f" Leaves out nobody: {', '.join(sorted(idle))}." if idle else ""
+    nobody = f" Rules that exclude no one: {', '.join(sorted(idle))}." if idle else ""
     return build_table(
         "before_after",
         "What each rule does to each comparison",
@@ -133,7 +133,7 @@ def before_after_table(changes: Iterable["Estimate"]) -> Table:
         "out|Left out less kept|fine_probability; out_interval|95% CI, Welch|fine_interval; reason|No interval because|text",
         rows,
         "sure",
-        f"Before: everybody who submitted. The change is resampled with the same annotators on both sides.{nobody}",
+        f"Before: all annotators who submitted. The change is resampled with the same annotators on both sides.{nobody}",
     )
 
 
@@ -147,21 +147,21 @@ def rule_changes_figure(changes: Iterable["Estimate"], with_section: bool, level
         "rules",
         "What each exclusion rule changes",
         rows if len(rows) <= MAX_FIGURE_ROWS else [],
-        description=f"Mean after the rule less mean before it, with {100 * level:g} % nested bootstrap intervals.",
+        description=f"Mean after the rule minus mean before it, with {100 * level:g} % nested bootstrap intervals.",
         axis="Change of P[x > y]",
         reference=0.0,
     )
 
 
 def exposure_label(estimate: "Estimate") -> str:
-    """A comparison after m exposures, as rows and figures name it."""
+    """Return the label of a comparison after m exposures."""
     about = estimate.settings
     criterion = f", {about['criterion']}" if about["criterion"] else ""
     return f"{about['x']} > {about['y']}{criterion}, m = {about['m']}"
 
 
 def exposure_levels_table(estimates: Iterable["Estimate"]) -> Table:
-    """The stated chance after each m, with both orders as the paper tests them, and how convinced people were."""
+    """Return the stated chance after each m, with both orders as in the paper, and the conviction."""
     rows = []
     for one in estimates:
         orders = [
@@ -210,7 +210,7 @@ def exposure_figure(estimates: Iterable["Estimate"], level: float) -> Figure:
 
 
 def estimates_table(estimates: Iterable["Estimate"], name: str, title: str, place: str) -> Table:
-    """Estimates that need no more than a line each."""
+    """Return a simple table with one line per estimate."""
     return build_table(
         name,
         title,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pair_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
-    """Both ways of counting, of all sections; families run over all of them."""
+    """Return the recommended and the paper's blocks of all sections. Families span all sections."""
     found = [_pair_estimates(one, context) for one in answers]
     compared = [one for section in answers for one in section.comparisons]
     recommended, paper = (
@@ -36,14 +36,14 @@ def pair_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> 
             estimates=recommended,
             conclusions=build_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
             figures=[layouts.forest_figure(recommended, paper, several, context.level)],
-            note="Both orders of naming combined, everybody whom the rules kept that look at no outcome; t test against 50 %.",
+            note="Both orders of naming combined, all annotators kept by the outcome-blind rules; t test against 50 %.",
         ),
         Block(
             "spa.pairs",
             "Stated chance that x is better than y, as in the paper",
             "paper",
             estimates=paper,
-            note="The order named in the comparison alone, after all primary rules; t test against 50 %.",
+            note="Only the order of the comparison, after all primary rules; t test against 50 %.",
         ),
     ]
 
@@ -64,7 +64,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 
 def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[list["Estimate"], list["Estimate"]]:
-    """The recommended and the paper's estimate of each comparison, not yet adjusted."""
+    """Return the recommended and the paper's estimate of each comparison, not yet adjusted."""
     import numpy as np
 
     from analysis.stats import equivalence, spa
@@ -86,7 +86,7 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
     for column, compared in enumerate(answers.comparisons):
         estimate = shared[compared.key]
         if compared.margin:
-            # Each comparison has a margin of its own, and a level.
+            # Each comparison has its own margin and level.
             tost = equivalence.equivalence(
                 values[:, column],
                 null=0.5,

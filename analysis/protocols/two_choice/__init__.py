@@ -1,8 +1,8 @@
-"""What two choices say: which system is chosen, by what rule that was decided, what it cost, and how far people agree.
+"""Analyse pairwise choices: which system is chosen, the rule that decided, the cost in labels, and agreement.
 
-Everything comes from the labels that were planned (``Context.claims``), so that a label which was not given is seen too. The
-rows say whom the rules keep. Third labels (max three) belong to items in disagreement: they count for the items' answers and
-for agreement, and for no share.
+The analysis starts from the planned labels, so that missing labels are visible too. The rows say which annotators the rules
+keep. Third labels (max three) belong to items in disagreement. They count for the items' answers, but not for shares or
+agreement.
 
 Source: Thorleiksdóttir et al. 2022, sections 3 and 5; ``paper`` is its bound on the items' answers, in both readings.
 """
@@ -27,7 +27,7 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
     needs_planned_labels = True
 
     def analyse(self, context: AnalysisContext) -> list[Block]:
-        """Blocks for all sections of two choices; families run over all of them."""
+        """Return blocks for all sections of pairwise choices. Families span all sections."""
         claims = context.claims
         if claims is None or not len(claims.rows):
             return []

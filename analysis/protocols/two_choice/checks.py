@@ -1,4 +1,4 @@
-"""What the labels are like: agreement, whether the side mattered, and a ranking of the systems."""
+"""Check the labels: agreement, the effect of the side, and a ranking of the systems."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,8 +32,8 @@ def check_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) 
             "recommended",
             estimates=agreement,
             tables=[layouts.agreement_table(agreement)],
-            note="The same labels coded twice. Sides are drawn, so each is chosen half of the time; a much better system is not, and kappa by "
-            "system falls although nobody disagrees more. The paper prints kappa by side.",
+            note="The same labels coded twice. Sides are random, so each side is chosen half of the time. A much better system is chosen more "
+            "often, so kappa by system falls without more disagreement. The paper prints kappa by side.",
         ),
         Block(
             "choice.position",
@@ -46,7 +46,7 @@ def check_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) 
 
 
 def _x_is_first(rows: "DataFrame"):
-    """Where x stood, 1 on the first side; NaN where nothing was chosen."""
+    """Return 1 if x was on the first side, 0 on the second, and NaN if nothing was chosen."""
     import numpy as np
 
     value, is_first = rows["value"].to_numpy(float), (rows["label"] == FIRST_LABEL).to_numpy(bool)
@@ -56,7 +56,7 @@ def _x_is_first(rows: "DataFrame"):
 def _agreement_estimates(comparison_labels: ComparisonLabels, context: AnalysisContext) -> tuple["Estimate", ...]:
     from analysis.stats import choice
 
-    # A third label is asked for where two differ, and agrees with one of them: with it strangers who throw coins would agree.
+    # A third label is requested if two differ, and agrees with one of them. With it, even random answers would seem to agree.
     rows = comparison_labels.shares[comparison_labels.shares["value"].isin([0.0, 1.0])]
     rows = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
     rows = rows.drop_duplicates(["item", "annotator"])
@@ -104,7 +104,7 @@ def _side_effect_estimates(comparison_labels: ComparisonLabels, context: Analysi
 
 
 def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
-    """Strengths of three systems or more, each question apart; with ties Davidson's model, without Bradley and Terry's."""
+    """Return strengths of three or more systems for each question: Davidson's model with ties, else Bradley and Terry's."""
     import numpy as np
 
     from analysis.stats.davidson import davidson

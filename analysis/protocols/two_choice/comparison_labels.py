@@ -1,4 +1,4 @@
-"""The labels of one comparison: what was given in time, what rules keep, the final answers, and what the stopping rule says."""
+"""The labels of one comparison: those given in time, those that rules keep, the final answers and the stopping status."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonLabels:
-    """One comparison's labels: all that were given in time, those of people whom the rules keep, and the final answers.
+    """The labels of one comparison: all labels given in time, those that the rules keep, and the final answers.
 
     ``is_third`` marks third labels in each of them. ``n_submitted``: who finished a batch of the section, whatever pairs it held.
     """
@@ -38,7 +38,7 @@ class ComparisonLabels:
 
     @property
     def shares(self) -> "DataFrame":
-        """The labels that say something of the systems by themselves."""
+        """Return the labels that count for shares: all except third labels."""
         return self.kept[~self.kept["is_third"].to_numpy(bool)]
 
 
@@ -73,7 +73,7 @@ def read_comparison_labels(
 
 
 def logged_outcome(comparison_labels: ComparisonLabels) -> dict[str, Any] | None:
-    """What the log says of this comparison, where the study closed itself."""
+    """Return the logged outcome of this comparison, if the study closed itself."""
     event = comparison_labels.section.study.audit_events.filter(verb="decide").order_by("pk").last()
     outcomes = event.data.get("outcomes", []) if event else []
     return next(

@@ -1,4 +1,4 @@
-"""What a decision cost in labels, and what each labelling strategy would have paid."""
+"""The cost of a decision in labels, and what each labelling strategy would have cost."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REPLAYED_STRATEGIES = (("one", 1), ("max_three", 1), ("majority", 3), ("majority", 5), ("majority", 7))
 REPLAY_RUNS = 1000
-# With fewer items a replay says nothing of a rule that needs at least ten unanimous answers.
+# With fewer items a replay is meaningless, because the rule needs at least ten unanimous answers.
 MIN_ITEMS = 20
 
 
@@ -38,7 +38,7 @@ def effort_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext)
 
 
 def _labels_paid_estimates(comparison_labels: ComparisonLabels) -> tuple["Estimate", ...]:
-    """Labels an item, and up to which item the paper's bound would have paid."""
+    """Return the labels per item, and the labels that the paper's bound would have needed."""
     import numpy as np
 
     from analysis.stats.results import Estimate
@@ -99,15 +99,15 @@ def _labels_paid_estimates(comparison_labels: ComparisonLabels) -> tuple["Estima
 
 
 def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
-    """What each labelling strategy would have paid, drawing among the labels that are there.
+    """Replay each labelling strategy by drawing from the existing labels, and return its cost.
 
-    All on the same items, as in the paper: those with enough labels for the most demanding strategy that half of the items allow.
+    As in the paper, all use the same items: those with enough labels for the most demanding strategy that half of the items allow.
     """
     import numpy as np
 
     from analysis.stats import choice, sequential
 
-    # Third labels are among them where they were asked for: the draw would meet disagreement too often.
+    # Third labels exist only for items in disagreement, so with them the draw would find disagreement too often.
     rows = comparison_labels.paper[
         ~comparison_labels.paper["is_third"].to_numpy(bool) & comparison_labels.paper["value"].isin([0.0, 1.0])
     ]
@@ -117,7 +117,7 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
     delta = REGISTRY[comparison_labels.section.protocol].cleaned_settings(comparison_labels.section)["delta"]
     both: dict[str, list[Estimate]] = {"paper": [], "recommended": []}
     strategies: list[Strategy] = [choice.Strategy(*words) for words in REPLAYED_STRATEGIES]
-    # With one label an item there is nothing to draw.
+    # With one label per item there is nothing to draw.
     fewest = max(MIN_ITEMS, int((given > 1).sum()) / 2)
     replayed = [each for each in strategies if (given >= max(2, each.most)).sum() >= fewest]
     if not replayed:
@@ -142,7 +142,7 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
                     replace(summary, settings={**summary.settings, "system": words}), PREFERENCE
                 )
             )
-    note = "Labels to the decision of the paper's bound, each strategy replayed on the same items; the interval is about these items."
+    note = "Labels until the paper's bound decides. Each strategy is replayed on the same items; the interval applies only to these items."
     laid = {"recommended": [layouts.replays_table(both["recommended"], both["paper"])], "paper": []}
     return [
         Block(

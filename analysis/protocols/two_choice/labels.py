@@ -1,4 +1,4 @@
-"""Labels of two choices as the statistics take them: 1 where x was chosen, 0 where y was, 1/2 for a tie, missing for the rest."""
+"""Prepare labels of pairwise choices for the statistics: 1 for x, 0 for y, 1/2 for a tie, else missing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ STRATEGY_NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_t
 
 
 def section_comparisons(section: Any, *, pairs: Sequence[frozenset[str]] = ()) -> list[Comparison]:
-    """Planned comparisons of the section, one for each of its questions that they are about; then pairs shown unplanned."""
+    """Return the planned comparisons of the section, one for each question that they concern, then unplanned pairs."""
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     found: list[Comparison] = []
     for question in section.questions.all():
@@ -40,12 +40,12 @@ def section_comparisons(section: Any, *, pairs: Sequence[frozenset[str]] = ()) -
 
 
 def comparison_pair_key(comparison: Comparison) -> str:
-    """The names of both systems, as claims name the pair that an item shows."""
+    """Return the key of a pair, made from both names, as in the planned labels."""
     return pair_key(comparison.x, comparison.y)
 
 
 def comparison_rows(rows: "DataFrame", comparison: Comparison) -> "DataFrame":
-    """The rows of one comparison, with ``value``, that of x."""
+    """Return the rows of one comparison, with ``value`` for x."""
     import numpy as np
 
     mine = rows[
@@ -61,7 +61,7 @@ def comparison_rows(rows: "DataFrame", comparison: Comparison) -> "DataFrame":
 
 
 def labelling_strategy_of(section: Any) -> "Strategy | None":
-    """The section's labelling strategy; None where it has none."""
+    """Return the section's labelling strategy, or None."""
     from analysis.stats.choice import Strategy
 
     settings = REGISTRY[section.protocol].cleaned_settings(section)
@@ -84,7 +84,7 @@ class FinalAnswers:
 
 
 def final_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
-    """One answer an item. Ties and "cannot judge" are labels that were paid for and speak for neither.
+    """Return one answer per item. Ties and "cannot judge" are paid labels that count for neither system.
 
     ``mine``: the rows of one comparison that were given (see ``about``), with ``item_number`` and ``received_at``.
     """
@@ -110,7 +110,7 @@ def final_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
         return FinalAnswers(tuple(items.tolist()), values, counts, np.ones(len(items), dtype=bool))
     is_retired = np.isin(items, numbers[rows["is_retired"].to_numpy(bool)])
     wanted = {"majority": strategy.most, "max_three": 3}.get(strategy.name, 1)
-    # As many labels as the strategy asks for, in the order in which they came; one more where somebody was replaced is not used.
+    # Use as many labels as the strategy needs, in order of arrival. An extra label from a replacement is not used.
     place = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
     used = place < wanted
     found: ItemDecisions = item_decisions(
@@ -124,13 +124,13 @@ def final_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
     else:
         complete = [len(said) >= wanted for said in labels.values()]
     has_all = np.asarray(complete, dtype=bool)
-    # Two of three that agree would be an answer and two that differ none: items that lack labels would look unanimous.
+    # An item that lacks labels has no answer. Otherwise incomplete items would look unanimous.
     values = np.where(has_all, found.decisions, np.nan)
     return FinalAnswers(tuple(items.tolist()), values, np.minimum(counts, wanted), has_all | is_retired)
 
 
 def third_label_mask(given_rows: "DataFrame", section: Any) -> "np.ndarray":
-    """Which rows are third labels: given to items in disagreement alone, they say nothing of the systems by themselves.
+    """Return which rows are third labels. Only items in disagreement get them, so they do not count for shares.
 
     ``given``: all rows that were given, also by people whom rules leave out, since a label is a third one by what came before it.
     Of imported answers nobody knows for which batch they were asked: there it is whatever came after two others.

@@ -1,4 +1,4 @@
-"""Tables and figures of two choices: what was decided and by which rule, what it cost, agreement and sides."""
+"""Tables and figures of pairwise choices: decisions and their rules, cost, agreement and sides."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ OUTCOME_LABELS = {
 
 
 def is_sequential(estimate: "Estimate") -> bool:
-    """Whether a stopping rule decided how many labels there are."""
+    """Return whether a stopping rule decided the number of labels."""
     return estimate.analysis.endswith(".sequential")
 
 
@@ -73,9 +73,9 @@ def decisions_table(
         "paper_n|Items to it|integer; stays|Crossing that stays, paper|text; stays_n|Items to that|integer; reason|Undefined because|text",
         rows,
         "first",
-        "P(x chosen) weighs annotators alike. The level of an interval is that of its rule, divided where a rule decides about several "
-        "comparisons. An anytime-valid rule keeps its error however often one looked; the paper's bound does not, "
-        "and the crossing that stays is known in hindsight alone. A fixed n assumes that nobody looked.",
+        "P(x chosen) weighs annotators equally. The level of an interval is that of its rule, divided if a rule decides about several "
+        "comparisons. An anytime-valid rule keeps its error rate with any number of checks; the paper's bound does not. "
+        "The crossing that stays is known only afterwards. A fixed n assumes no earlier checks.",
     )
 
 
@@ -104,7 +104,7 @@ def _winner_label(estimate: "Estimate") -> str:
 
 
 def shares_figure(recommended: Sequence["Estimate"], paper: Sequence["Estimate"], level: float) -> Figure:
-    """Recommended and paper under each other."""
+    """Return the figure of the recommended and the paper's shares."""
     several = span_several_sections(recommended)
     rows = [figure_row(one, comparison_label(one, several), "choices (recommended)") for one in recommended]
     rows += [figure_row(one, comparison_label(one, several), "items (paper)") for one in paper]
@@ -143,7 +143,7 @@ def effort_table(estimates: Sequence["Estimate"]) -> Table:
         "stays|Labels to the crossing that stays, paper|integer; overrun|Labels after the decision|integer",
         rows,
         "sure",
-        "An item that lacks labels, has no majority, or ties alone, has no answer. Labels after the decision were paid and change nothing.",
+        "An item that lacks labels, has no majority or has only ties has no answer. Labels after the decision were paid but change nothing.",
     )
 
 
@@ -176,10 +176,10 @@ def replays_table(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]
         "paper_decided|Runs that decide, paper|percent; reason|Undefined because|text",
         rows,
         "more",
-        "Each strategy drawn a thousand times from these labels under the paper's bound, ties left out. All are drawn on the same items: those with "
-        "as many labels as the last strategy here may want, which half of the items must have. A run that does not decide counts with all that its "
-        "items cost, so that the mean is less than decisions would have taken. As in the paper: the crossing that stays, averaged over "
-        "runs that decide alone, which is too low where some do not. The intervals are about these items: other items would differ by more.",
+        "Each strategy is drawn a thousand times from these labels with the paper's bound, without ties. All use the same items: those with "
+        "enough labels for the last strategy here, which half of the items must have. A run that does not decide counts with the full cost of its "
+        "items, so the mean is lower than the cost of decisions. As in the paper: the crossing that stays, averaged only over "
+        "runs that decide, which is too low if some do not. The intervals apply only to these items; other items would differ more.",
     )
 
 
@@ -204,8 +204,8 @@ def agreement_table(estimates: Sequence["Estimate"]) -> Table:
         "n|n|integer; unit|Unit|text; reason|Undefined because|text",
         rows,
         "sure",
-        "The paper prints kappa by side of the screen. Third labels, asked for where two differ, are left out. Intervals resample items, not "
-        "people: they are about these annotators. Low agreement about preferences is information about people, and no rule may use it.",
+        "The paper prints kappa by side of the screen. Third labels, requested if two differ, are left out. Intervals resample items, not "
+        "people, so they apply only to these annotators. Low agreement about preferences is information about people, so no exclusion rule may use it.",
     )
 
 
@@ -230,5 +230,5 @@ def sides_table(estimates: Sequence["Estimate"]) -> Table:
         "first|Choices of the first side|percent; balanced|P(x chosen), sides balanced|probability; n|n annotators|integer; reason|Undefined because|text",
         rows,
         "sure",
-        "P(x chosen | x first) less P(x chosen | x second), annotators as clusters. Sides are drawn, so it does not bias the share.",
+        "P(x chosen | x first) minus P(x chosen | x second), annotators as clusters. Sides are random, so this does not bias the share.",
     )

@@ -1,4 +1,4 @@
-"""x's share of the choices, by the rule that decided about it, and the paper's decision over items."""
+"""Compute x's share of the choices, with the rule that decided, and the paper's decision over items."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from .comparison_labels import ComparisonLabels, logged_outcome
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
-# What an anytime-valid verdict is in the words that all comparisons share.
+# Map anytime-valid verdicts to the verdicts that all comparisons share.
 VERDICTS = {
     "a_better": "different",
     "b_better": "different",
@@ -27,7 +27,7 @@ VERDICTS = {
 
 
 def preference_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisContext) -> list[Block]:
-    """Both ways of counting, of all sections; families run over all of them."""
+    """Return the recommended and the paper's blocks of all sections. Families span all sections."""
     recommended = _adjust_and_tag(
         [(one.comparison, _recommended_estimate(one, context)) for one in comparisons], context
     )
@@ -41,16 +41,16 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
             conclusions=build_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
             tables=[layouts.decisions_table(recommended, paper, [logged_outcome(one) for one in comparisons])],
             figures=[layouts.shares_figure(recommended, paper, context.level)],
-            note="Annotators weigh the same, whatever the number of their labels. Under a stopping rule the interval and the p-value hold "
-            "at whatever moment it stopped; else a test for a number of annotators that was fixed beforehand.",
+            note="All annotators have the same weight, regardless of their number of labels. With a stopping rule, the interval and the p-value are "
+            "valid whenever it stopped. Without one, the test assumes a number of annotators fixed beforehand.",
         ),
         Block(
             "choice.preference",
             "Share of items on which x was chosen, as in the paper",
             "paper",
             estimates=paper,
-            note="One answer an item by the labelling strategy, Hoeffding's bound after each. First crossing is what a running study can "
-            "use; the crossing that stays to the end is what the paper's tables hold. Neither keeps its error at so many looks.",
+            note="One answer per item by the labelling strategy, with Hoeffding's bound after each. A running study can use the first crossing; "
+            "the paper's tables use the crossing that stays to the end. Neither keeps its error rate with so many checks.",
         ),
     ]
 
@@ -73,7 +73,7 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 
 def _stopping_sentence(estimate: "Estimate") -> str:
-    """What the stopping rule did; '' where there was none."""
+    """Return a sentence about what the stopping rule did, or '' if there was none."""
     if not layouts.is_sequential(estimate):
         return ""
     detail = estimate.detail
@@ -87,7 +87,7 @@ def _stopping_sentence(estimate: "Estimate") -> str:
 
 
 def _recommended_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
-    """What the anytime-valid rule says, where the study had one; the fixed-n test beside it, else alone."""
+    """Return the estimate of the anytime-valid rule with the fixed-n test as a companion, or only the fixed-n test."""
     fixed = _fixed_n_estimate(comparison_labels, context)
     if (
         comparison_labels.look is None
@@ -96,7 +96,7 @@ def _recommended_estimate(comparison_labels: ComparisonLabels, context: Analysis
     ):
         return fixed
     look, estimate = comparison_labels.look, comparison_labels.look.estimate
-    # At an n that the data chose its p-value would claim too much: the estimate and interval stand for comparison.
+    # The data chose n, so the p-value would claim too much. The estimate and interval are kept for comparison.
     beside = replace(fixed, test=None, sensitivity=(), analysis="choice.preference.all_labels")
     outcome = (
         look.verdict
@@ -118,13 +118,13 @@ def _recommended_estimate(comparison_labels: ComparisonLabels, context: Analysis
 
 
 def _is_target_reached(comparison_labels: ComparisonLabels) -> bool:
-    """Whether as many have submitted as the target allows, third labels not counted."""
+    """Return whether the number of submissions has reached the target, without third labels."""
     target = comparison_labels.section.study.target_n
     return bool(target and comparison_labels.n_submitted >= target)
 
 
 def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisContext) -> "Estimate":
-    """x's share at an n fixed beforehand: a tie counts half, "cannot judge" is left out."""
+    """Return x's share at an n fixed beforehand. A tie counts half; "cannot judge" is left out."""
     from analysis.stats import basic, choice, equivalence
 
     rows = comparison_labels.shares[comparison_labels.shares["value"].notna()]
@@ -145,7 +145,7 @@ def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisCont
         )
         estimate = replace(estimate, n_rows=len(rows))
     if margin and len(means):
-        # At the comparison's own level, which need not be the report's.
+        # Use the comparison's own level, which may differ from the report's.
         tost = equivalence.equivalence(
             means,
             null=0.5,
@@ -163,7 +163,7 @@ def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisCont
 def _adjust_and_tag(
     compared_estimates: Sequence[tuple[Comparison, "Estimate"]], context: AnalysisContext
 ) -> tuple["Estimate", ...]:
-    """Fixed-n estimates with p-values adjusted over each family; sequential ones were tested at a divided level already."""
+    """Adjust p-values of fixed-n estimates within each family. Sequential estimates were tested at a divided level already."""
     others = [(one, estimate) for one, estimate in compared_estimates if not layouts.is_sequential(estimate)]
     adjusted = iter(adjust_within_families(others, "choice.preference", context.star_scheme))
     return tuple(
@@ -173,7 +173,7 @@ def _adjust_and_tag(
 
 
 def paper_decision_estimate(comparison_labels: ComparisonLabels) -> "Estimate":
-    """The paper's decision at the first crossing, with the crossing that stays beside it."""
+    """Return the paper's decision at the first crossing, with the crossing that stays as a companion."""
     from analysis.stats import sequential
     from analysis.stats.results import ResultWarning
 
@@ -182,7 +182,7 @@ def paper_decision_estimate(comparison_labels: ComparisonLabels) -> "Estimate":
     n_open = int((~comparison_labels.answers.is_complete).sum())
     warnings: tuple[ResultWarning, ...] = ()
     if n_open and settings["strategy"] == "max_three":
-        # Items that still want a third label are those in disagreement: the others alone would look too unanimous.
+        # Items that wait for a third label are in disagreement. Without them, the others would look too unanimous.
         values = values[: int(comparison_labels.answers.is_complete.argmin())]
         warnings = (ResultWarning("open_items", "warn", {"n_open": n_open, "n_used": len(values)}),)
     first, stays = (

@@ -1,8 +1,8 @@
-"""When a comparison is decided: an anytime-valid rule over annotators, or the paper's bound over items.
+"""Stopping rules: an anytime-valid rule over annotators, or the paper's bound over items.
 
-The anytime-valid rule takes annotators in the order of their claims, each with the mean of their planned labels; third labels are
-left to the final answers, because only items in disagreement get one. With several primary comparisons each is tested at its level
-divided by their number.
+The anytime-valid rule takes annotators in the order of their claims, each with the mean of their planned labels. Third labels
+count only for the final answers, because only items in disagreement get one. With several primary comparisons, each is tested
+at its level divided by their number.
 
 Source: Thorleiksdóttir et al. 2022, section 3.2, for the paper's bound; ``analysis.stats.sequential`` for the other.
 """
@@ -19,7 +19,7 @@ N_SIMULATIONS = 200
 
 
 def stopping_statuses(planned_labels: Any, section: Any, seed: str = "") -> list[StoppingStatus]:
-    """What the section's rule says of each primary comparison. ``claims`` are those of ``analysis.data.planned_labels``."""
+    """Return the status of the section's rule for each primary comparison, from ``analysis.data.planned_labels``."""
     settings = REGISTRY[section.protocol].cleaned_settings(section)
     mine = [one for one in section_comparisons(section) if one.role == "primary"]
     if settings["stopping"] == "first":
@@ -35,7 +35,7 @@ def stopping_statuses(planned_labels: Any, section: Any, seed: str = "") -> list
 def anytime_stopping_status(
     planned_labels: Any, section: Any, comparison: Comparison, *, level: float, seed: str = ""
 ) -> StoppingStatus:
-    """The e-process of a comparison and where it stands; ``level`` is the confidence, for all looks together."""
+    """Return the e-process of a comparison and its status. ``level`` is the confidence for all checks together."""
     import math
 
     import numpy as np
@@ -62,7 +62,7 @@ def anytime_stopping_status(
     )
     is_decided = found.stopped_at is not None
     each = float(np.mean(units.n_labels)) if len(units.n_labels) else float(section.m)
-    # Where batches hold some of the pairs alone, as many of those still to come will see this one as have so far.
+    # If batches hold only some of the pairs, assume that the same share of future annotators will see this pair.
     seen = rows["annotator"].nunique() / max(1, planned["annotator"].nunique())
     target = round((section.study.target_n or 0) * seen)
     remaining: dict[str, Any] | None = None
@@ -97,7 +97,7 @@ def anytime_stopping_status(
 
 
 def paper_stopping_status(planned_labels: Any, section: Any, comparison: Comparison) -> StoppingStatus:
-    """The paper's bound at its first crossing, over the longest run of items, in item order, that want no more labels."""
+    """Return the paper's bound at its first crossing, over the longest run of complete items, in item order."""
     import numpy as np
 
     from analysis.stats import sequential

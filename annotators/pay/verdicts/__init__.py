@@ -1,4 +1,4 @@
-"""What people decide about somebody's pay, on what evidence, and what the person who was refused says to it.
+"""Decisions about pay, their evidence, and the annotators' appeals.
 
-Nobody is refused by default, by a list or by a job: each rejection is one person's decision about one piece of work.
+heval never rejects by default, by a list or by a job. Each rejection is one person's decision about one piece of work.
 """

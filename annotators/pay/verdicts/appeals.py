@@ -1,4 +1,4 @@
-"""Appeals: whoever was rejected says why that is wrong, and somebody else answers by a day that was promised. The only writer of Appeal."""
+"""Appeals: a rejected annotator objects, and another person answers by a promised date. The only writer of Appeal."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -28,7 +28,10 @@ ANSWER_DEADLINE = timedelta(days=14)
 
 
 def open_appeal(assignment: Assignment, text: str) -> Appeal:
-    """One for each rejection, whether it was made here or at the panel. Raises NotNow in words for the annotator."""
+    """Store an appeal, one per rejection, made in heval or at the panel.
+
+    Raises ActionRefused with a message for the annotator.
+    """
     try:
         text = clean_text(text).strip()
     except TextRefused as refused:
@@ -42,34 +45,37 @@ def open_appeal(assignment: Assignment, text: str) -> Appeal:
             lock_annotator(assignment.annotator_id)
             verdict = effective_rejection(assignment) or record_panel_rejection(assignment)
             if verdict is None:
-                raise ActionRefused("Nothing of yours is rejected, so there is nothing to object to.")
+                raise ActionRefused("Your work is not rejected, so you do not need to object.")
             due = timezone.now() + ANSWER_DEADLINE
             made = Appeal.objects.create(verdict=verdict, rejected_by_id=verdict.by_id, text=text, due_at=due)
             audit.record("appeal", study=assignment.study, by=None, assignment_code=assignment.code)
     except IntegrityError:
-        raise ActionRefused("You have objected already. What you wrote then is being read.") from None
+        raise ActionRefused("You have already sent an objection. The researchers are reading it.") from None
     return made
 
 
 def answer_appeal(appeal: Appeal, text: str, is_upheld: bool, by, denies_rejecting: bool = False) -> Verdict | None:
-    """Answer once, by another than who rejected. Upheld, the rejection is taken back: gives how. Raises NotNow.
+    """Answer an appeal once, by a person other than the one who rejected.
 
-    ``says_another``: their own word that it was not they who rejected it at the panel, where nobody here knows who did.
+    If upheld, take the rejection back and return the reversal. Raises ActionRefused. ``says_another``: the answering person
+    confirms that they did not reject the work at the panel; heval cannot know.
     """
     check_permission(by, Action.REJECT, appeal.verdict.assignment.study)
     if by.pk == appeal.rejected_by_id:
-        raise ActionRefused("You rejected this work. Somebody else must answer.")
+        raise ActionRefused("You rejected this work. Another editor must answer.")
     verdict = appeal.verdict
     if appeal.rejected_by_id is None and not denies_rejecting:
-        raise ActionRefused("Whoever rejected this work at the panel cannot answer. Say that it was not you.")
+        raise ActionRefused(
+            "The person who rejected this work at the panel cannot answer. Confirm that it was not you."
+        )
     if is_approved_at_panel(verdict):
-        raise ActionRefused("The panel has approved this work since. There is nothing left to answer.")
+        raise ActionRefused("The panel has approved this work since. No answer is needed.")
     study = verdict.assignment.study
     text = clean_message(study, text, label="answer")
     with transaction.atomic():
         unanswered = Appeal.objects.filter(pk=appeal.pk, answered_at=None)
         if not unanswered.update(answer=text, is_upheld=is_upheld, answered_by=by, answered_at=Now()):
-            raise ActionRefused("It was answered already.")
+            raise ActionRefused("This appeal is already answered.")
         said = {"says_another": True} if appeal.rejected_by_id is None else {}
         audit.record(
             "answer appeal", study=study, by=by, assignment_code=verdict.assignment.code, is_upheld=is_upheld, **said
@@ -80,12 +86,12 @@ def answer_appeal(appeal: Appeal, text: str, is_upheld: bool, by, denies_rejecti
 
 
 def is_approved_at_panel(verdict: Verdict) -> bool:
-    """Whether the panel pays the work after all, so that an appeal has nothing left to ask for."""
+    """Whether the panel now pays the work, so that the appeal needs no answer."""
     return verdict.submission is not None and verdict.submission.state == APPROVED
 
 
 def unanswered_appeals(recruitments: Iterable[Recruitment] | QuerySet[Recruitment]) -> QuerySet[Appeal]:
-    """Those that wait for an answer, with ``is_late``: the late ones first, then by the day that was promised."""
+    """Return open appeals with ``is_late``: late ones first, then by promised date."""
     waiting = Appeal.objects.filter(
         verdict__assignment__recruitment__in=recruitments, answered_at=None, verdict__reversed_by=None
     ).exclude(verdict__submission__state=APPROVED)
@@ -98,6 +104,8 @@ def unanswered_appeals(recruitments: Iterable[Recruitment] | QuerySet[Recruitmen
 
 
 def eligible_answerers(study: Study, rejected_by_id: int | None) -> list:
-    """The study's people who may answer an appeal against somebody's rejection: everybody who edits it but that person. Who rejected at the
-    panel is not known; they must say themselves that it was not they."""
+    """Return the people who may answer an appeal: all editors of the study except the person who rejected.
+
+    For rejections made at the panel, that person is unknown; the answering editor must confirm that it was not them.
+    """
     return list(allowed_users(Action.REJECT, study).exclude(pk=rejected_by_id))

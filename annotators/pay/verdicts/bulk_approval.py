@@ -1,4 +1,4 @@
-"""Approving everybody whose work came both here and to the panel."""
+"""Approve all work that was finished both in heval and at the panel."""
 
 from django.db.models import Exists, OuterRef, QuerySet
 
@@ -9,21 +9,22 @@ from .decisions import approve_submissions
 
 
 def undecided_submissions(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
-    """Work that came both here and there, and that nobody here has rejected."""
+    """Return work that was finished at both and not rejected in heval."""
     rejected = Verdict.objects.filter(assignment=OuterRef("assignment"), kind=Verdict.Kind.REJECT, reversed_by=None)
-    # Whom the panel had rejected and shows as undecided again nobody here has decided about.
+    # If the panel rejected the work but shows it as undecided again, heval has no decision about it.
     here = rejected.exclude(category=Verdict.AT_PANEL)
     return with_match_status(recruitment).filter(~Exists(here), standing="matched")
 
 
 def submissions_to_approve(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
-    """Of these, whose approval is not ordered; also whose approval the panel refused, such as for want of money: what stood in its way
-    may be mended."""
+    """Return those without an ordered approval, including approvals that the panel refused.
+
+    The cause of the refusal, such as a lack of money, may be fixed by now.
+    """
     ordered = PanelOrder.objects.filter(submission=OuterRef("pk"), operation="approve")
     return undecided_submissions(recruitment).filter(~Exists(ordered.exclude(state=PanelOrder.State.REFUSED)))
 
 
 def approve_matched(recruitment: Recruitment, by) -> int:
-    """Order the approval of everybody whose work came both here and there; nobody is ordered twice, and nobody about whom somebody has
-    decided otherwise."""
+    """Order the approval of all work finished at both. Skip work with an earlier order or another decision."""
     return approve_submissions(recruitment, list(submissions_to_approve(recruitment).select_related("assignment")), by)

@@ -1,6 +1,7 @@
-"""Approve, reject, take a rejection back. The only writer of Verdict.
+"""Approve, reject, and take rejections back.
 
-One piece of work at a time: there is no way here to reject several, and none to reject by a rule.
+The only writer of Verdict.
+Only one piece of work at a time: there is no function to reject several, or to reject by a rule.
 """
 
 import re
@@ -28,17 +29,17 @@ from .evidence import WorkEvidence, measure_work
 from .grounds import MESSAGE_PLACEHOLDER, RejectionGround, grounds_for
 
 Kind, State = Verdict.Kind, PanelOrder.State
-# Only work that reached the panel, and of which we know the person, can be refused there.
+# Only work of a known person that was submitted at the panel can be rejected there.
 REJECTABLE_STATUSES = ("matched", "orphan")
 MAX_MESSAGE_LENGTH = 2000
-# What became of the order for it: until the panel has one, a rejection that nobody carried out is none.
+# Results of the order. A rejection that no panel has carried out does not count.
 INEFFECTIVE_STATES = (State.REFUSED, State.CANCELLED)
 REJECTED_AT_PANEL_MESSAGE = "The work was rejected at the panel. No reason was written here."
 
 
 @dataclass(frozen=True, slots=True)
 class WorkUnderReview:
-    """One piece of work to be decided about: as the panel shows it, as it is known here, and how the two stand to each other."""
+    """One piece of work to decide about: the panel's submission, heval's assignment, and how they match."""
 
     recruitment: Recruitment
     submission: PanelSubmission | None
@@ -63,7 +64,7 @@ def work_of_submission(recruitment: Recruitment, pk: int) -> WorkUnderReview | N
 
 
 def work_of_assignment(recruitment: Recruitment, pk: int) -> WorkUnderReview | None:
-    """The same, found by the work here: what the panel shows of it is taken, where it shows something."""
+    """Return the work by its assignment, with the panel's submission if there is one."""
     assignment = (
         Assignment.objects.filter(recruitment=recruitment, pk=pk).select_related("study", "recruitment").first()
     )
@@ -78,7 +79,7 @@ def work_of_assignment(recruitment: Recruitment, pk: int) -> WorkUnderReview | N
 
 
 def unreversed_rejections(assignments) -> QuerySet[Verdict]:
-    """Rejections of these that nobody has taken back, whether or not the panel has carried them out, the newest first."""
+    """Return rejections that were not taken back, carried out or not, the newest first."""
     mine = Verdict.objects.filter(assignment__in=assignments, kind=Kind.REJECT, reversed_by=None)
     return mine.order_by("-pk")
 
@@ -88,7 +89,7 @@ def order_of(verdict: Verdict) -> PanelOrder | None:
 
 
 def effective_rejection(assignment: Assignment) -> Verdict | None:
-    """The rejection that holds: not taken back, and neither refused by the panel nor cancelled before it was sent."""
+    """Return the effective rejection: not taken back, not refused by the panel, not cancelled before sending."""
     for one in unreversed_rejections([assignment]):
         if one.category == Verdict.AT_PANEL:
             if is_still_rejected_at_panel(one, current_submission(assignment)):
@@ -99,19 +100,21 @@ def effective_rejection(assignment: Assignment) -> Verdict | None:
 
 
 def current_submission(assignment: Assignment) -> PanelSubmission | None:
-    """What the panel shows of this work: of several the last that was sent, else the last."""
+    """Return the panel's submission of this work: the last submitted one, otherwise the last."""
     mine = list(PanelSubmission.objects.filter(assignment=assignment).order_by("-pk"))
     return next((one for one in mine if one.state in SENT_STATES), mine[0] if mine else None)
 
 
 def is_still_rejected_at_panel(verdict: Verdict, submission: PanelSubmission | None) -> bool:
-    """Whether a rejection that was made at the panel holds: as long as the panel shows it, which may change its mind without us."""
+    """Whether a rejection made at the panel is still in force. The panel may change its state at any time."""
     return submission is not None and submission.pk == verdict.submission_id and submission.state == REJECTED
 
 
 def record_panel_rejection(assignment: Assignment) -> Verdict | None:
-    """Write down that the panel shows this work as rejected where nobody here decided so: once, for whoever objects to it. None where it
-    shows no such thing, or where a rejection of this work was taken back here."""
+    """Record a rejection made at the panel once, so that the annotator can appeal.
+
+    Return None if the panel shows no rejection, or if a rejection of this work was taken back in heval.
+    """
     shown = current_submission(assignment)
     was_taken_back = Verdict.objects.filter(assignment=assignment, kind=Kind.REVERSE).exists()
     if shown is None or shown.state != REJECTED or was_taken_back:
@@ -128,36 +131,36 @@ def record_panel_rejection(assignment: Assignment) -> Verdict | None:
 
 
 def lock_annotator(annotator_id: int) -> None:
-    """Lock a person: who decides about them waits for whoever does so just now."""
+    """Lock a person, so that decisions about them wait for each other."""
     Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator_id)
 
 
 def reason_not_rejectable(work: WorkUnderReview) -> str:
-    """Why this work cannot be rejected, whatever was measured; '' where nothing forbids it."""
+    """Return why this work cannot be rejected, whatever the evidence; '' if it can."""
     one = work.assignment
     if one is None:
-        return "The panel shows somebody who is unknown here. That is never a reason to reject."
+        return "The panel shows a person who is unknown in heval. This is never a reason to reject."
     if work.rejection_policy is None:
-        return "At this channel nothing is refused through heval."
+        return "heval does not reject work at this channel."
     if one.origin != Assignment.Origin.LIVE:
-        return "This is nobody's work: a robot's, a try, or read from a file."
+        return "This work has no real annotator: it is from a robot, a test run, or an imported file."
     if one.withdrawn_at:
-        return "The person has left the study: what they did is paid as it was promised, and not judged any more."
+        return "The annotator has withdrawn. They get the promised pay, and their work is not judged any more."
     if one.released_reason and not one.submitted_at and one.released_reason not in ("expired", "returned"):
-        return "The visit was ended by us: what was promised for that is paid."
+        return "heval ended this visit early. Pay the amount promised for this."
     if work.standing and work.standing not in REJECTABLE_STATUSES:
-        return f"It stands so: {MATCH_STATUSES[work.standing][0]}. {MATCH_STATUSES[work.standing][1]}".strip()
+        return f"Status: {MATCH_STATUSES[work.standing][0]}. {MATCH_STATUSES[work.standing][1]}".strip()
     if not work.standing and not one.submitted_at:
-        return "It is not finished, and no panel shows it."
+        return "The work is not finished, and no panel shows it."
     if effective_rejection(one):
-        return "It is rejected already."
+        return "The work is rejected already."
     if effective_approval(work):
-        return "It is approved already."
+        return "The work is approved already."
     return ""
 
 
 def effective_approval(work: WorkUnderReview) -> Verdict | None:
-    """The approval that holds: neither refused by the panel nor cancelled before it was sent."""
+    """Return the effective approval: not refused by the panel, and not cancelled before sending."""
     order = _latest_approval_order(work.submission) if work.submission else None
     return None if order and order.state in INEFFECTIVE_STATES else _find_approval(work)
 
@@ -172,17 +175,17 @@ def _latest_approval_order(submission: PanelSubmission) -> PanelOrder | None:
 
 
 def clean_message(study: Study, text: str, min_length: int = 1, label: str = "message") -> str:
-    """The words as they may reach an annotator. Raises NotNow naming what is wrong."""
+    """Validate and return a message to an annotator. Raises ActionRefused naming the problem."""
     try:
         text = clean_text(text).strip()
     except TextRefused as refused:
         raise ActionRefused(f"The {label}: {refused}") from None
     if MESSAGE_PLACEHOLDER in text:
-        raise ActionRefused(f"The {label} still says “{MESSAGE_PLACEHOLDER}”: replace that by your own words.")
+        raise ActionRefused(f"The {label} still says “{MESSAGE_PLACEHOLDER}”. Replace this with your own words.")
     if is_blank(text) or len(text) < min_length:
         raise ActionRefused(f"The {label} has {len(text)} characters; at least {min_length} are needed.")
     if len(text) > MAX_MESSAGE_LENGTH:
-        raise ActionRefused(f"The {label} has {len(text)} characters; at most {MAX_MESSAGE_LENGTH} are taken.")
+        raise ActionRefused(f"The {label} has {len(text)} characters; at most {MAX_MESSAGE_LENGTH} are allowed.")
     for name in System.objects.filter(study=study).values_list("name", flat=True):
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
             raise ActionRefused(
@@ -194,7 +197,7 @@ def clean_message(study: Study, text: str, min_length: int = 1, label: str = "me
 def validate_rejection(
     work: WorkUnderReview, category: str, message: str, note: str = ""
 ) -> tuple[WorkEvidence, RejectionGround, str]:
-    """What a rejection rests on, measured now, with the message as it would be sent. Raises NotNow with what forbids it."""
+    """Return the evidence of a rejection, measured now, and the message to send. Raises ActionRefused with the reason."""
     if words := reason_not_rejectable(work):
         raise ActionRefused(words)
     found = measure_work(work.assignment)
@@ -202,19 +205,20 @@ def validate_rejection(
         one.category: one for one in grounds_for(work.rejection_policy, found, bool(work.assignment.submitted_at))
     }
     if category not in open_to:
-        raise ActionRefused("Choose a category of the panel.")
+        raise ActionRefused("Choose one of the panel's categories.")
     ground = open_to[category]
     if ground.missing:
         raise ActionRefused(f"{category} cannot be chosen: {ground.missing}.")
     if ground.needs_note and is_blank(note):
-        raise ActionRefused(f"{category} rests on nothing that was measured: say in the note what you saw.")
+        raise ActionRefused(f"{category} has no measured evidence. Describe your observations in the note.")
     return found, ground, clean_message(work.assignment.study, message, work.rejection_policy.min_message_length)
 
 
 def reject(work: WorkUnderReview, category: str, message: str, by, note: str = "") -> Verdict:
-    """One person's decision about one piece of work. Answers stay, the place stays taken, exclusion is another matter.
+    """Reject one piece of work, by one person's decision.
 
-    Everything is looked at anew: what a form showed may have changed. Raises NotNow.
+    Answers and place stay; exclusion is separate.
+    Everything is checked again, because it may have changed since the form was shown. Raises ActionRefused.
     """
     check_permission(by, Action.REJECT, work.recruitment.study)
     with transaction.atomic():
@@ -246,16 +250,19 @@ def reject(work: WorkUnderReview, category: str, message: str, by, note: str = "
 
 
 def approve(work: WorkUnderReview, by) -> Verdict:
-    """Approved once and for all; again it is the same decision. Raises NotNow where a rejection stands: that is taken back instead."""
+    """Approve one piece of work.
+
+    Idempotent. Raises ActionRefused if a rejection is in force, which must be taken back instead.
+    """
     check_permission(by, Action.REJECT, work.recruitment.study)
     with transaction.atomic():
         work = _lock_and_reload(work)
         if made := effective_approval(work):
             return made
         if work.assignment and effective_rejection(work.assignment):
-            raise ActionRefused("It is rejected. Take the rejection back instead.")
+            raise ActionRefused("The work is rejected. Take back the rejection instead.")
         if work.submission is None and not (work.assignment and work.assignment.submitted_at):
-            raise ActionRefused("It is not finished, and no panel shows it.")
+            raise ActionRefused("The work is not finished, and no panel shows it.")
         if work.submission and work.submission.state not in SENT_STATES:
             _may_be_credited(work)
         made = _find_approval(work) or Verdict.objects.create(**work.about, kind=Kind.APPROVE, by=by)
@@ -269,20 +276,23 @@ def approve(work: WorkUnderReview, by) -> Verdict:
 
 
 def _may_be_credited(work: WorkUnderReview) -> None:
-    """Credit that the panel refused, or that was taken back, may be ordered anew. Raises NotNow for everything else that never reached it."""
+    """Allow refused or revoked credit to be ordered again.
+
+    Raises ActionRefused for all other work that was never submitted.
+    """
     is_credited = (
         REGISTRY[work.recruitment.channel].credits_on_completion and work.assignment and work.assignment.submitted_at
     )
     order = _latest_approval_order(work.submission)
     if not is_credited or order is None:
-        raise ActionRefused("It was not sent to the panel: nothing there can be approved.")
+        raise ActionRefused("The work was not submitted at the panel, so nothing can be approved there.")
     if order.state not in INEFFECTIVE_STATES:
-        raise ActionRefused("Its credit is ordered already: the page of the panel says how that stands.")
+        raise ActionRefused("The credit is ordered already. See its status on the panel page.")
 
 
 def approve_submissions(recruitment: Recruitment, submissions: Sequence[PanelSubmission], by) -> int:
-    """The same about many, in a number of queries that does not depend on how many. Rejected ones are left out by who asks."""
-    if by is None:  # ignoring conflicts, SQLite would ignore that too, and write nothing
+    """Approve many pieces of work with a constant number of queries. The caller leaves out rejected ones."""
+    if by is None:  # with ignore_conflicts, SQLite would also ignore that error and write nothing
         raise ValueError("Somebody approves.")
     check_permission(by, Action.REJECT, recruitment.study)
     with transaction.atomic():
@@ -295,18 +305,21 @@ def approve_submissions(recruitment: Recruitment, submissions: Sequence[PanelSub
 
 
 def _approval_tokens(rows: Sequence[PanelSubmission]) -> dict[str, PanelSubmission]:
-    """The token of each one's next approval: what was refused or cancelled keeps its own for ever."""
+    """Return the token of each next approval. Refused and cancelled orders keep their own tokens."""
     orders = PanelOrder.objects.filter(submission__in=rows, operation="approve").order_by()
     before = dict(orders.values_list("submission").annotate(n=Count("pk")))
     return {f"approve-{row.pk}" + (f"-{n}" if (n := before.get(row.pk, 0)) else ""): row for row in rows}
 
 
 def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
-    """Take a rejection back. ``evidence`` of what is made says by which way the person is paid now: "unsent" (the panel never heard of
-    the rejection, and is told to approve), "hand" (no panel takes a rejection back, and somebody owes them a compensation)."""
+    """Take a rejection back.
+
+    The new verdict's ``evidence`` says how the person is paid. "unsent": the panel never received the rejection and
+    gets an approval. "hand": the panel cannot reverse it, and a compensation is due.
+    """
     check_permission(by, Action.REJECT, verdict.assignment.study)
     if verdict.kind != Kind.REJECT:
-        raise ActionRefused("That is no rejection.")
+        raise ActionRefused("This is not a rejection.")
     assignment = verdict.assignment
     message = clean_message(assignment.study, message) if message.strip() else ""
     try:
@@ -327,12 +340,12 @@ def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
             if way == "unsent" and verdict.submission and verdict.submission.state == SUBMITTED:
                 approve(work_of_submission(verdict.submission.recruitment, verdict.submission_id), by)
     except IntegrityError:
-        raise ActionRefused("It was taken back already.") from None
+        raise ActionRefused("The rejection was taken back already.") from None
     return made
 
 
 def _compensated(assignment: Assignment, by) -> dict[str, str]:
-    """What is still owed to somebody whom the panel will not pay any more, written down to be paid by hand."""
+    """Record the amount that the panel will not pay any more, to be paid by hand."""
     if (owed := pay_statement(assignment)) is None:
         return {}
     rows = Payment.objects.filter(assignment=assignment, kind__in=Payment.COVERING, state__in=["ordered", "paid"])
@@ -351,26 +364,26 @@ def _way_to_take_back(verdict: Verdict, by) -> str:
     if submission and submission.state == APPROVED:
         return "unsent"
     if verdict.category == Verdict.AT_PANEL and submission.state == SUBMITTED:
-        return "unsent"  # the panel has opened it again
+        return "unsent"  # the panel has reopened it
     return "hand"
 
 
 def ask_for_return(work: WorkUnderReview, message: str, by) -> PanelOrder:
-    """Ask the person to give the task back, before anybody speaks of rejecting. Once; the panel asks, the person decides."""
+    """Ask the person to return the task before any rejection. Only once; the panel asks, and the person decides."""
     check_permission(by, Action.REJECT, work.recruitment.study)
     if work.submission is None or "request_return" not in available_operations(work.recruitment):
         raise ActionRefused("This panel cannot ask for a return.")
     if work.submission.state not in ("working", "submitted"):
-        raise ActionRefused("The panel has decided, or the person has left: there is nothing to give back.")
+        raise ActionRefused("The panel has decided, or the annotator has left, so there is nothing to return.")
     token = f"return-{work.submission.pk}"
     if PanelOrder.objects.filter(token=token).exists():
-        raise ActionRefused("They were asked already.")
+        raise ActionRefused("The annotator was asked already.")
     message = clean_message(work.recruitment.study, message)
     return create_order(work.recruitment, "request_return", token, submission=work.submission, by=by, message=message)
 
 
 def _lock_and_reload(work: WorkUnderReview) -> WorkUnderReview:
-    """The work as it is now, its person locked."""
+    """Return the current work, with its person locked."""
     lock_annotator(work.assignment.annotator_id if work.assignment else work.submission.annotator_id)
     if work.submission:
         return work_of_submission(work.recruitment, work.submission.pk)

@@ -1,4 +1,4 @@
-"""What can be measured of one piece of work: the evidence a decision may rest on. It names no system and decides nothing."""
+"""Measure one piece of work, as evidence for a decision. The result names no system and decides nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from studies.models import Expected, Item
 
 @dataclass(frozen=True, slots=True)
 class FailedCheck:
-    """A question with a known answer that was answered otherwise. For colleagues: an annotator is told how many, never which."""
+    """An attention check that was answered wrongly. Researchers see it; annotators see only the number."""
 
     item: int
     question: str
@@ -26,8 +26,12 @@ class FailedCheck:
 
 @dataclass(frozen=True, slots=True)
 class WorkEvidence:
-    """``minutes``: as the person was told. ``z``: the time from the first page to the last, in standard deviations of the logarithm over
-    all ``people`` who finished; None where that cannot be said. ``checks``: questions with a known answer that were answered."""
+    """The measurements.
+
+    ``minutes``: as announced to the person.
+    ``z``: the time from first to last page, in standard deviations of the logarithm over all ``people`` who finished;
+    None if unknown. ``checks``: number of answered attention checks.
+    """
 
     minutes: int | None
     seconds: int | None
@@ -53,7 +57,7 @@ class WorkEvidence:
 
 
 def measure_work(assignment: Assignment) -> WorkEvidence:
-    """As it stands now. The number of queries does not depend on how long the study is, or how many took part."""
+    """Measure the work now. The number of queries does not depend on the study's length or number of people."""
     checks, failed = _checks(assignment)
     seconds, z, people = _time(assignment)
     minutes = plan_of(assignment).offer.minutes if assignment.batch_id else assignment.study.minutes
@@ -68,7 +72,7 @@ def _time(assignment: Assignment) -> tuple[int | None, float | None, int]:
         study=assignment.study_id, origin=Assignment.Origin.LIVE, started_at__isnull=False, submitted_at__isnull=False
     )
     mine = (assignment.submitted_at - assignment.started_at).total_seconds()
-    # Times are skewed to the right: on their own scale nobody could ever be three deviations too fast.
+    # Times are skewed to the right. On the raw scale no one could be three deviations too fast.
     logs = [
         log(max((end - start).total_seconds(), 0.5))
         for start, end in finished.values_list("started_at", "submitted_at")
@@ -82,9 +86,9 @@ def _time(assignment: Assignment) -> tuple[int | None, float | None, int]:
 
 
 def _checks(assignment: Assignment) -> tuple[int, tuple[FailedCheck, ...]]:
-    """How many questions with a known answer were answered, and those that were answered otherwise.
+    """Return the number of answered attention checks, and those with a wrong answer.
 
-    Practice items teach and are no checks. What was left open or could be skipped was not answered otherwise.
+    Practice items are not checks. Unanswered and skipped questions are not wrong answers.
     """
     wanted = Expected.objects.filter(item__kind=Item.Kind.TEST, item__placements__batch=assignment.batch_id)
     expected = {(one.item_id, one.question_id): one for one in wanted.select_related("item", "question")}
@@ -116,7 +120,7 @@ def _is_right(answer: Response, expected: Expected) -> bool:
 
 def _known(expected: Expected, letters: Mapping[int, str]) -> str:
     if expected.exposure_id:
-        return f"the text {letters.get(expected.exposure_id, 'that was named')}"
+        return f"the text {letters.get(expected.exposure_id, 'with no known letter')}"
     return f"{expected.low:g}" if expected.low == expected.high else f"{expected.low:g} to {expected.high:g}"
 
 
@@ -127,7 +131,7 @@ def _given(answer: Response) -> str:
 
 
 def _as_shown(assignment: Assignment) -> tuple[dict[int, str], dict[int, str]]:
-    """The questions' words and the outputs' letters as this person saw them: no system has a name there."""
+    """Return the questions and output letters as this person saw them, without system names."""
     words: dict[int, str] = {}
     letters: dict[int, str] = {}
     standing = page_state(assignment)
@@ -139,8 +143,8 @@ def _as_shown(assignment: Assignment) -> tuple[dict[int, str], dict[int, str]]:
 
 
 def evidence_sentences(evidence: Mapping[str, Any]) -> list[str]:
-    """The same in words that its person may read: counts and times, never which question, never what was expected."""
-    if not evidence:  # what a panel measured, if it did, nobody here knows
+    """Return the evidence as sentences for the annotator: counts and times, but no questions and no expected answers."""
+    if not evidence:  # measurements of the panel, if any, are unknown to heval
         return []
     words = []
     if checks := evidence.get("checks"):
@@ -149,14 +153,14 @@ def evidence_sentences(evidence: Mapping[str, Any]) -> list[str]:
             f"{'was' if evidence.get('failed', 0) == 1 else 'were'} not answered as expected."
         )
     if (seconds := evidence.get("seconds")) is not None:
-        promised = f" It was announced with {evidence['minutes']} minutes." if evidence.get("minutes") else ""
-        words.append(f"From your first page to your last it took {format_duration(seconds)}.{promised}")
+        promised = f" The announced time was {evidence['minutes']} minutes." if evidence.get("minutes") else ""
+        words.append(f"You needed {format_duration(seconds)} from your first page to your last page.{promised}")
     if (z := evidence.get("z")) is not None and abs(z) > 3:
         words.append(
-            f"That is far {'less' if z < 0 else 'more'} than the {evidence['people']} people who finished took."
+            f"This is much {'less' if z < 0 else 'more'} than the {evidence['people']} people who finished needed."
         )
     if not evidence.get("answers"):
-        words.append("No answers of yours are stored.")
+        words.append("No answers from you are stored.")
     return words
 
 

@@ -1,4 +1,4 @@
-"""What may be refused at a panel, and whether what was measured is enough for it. Rules of panels are data; these are the same for all."""
+"""Rejection grounds: which categories a panel allows, and whether the evidence is sufficient. Panel rules are data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,13 +10,16 @@ from .evidence import WorkEvidence, format_duration
 SHORT_MINUTES = 5  # in a shorter study one failed check is enough
 MIN_FAILED_CHECKS = 2
 OUTLIER_DEVIATIONS = 3.0  # standard deviations
-MESSAGE_PLACEHOLDER = "[Say here in your own words what was wrong.]"
+MESSAGE_PLACEHOLDER = "[Write here in your own words what was wrong.]"
 
 
 @dataclass(frozen=True, slots=True)
 class RejectionGround:
-    """A category of a panel for one piece of work. ``missing``: what it lacks, '' where it may be chosen. ``needs_note``: only what a
-    person saw speaks for it, and they must write that down."""
+    """A panel's category for one piece of work.
+
+    ``missing``: the missing evidence, '' if the category may be chosen. ``needs_note``: only a person's observation
+    supports it, so a note is required.
+    """
 
     category: str
     words: str
@@ -25,10 +28,10 @@ class RejectionGround:
 
 
 def grounds_for(policy: RejectionPolicy, evidence: WorkEvidence, is_finished: bool) -> list[RejectionGround]:
-    """Every category of the panel. Who has not finished here can be refused for one thing: that there is nothing of theirs."""
+    """Return every category of the panel. Unfinished work can be rejected only because no answers are stored."""
     lacking = _lacking(evidence)
     if not is_finished:
-        only = "not finished here; only work of which nothing is stored can be refused"
+        only = "not finished in heval; only work without stored answers can be rejected"
         lacking = dict.fromkeys(lacking, only) | {NO_ANSWERS: lacking[NO_ANSWERS]}
     made = []
     for category, words in policy.categories.items():
@@ -44,16 +47,16 @@ def grounds_for(policy: RejectionPolicy, evidence: WorkEvidence, is_finished: bo
 
 
 def _lacking(found: WorkEvidence) -> Mapping[str, str]:
-    """What each kind of evidence lacks; '' where it is there."""
+    """Return what each kind of evidence lacks; '' if it is sufficient."""
     needed = 1 if found.minutes is not None and found.minutes < SHORT_MINUTES else MIN_FAILED_CHECKS
     failed = len(found.failed)
     checks = (
         ""
         if failed >= needed
         else (
-            f"{failed} of {found.checks} questions with a known answer failed; a study of this length needs {needed}"
+            f"{failed} of {found.checks} attention checks failed; a study of this length needs {needed}"
             if found.checks
-            else "no question with a known answer was asked"
+            else "the study asked no attention check"
         )
     )
     return {
@@ -70,22 +73,24 @@ def _missing_time_evidence(found: WorkEvidence, sign: int, word: str) -> str:
         return "the time cannot be compared"
     if sign * found.z > OUTLIER_DEVIATIONS:
         return ""
-    # Among so few nobody can be that far from the mean, however fast.
-    few = "; among fewer than 11 people nobody can be" if found.people < 11 else ""
+    # In such a small group no one can be that far from the mean, however fast.
+    few = "; this is impossible with fewer than 11 people" if found.people < 11 else ""
     return f"{sign * found.z:.1f} standard deviations too {word}; more than {OUTLIER_DEVIATIONS:.0f} are needed{few}"
 
 
 def draft_message(evidence: WorkEvidence) -> str:
-    """The beginning of a message to the person, from the evidence. What it leaves open a person must write."""
+    """Draft the beginning of a message to the annotator, from the evidence. A person must write the rest."""
     parts = []
     if evidence.failed:
         parts.append(
-            f"{len(evidence.failed)} of the {evidence.checks} questions with a known answer in this study were not answered as expected."
+            f"{len(evidence.failed)} of the {evidence.checks} questions with a known answer in this study were "
+            "not answered as expected."
         )
     if evidence.z is not None and abs(evidence.z) > OUTLIER_DEVIATIONS and evidence.seconds is not None:
         parts.append(
-            f"The whole study took you {format_duration(evidence.seconds)}, which is far {'less' if evidence.z < 0 else 'more'} than others took."
+            f"You needed {format_duration(evidence.seconds)} for the whole study, which is much {'less' if evidence.z < 0 else 'more'} "
+            "than other people needed."
         )
     if not evidence.answers:
-        parts.append("No answers of yours reached us.")
+        parts.append("We received no answers from you.")
     return " ".join([*parts, MESSAGE_PLACEHOLDER])

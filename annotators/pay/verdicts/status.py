@@ -1,6 +1,6 @@
-"""Where somebody's work stands, for the page that they can open for ever: received, approved, paid, or rejected and why.
+"""The status of an annotator's work, for their own page: received, approved, paid, or rejected with the reason.
 
-What the panel says goes before what was decided here: a rejection that never reached it is none.
+The panel's state has priority over heval's decisions. A rejection that never reached the panel does not count.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ EXTRA_KINDS = (Payment.Kind.BONUS, Payment.Kind.COMPENSATION)
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One of the states in their order. ``at``: since when; None where it has not come, or nobody knows when."""
+    """One of the states in their order. ``at``: since when; None if not reached or unknown."""
 
     name: str
     is_reached: bool
@@ -33,7 +33,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class RejectionStatus:
-    """A rejection that holds, as its person reads it. ``message``: '' where it was made at the panel, in words that nobody here knows."""
+    """An effective rejection, as the annotator reads it.
+
+    ``message``: '' if it was made at the panel, because heval does not know the text.
+    """
 
     at: datetime | None
     message: str = ""
@@ -48,13 +51,13 @@ class RejectionStatus:
 class WorkStatus:
     stages: tuple[Stage, ...]
     rejection: RejectionStatus | None = None
-    answered: Appeal | None = None  # the answer to an appeal that was upheld
-    hint: str = ""  # what is to be done, where something is
+    answered: Appeal | None = None  # the answer to an upheld appeal
+    hint: str = ""  # what the person should do, if anything
     is_at_panel: bool = False
 
 
 def work_status(assignment: Assignment) -> WorkStatus | None:
-    """None where there is nothing to tell: nobody pays by this way, and nobody has decided anything."""
+    """Return the status; None if there is nothing to show: this channel does not pay, and there is no decision."""
     recruitment = assignment.recruitment
     shown = current_submission(assignment)
     verdicts = list(Verdict.objects.filter(assignment=assignment).select_related("appeal").order_by("-pk"))
@@ -77,7 +80,7 @@ def work_status(assignment: Assignment) -> WorkStatus | None:
                 "Approved", approval is not None, approval.at if approval else None, approval.words if approval else ""
             )
         )
-    # Credit is all that such a panel gives: nobody waits for money that was never written down.
+    # Such a panel gives only credit, so people wait for no other payment.
     if payments or not (channel and channel.credits_on_completion):
         stages += _paid(payments, rejected is not None)
     reversed_one = next((one for one in verdicts if one.pk in _reversed_pks(verdicts)), None)
@@ -93,16 +96,18 @@ def _received(assignment: Assignment, shown: PanelSubmission | None) -> Stage:
             "Received",
             True,
             assignment.submitted_at,
-            "here and at the panel" if at_panel else "here, with all your answers",
+            "here and on the panel" if at_panel else "here, with all your answers",
         )
     is_sent = shown is not None and shown.state in (*SENT_STATES, SCREENED_OUT)
     return Stage(
-        "Received", is_sent, shown.submitted_at if shown and is_sent else None, "at the panel" if is_sent else ""
+        "Received", is_sent, shown.submitted_at if shown and is_sent else None, "on the panel" if is_sent else ""
     )
 
 
 def _rejection(verdicts: list[Verdict], shown: PanelSubmission | None) -> tuple[Verdict | None, datetime | None]:
-    """The rejection that holds and since when: as the panel shows it, or as it was decided where no panel has to be told."""
+    """Return the effective rejection and its date: from the panel if it must receive rejections, otherwise from heval's
+    decision.
+    """
     standing = [one for one in verdicts if one.kind == Kind.REJECT and one.pk not in _reversed_pks(verdicts)]
     standing = [one for one in standing if one.category != Verdict.AT_PANEL or is_still_rejected_at_panel(one, shown)]
     if shown is not None and shown.state == APPROVED:
@@ -134,12 +139,12 @@ def _approved(verdicts: list[Verdict], shown: PanelSubmission | None) -> Stage |
     if back is not None:
         return Stage("Approved", True, back.at, "the rejection was taken back")
     given = next((one for one in verdicts if one.kind == Kind.APPROVE), None)
-    # Where a panel is told, it is approved when the panel says so.
+    # If the panel must approve, the work counts as approved only when the panel says so.
     return Stage("Approved", True, given.at) if given is not None and given.submission_id is None else None
 
 
 def _paid(payments: list[Payment], is_rejected: bool) -> list[Stage]:
-    """Each sum. Of who is rejected, what was promised for the work is not told as something that will come."""
+    """Return each amount. After a rejection, the promised pay for the work is not shown as coming."""
     made = []
     for one in payments:
         words = f"{one.amount} {one.currency}" + (
@@ -174,14 +179,14 @@ def _told_of(verdict: Verdict | None, at: datetime | None, shown: PanelSubmissio
 
 
 def _hint(assignment: Assignment, shown: PanelSubmission | None, has_panel: bool) -> str:
-    """What a person who finished here should do, where the panel does not have their work."""
+    """Return what an annotator should do who finished in heval, but whose work the panel does not have."""
     if not assignment.submitted_at or not has_panel or (shown is not None and shown.state in SENT_STATES):
         return ""
     if shown is not None and shown.state in LEFT_STATES:
-        how = "was given back" if shown.state == "returned" else "ran out of time"
+        how = "was returned" if shown.state == "returned" else "ran out of time"
         return (
-            f"At the panel your task {how}, so the panel does not pay it by itself. You did the work here and it is stored: write to the "
-            "researchers, name your receipt, and they pay you another way."
+            f"On the panel your task {how}, so the panel does not pay it automatically. We have stored your "
+            "work. Write to the researchers and give them your receipt. They will pay you in another way."
         )
     is_waiting = timezone.now() - assignment.submitted_at < UNSENT_AFTER
     asked = PanelSubmission.objects.filter(
@@ -190,6 +195,6 @@ def _hint(assignment: Assignment, shown: PanelSubmission | None, has_panel: bool
     if is_waiting or (shown is None and not asked.exists()):
         return ""
     return (
-        "Your answers are stored here, but the panel does not have your work yet. Send it there with the button or the code on this page. If "
-        "that does not work, write to the researchers and name your receipt: you did the work."
+        "We have stored your answers, but the panel does not have your work yet. Use the button or the code on "
+        "this page to send it. If that does not work, write to the researchers and give them your receipt."
     )

@@ -1,7 +1,8 @@
-"""The registry of channels: where annotators come from. One module each in this package; there is no list to edit.
+"""The registry of channels, which describe where annotators come from.
 
-A channel reads who arrives from the address, and says how a person is sent back. It writes nothing; a panel's own API, where
-one is used, is the business of jobs: a channel only makes the ``Service`` (``annotators.recruitment.panels``) that they call.
+Each channel is one module in this package; there is no list to edit. A channel reads arrivals from the address and says
+how a person returns. It writes nothing. If the panel has an API, the channel only creates the ``Service``
+(``annotators.recruitment.panels``) that jobs call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ from annotators.recruitment.panels import (
 if TYPE_CHECKING:
     from annotators.recruitment.panels.stand_in import StandIn
 
-# How a visit may end. Each may have a code or an address of its own at the panel.
+# The ways a visit may end. Each may have its own code or address at the panel.
 OUTCOMES = {
     "complete": "completed",
     "screened_out": "screened out",
@@ -40,11 +41,11 @@ OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Who stands at the door, as far as the address tells.
+    """A person who arrives, as described by the address.
 
-    ``person``: what tells the people of the pool apart; a keyed hash of it is stored ('' on an open link). ``ids``: the panel's ids as the
-    address carries them, of which the one under "person" is stored enciphered alone, and nowhere else.
-    ``is_preview``: a look without taking part. ``problem``: a message for the annotator when the address is incomplete.
+    ``person``: identifies a person within the pool; stored only as a keyed hash ('' on an open link). ``ids``: the
+    panel's ids in the address. Only the one under "person" is stored, encrypted. ``is_preview``: the person looks
+    without taking part. ``problem``: a message for the annotator if the address is incomplete.
     """
 
     person: str = ""
@@ -56,9 +57,9 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class WayBack:
-    """How a person goes back: a code to copy, an address to follow, both or neither.
+    """How a person returns to the panel: by a code to copy, an address to follow, both or neither.
 
-    ``fields``: where the way back is a form to be posted, its fields. ``words``: what the person is to do, where no button does it.
+    ``fields``: the fields of a form that is posted to the panel. ``words``: instructions if there is no button.
     """
 
     code: str = ""
@@ -69,12 +70,12 @@ class WayBack:
 
     @property
     def is_one(self) -> bool:
-        """Whether it tells a person anything."""
+        """Whether there is anything to show to the person."""
         return bool(self.code or self.url or self.words)
 
     @property
     def host(self) -> str:
-        """The origin that a page's form-action must allow."""
+        """The origin that the page's form-action must allow."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
@@ -84,103 +85,121 @@ class Channel:
     label = ""
     help = ""
     settings_form: type | None = None
-    # False on an open link: a person can only come back by the page's own address, and the report says so.
+    # False on an open link: people can return only by the address of their own page. The report says so.
     identifies_people = True
-    # False: what it led to has ended. Links that exist go on.
+    # False if the panel has closed its service. Existing links continue.
     takes_new_links = True
-    # Secrets that ``service`` needs, name by name, and what each is called. Kept apart from settings, and never shown again.
+    # Names and labels of the secrets that ``service`` needs. They are stored apart from settings and never shown.
     secrets: ClassVar[Mapping[str, str]] = {}
-    # Whether the panel shows what was sent to it, by its service or by a file.
+    # Whether the panel shows its submissions, by its service or by a file.
     shows_submissions = True
-    # Whether who reached the last page is credited by ``service`` ("approve") without anybody's decision. ``external_ids`` name the
-    # sign-up as "session", and once it is credited people go back by ``home``.
+    # Whether ``service`` credits ("approve") everyone who reaches the last page, without a person's decision.
+    # ``external_ids`` hold the sign-up as "session". After the credit, people return by ``home``.
     credits_on_completion = False
     # Whether ``service`` can publish.
     publishes = False
-    # How the panel pays, by its service or by its own forms (Payment.Way); none: people are paid by hand.
+    # How the panel pays, by its service or by its own forms (Payment.Way). Empty: people are paid by hand.
     pays_by: frozenset[str] = frozenset()
-    # Whether ``service`` shows a submission while its person is at work, so that it can be asked who has just arrived.
+    # Whether ``service`` shows a submission while its person is working, so that arrivals can be checked.
     shows_active_submissions = False
-    # Whether ``service`` can keep people out by a list of the panel's ("bar").
+    # Whether ``service`` can keep people out by a list at the panel ("bar").
     has_blocklist = False
-    # The column of the panel's demographic file that holds its ids of people.
+    # The column of the panel's demographic file that contains its participant ids.
     person_column = ""
-    # Whether the panel can send messages by itself (``Service.listen``, ``read_message``).
+    # Whether the panel can send notifications (``Service.listen``, ``read_message``).
     sends_webhooks = False
     # Origins that may frame the pages of this channel.
     frame_ancestors: tuple[str, ...] = ()
-    preview_words = "Nothing is stored. To take part, start from the panel: the link then has your id."
-    # What the panel lets one refuse; None where refusing is not done through heval.
+    preview_words = "Nothing is stored. To take part, start from the panel. The link then has your id."
+    # The panel's rejection policy. None if heval cannot reject at this channel.
     rejection_policy: RejectionPolicy | None = None
 
     def read_arrival(self, recruitment, parameters: Mapping[str, str]) -> Arrival:
-        """Read the address. ``parameters`` holds each query parameter once; a repeated one was refused before."""
+        """Read the address. ``parameters`` holds each query parameter once; repeated parameters were refused before."""
         raise NotImplementedError
 
     def way_back(self, recruitment, outcome: str, external_ids: Mapping[str, str], receipt: str) -> WayBack:
-        """How a person returns after ``outcome`` (one of OUTCOMES). ``external_ids``: as ``arrive`` read them; ids that are erased by now
-        are left out."""
+        """Return the way back after ``outcome`` (one of OUTCOMES).
+
+        ``external_ids`` are as ``arrive`` read them, without ids that have been erased.
+        """
         return WayBack(code=receipt)
 
     def plain_way_back(self, recruitment) -> WayBack:
-        """How a person returns of whom the panel has nothing more to learn: their credit was granted by the service."""
+        """Return the way back for a person whose credit the service has already granted."""
         return WayBack()
 
     def is_retaken_task(self, earlier_ids: Mapping[str, str], current_ids: Mapping[str, str]) -> bool | None:
-        """Someone who has finished comes again, with other ids of the panel. True: what they sent never reached it, so their way back
-        leads to the new task. False: it is another task, for which they did nothing. None: the ids do not tell."""
+        """Compare the panel ids of a finished person who comes again.
+
+        True: their submission never reached the panel, so their way back leads to the new task. False: it is another
+        task, for which they did no work. None: unknown.
+        """
         return None
 
     def reserved_seconds(self, recruitment) -> int:
-        """How long a place is kept at least, from its claim on, whatever its person does. Above 0: people work over days, and have
-        a page that lists their parts."""
+        """How long a place is kept at least after its claim.
+
+        If above 0, people work over days and have a page that lists their parts.
+        """
         return 0
 
     def links(self, recruitment, base: str) -> list[tuple[str, str]]:
-        """(what it is, the link to paste at the panel or to send)."""
+        """Return (label, link) pairs to paste at the panel or to send."""
         return [("Link for annotators", base)]
 
     def problems(self, recruitment) -> list[str]:
-        """What is missing before people may be sent here."""
+        """Return what is missing before annotators may use this link."""
         return []
 
-    # What a rehearsal needs to play the panel.
+    # What a rehearsal needs to simulate the panel.
 
     def rehearsal_entry(self, recruitment, base: str, number: int) -> tuple[str, str]:
-        """The address that the panel opens for its n-th person, and what names their visit: the link with its placeholders filled in."""
+        """Return the address that the panel opens for its n-th person, and the id of their visit.
+
+        The placeholders of the link are filled in.
+        """
         return self.links(recruitment, base)[0][1], str(number)
 
     def stand_in(self, recruitment, base: str) -> "StandIn":
-        """The panel on this machine. Where it has a service, a stand-in that speaks its protocol."""
+        """Return a stand-in of the panel on this machine.
+
+        If the panel has a service, the stand-in speaks its protocol.
+        """
         from annotators.recruitment.panels.stand_in import LinkOnlyStandIn
 
         return LinkOnlyStandIn(lambda number: self.rehearsal_entry(recruitment, base, number))
 
-    # What jobs and researchers use, where the panel has it.
+    # For jobs and researchers, if the panel supports it.
 
     def service(self, recruitment, secrets: Mapping[str, str]) -> PanelService | None:
-        """The panel's own service for this recruitment; None where there is none, or a secret that it needs is missing. Raises Refused
-        for secrets that cannot be right."""
+        """Return the panel's service for this recruitment; None if there is none or a required secret is missing.
+
+        Raises RequestRefused for secrets that cannot be right.
+        """
         return None
 
     def takes_file(self, recruitment) -> bool:
-        """Whether ``read_export`` can read the file that this link's panel exports. Pages offer it then."""
+        """Whether ``read_export`` can read the exported file of this link's panel. Pages then offer the import."""
         return False
 
     def read_export(self, recruitment, text: str, task: str = "") -> list[SubmissionSnapshot]:
-        """The submissions in a file that the panel exports. Raises ValueError naming the row and the column."""
-        raise ValueError("Files of this panel cannot be read.")
+        """Return the submissions in a file exported by the panel. Raises ValueError naming the row and the column."""
+        raise ValueError("heval cannot read files of this panel.")
 
     def normalize_person_id(self, cell: str) -> str:
-        """The id of a person in a panel's file, as ``arrive`` reads it from an address."""
+        """Return a person's id in a panel's file, in the form in which ``arrive`` reads it from an address."""
         return cell.strip()
 
     def read_message(self, secret: str, headers: Mapping[str, str], raw: bytes) -> WebhookMessage:
-        """What the panel sent by itself. Raises Forged where it is not signed with the secret, ValueError for what is no message."""
-        raise ForgedMessage("This panel sends no messages.")
+        """Read a notification from the panel.
+
+        Raises ForgedMessage if it is not signed with the secret, ValueError if it is not a valid notification.
+        """
+        raise ForgedMessage("This panel sends no notifications.")
 
     def bulk_texts(self, orders: Sequence[Order]) -> list[BulkText]:
-        """Orders as text for the panel's own forms; those for which it has no form are left out."""
+        """Return orders as text for the panel's own forms. Orders without a form are left out."""
         return []
 
 
@@ -197,12 +216,12 @@ def load_channels() -> None:
 
 
 def all_frame_ancestors() -> tuple[str, ...]:
-    """Every origin that frames some channel's pages, for pages that cannot know whose they are."""
+    """Return the origins that may frame any channel's pages, for pages that do not know their channel."""
     return tuple(dict.fromkeys(origin for channel in REGISTRY.values() for origin in channel.frame_ancestors))
 
 
 def fill_template(template: str, values: Mapping[str, str]) -> str:
-    """An address with ``{name}`` replaced by percent-encoded values: by name alone, never as a format string."""
+    """Replace each ``{name}`` in an address by its percent-encoded value. Uses names only, never a format string."""
     for name, value in values.items():
         template = template.replace("{" + name + "}", quote(value, safe=""))
     return template

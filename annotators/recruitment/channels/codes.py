@@ -1,4 +1,4 @@
-"""Codes that tell a panel how a visit ended: one for each outcome, none to be guessed from another."""
+"""Codes that say how a visit ended: one for each outcome. No code can be guessed from another."""
 
 import re
 import secrets
@@ -8,10 +8,10 @@ from django import forms
 
 from . import OUTCOMES
 
-# As in receipts: easy to copy by hand, no 0, 1, I, O.
+# As in receipts: easy to copy by hand, without 0, 1, I and O.
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 CODE_PATTERN = re.compile(r"[A-Za-z0-9_-]{6,64}", re.ASCII)
-# What somebody would try first. Stems, so that COMPLETED and SCREENEDOUT are among them.
+# Words that people would try first. These are stems, so that COMPLETED and SCREENEDOUT match too.
 GUESSABLE_STEMS = (
     "complet",
     "screen",
@@ -29,22 +29,22 @@ MIN_DIFFERENCES = 4
 
 
 def new_code() -> str:
-    """Ten characters, of which two codes share a place by chance alone."""
+    """Generate ten characters. Two codes share a character position only by chance."""
     return "".join(secrets.choice(ALPHABET) for _ in range(10))
 
 
 def clean_code(value: str) -> str:
     if not CODE_PATTERN.fullmatch(value):
-        raise forms.ValidationError("A code has 6 to 64 letters and digits, without blanks.")
+        raise forms.ValidationError("Enter a code of 6 to 64 letters and digits, without spaces.")
     if word := next((word for word in GUESSABLE_STEMS if word in re.sub("[^a-z]", "", value.lower())), None):
-        raise forms.ValidationError(f"Anybody could guess a code with “{word}” in it.")
+        raise forms.ValidationError(f"The code contains “{word}” and is easy to guess. Choose another code.")
     if len(set(value.lower())) < 4:
-        raise forms.ValidationError("This code repeats itself; anybody could guess it.")
+        raise forms.ValidationError("This code repeats itself and is easy to guess. Choose another code.")
     return value
 
 
 def is_similar_code(code: str, other: str) -> bool:
-    """Whether who knows one of them would find the other by a few tries."""
+    """Whether a person who knows one code could find the other in a few attempts."""
     code, other = code.casefold(), other.casefold()
     if code in other or other in code:
         return True
@@ -53,7 +53,7 @@ def is_similar_code(code: str, other: str) -> bool:
 
 
 class OutcomeCodesForm(forms.Form):
-    """A field ``code_<outcome>`` for each way to end, generated until somebody types another."""
+    """Add a field ``code_<outcome>`` for each way to end, with a generated value."""
 
     required_outcomes = ("complete",)
 
@@ -75,6 +75,8 @@ class OutcomeCodesForm(forms.Form):
         for (name, one), (later, other) in combinations(given, 2):
             if later not in self.errors and is_similar_code(one, other):
                 self.add_error(
-                    later, f"Too near to “{self.fields[name].label}”: who was told one could guess the other."
+                    later,
+                    f"This code is too similar to “{self.fields[name].label}”: people could guess it. "
+                    "Choose another code.",
                 )
         return cleaned

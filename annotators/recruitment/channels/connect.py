@@ -1,4 +1,4 @@
-"""CloudResearch Connect: it adds three ids to the link, and takes people back by an address or a code of its own."""
+"""CloudResearch Connect: it adds three ids to the link, and accepts returns by its own address or code."""
 
 import re
 from urllib.parse import urlencode
@@ -11,7 +11,7 @@ from .generic import clean_return
 PARAMETERS = {"person": "participantId", "session": "assignmentId", "task": "projectId"}
 ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{4,64}", re.ASCII)
 HOST = "connect.cloudresearch.com"
-# Connect pays these in part, by a redirect of their own; the one of those who completed must not serve them.
+# Connect pays partial completes by a separate redirect, so the redirect for completed work must not be used for them.
 PARTIAL_OUTCOMES = ("screened_out", "failed_checks")
 
 
@@ -20,7 +20,7 @@ def clean_connect(value: str) -> str:
     if "://" in value and re.split(r"[/?#]", value.partition("://")[2], maxsplit=1)[0].lower() != HOST:
         raise forms.ValidationError(f"Copy the address from Connect: it begins with https://{HOST}/")
     if "{" in value:
-        raise forms.ValidationError("Copy it from Connect as it stands: nothing is filled in.")
+        raise forms.ValidationError("Paste it exactly as Connect shows it. heval fills nothing in.")
     return value
 
 
@@ -37,7 +37,10 @@ class ConnectSettings(exported_file.FileColumnsForm):
         required=False,
         validators=[clean_connect],
         label="redirect address or code: partial completes",
-        help_text="For who is screened out or fails the checks, where the project has partial completes. Never the one above.",
+        help_text=(
+            "For people who are screened out or fail the checks, if the project has partial completes. "
+            "Do not use the one above."
+        ),
     )
 
     def clean(self):
@@ -46,7 +49,7 @@ class ConnectSettings(exported_file.FileColumnsForm):
         if complete and complete.casefold() == in_part.casefold():
             self.add_error(
                 "return_in_part",
-                "Who did not complete would be paid as if they had: Connect has another address for them.",
+                "This would pay people who did not complete as if they had. Use the other address that Connect shows.",
             )
         return cleaned
 
@@ -55,7 +58,7 @@ class ConnectSettings(exported_file.FileColumnsForm):
 class Connect(Channel):
     slug = "connect"
     label = "CloudResearch Connect"
-    help = "Connect adds its ids to the link by itself. People go back by the project's own redirect or code."
+    help = "Connect adds its ids to the link. People return by the project's own redirect or code."
     settings_form = ConnectSettings
 
     def read_arrival(self, recruitment, parameters):
@@ -63,11 +66,14 @@ class Connect(Channel):
         if any(mark in value for value in sent.values() for mark in "{}<>[]"):
             return Arrival(is_preview=True)
         if not any(sent.values()):
-            return Arrival(problem="Please open this study from Connect: the link has to carry your participant id.")
+            return Arrival(problem="Please open this study from Connect. The link must have your participant id.")
         if wrong := [PARAMETERS[name] for name, value in sent.items() if not ID_PATTERN.fullmatch(value)]:
             return Arrival(
-                problem=f"The link is not complete: {' and '.join(wrong)} should be an id of Connect's. Please open the study from "
-                "Connect again. If this page comes back, write to the researcher."
+                problem=(
+                    f"The link is not complete: {' and '.join(wrong)} should be an id from Connect. Please "
+                    "open the study from Connect again. If you see this page again, write to the "
+                    "researcher."
+                )
             )
         return Arrival(person=sent["person"], ids=sent)
 
@@ -79,7 +85,7 @@ class Connect(Channel):
         return WayBack(code=wanted, url=f"https://{HOST}/", label="Return to Connect")
 
     def links(self, recruitment, base):
-        return [("Link for Connect, which adds its ids by itself", base)]
+        return [("Link for Connect (Connect adds its ids)", base)]
 
     def rehearsal_entry(self, recruitment, base, number):
         ids = {"person": f"PERSON{number:04d}", "session": f"ASSIGNMENT{number:04d}", "task": "PROJECT0001"}
@@ -89,7 +95,7 @@ class Connect(Channel):
         return (
             []
             if recruitment.settings.get("return_complete")
-            else ["No redirect address or code for those who completed."]
+            else ["There is no redirect address or code for people who complete. Add it in the link's settings."]
         )
 
     def takes_file(self, recruitment):

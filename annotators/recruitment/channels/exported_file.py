@@ -1,4 +1,4 @@
-"""A file that a panel exports and whose shape nobody here knows: the researcher names its columns, and what its words mean."""
+"""Read an exported panel file of unknown format: the researcher names its columns and the meaning of its words."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ LIMITS = TableLimits(bytes=64 * 1024 * 1024, rows=100_000, columns=1_000)
 
 
 def parse_word_meanings(text: str) -> dict[str, str]:
-    """What each word means, by the word as it is compared. Raises ValueError naming the line."""
+    """Return the meaning of each word, by its normalised form. Raises ValueError naming the line."""
     meanings: dict[str, str] = {}
     lines: dict[str, int] = {}
     for n, line in enumerate(text.splitlines(), 1):
@@ -36,23 +36,23 @@ def parse_word_meanings(text: str) -> dict[str, str]:
         word, is_told, meaning = line.rpartition("=")
         if not is_told or not name_key(word):
             raise ValueError(
-                f"Line {n}: write the panel's word, =, and what it means, such as “Completed = submitted”."
+                f"Line {n}: write the panel's word, =, and the meaning, for example “Completed = submitted”."
             )
         if (meaning := meaning.strip().lower()) not in KNOWN_STATES:
-            raise ValueError(f"Line {n}: “{meaning[:40]}” is none of {', '.join(KNOWN_STATES)}.")
+            raise ValueError(f"Line {n}: “{meaning[:40]}” is not one of {', '.join(KNOWN_STATES)}.")
         if (before := lines.setdefault(name_key(word), n)) != n:
-            raise ValueError(f"Line {n}: “{word.strip()[:40]}” stands in line {before} already.")
+            raise ValueError(f"Line {n}: “{word.strip()[:40]}” is already in line {before}.")
         meanings[name_key(word)] = meaning
     return meanings
 
 
 class FileColumnsForm(forms.Form):
-    """Settings by which a panel's file is read. Without ``file_person`` none is."""
+    """Settings for reading a panel's file. Without ``file_person`` no file can be read."""
 
     parts: ClassVar[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         "The panel's exported file": (
-            "Name its columns as its first row does, and the panel's page takes the file: what is known here then stands beside what the "
-            "panel shows. Empty: no file is taken.",
+            "Enter the column names of its first row. The panel page then accepts the file and compares it "
+            "with heval's data. Leave empty if there is no file.",
             FIELD_NAMES,
         )
     }
@@ -60,26 +60,31 @@ class FileColumnsForm(forms.Form):
     file_person = forms.CharField(
         required=False,
         max_length=200,
-        label="column with the panel's id of the person",
+        label="column with the panel's participant id",
         help_text="The id that the link carries, not a name or an e-mail address.",
     )
     file_session = forms.CharField(
         required=False,
         max_length=200,
-        label="column with the id of the submission",
-        help_text="The session or assignment, as the link carries it. Empty: one row is one person.",
+        label="column with the submission id",
+        help_text="The session or assignment id in the link. Empty: one row per person.",
     )
     file_state = forms.CharField(
-        required=False, max_length=200, label="column with the state", help_text="Empty: every row was submitted."
+        required=False,
+        max_length=200,
+        label="column with the status",
+        help_text=("Empty: every row counts as submitted."),
     )
     file_words = forms.CharField(
         required=False,
         strip=False,
         max_length=4000,
-        label="what the words of that column mean",
+        label="meaning of the words in that column",
         widget=forms.Textarea(attrs={"rows": 4, "cols": 50}),
-        help_text=f"A line for each, such as “Completed = submitted”. After the = stands one of {', '.join(KNOWN_STATES)}. A word that is not "
-        "listed changes nothing and is shown.",
+        help_text=(
+            f"One per line, for example “Completed = submitted”. Meanings: {', '.join(KNOWN_STATES)}. "
+            "Words that are not listed change nothing and are shown as they are."
+        ),
     )
     file_code = forms.CharField(required=False, max_length=200, label="column with the code that the person entered")
 
@@ -102,10 +107,10 @@ class FileColumnsForm(forms.Form):
         cleaned = super().clean()
         named = [name for name in FIELD_NAMES if cleaned.get(name)]
         if named and "file_person" not in named and "file_person" not in self.errors:
-            self.add_error("file_person", "Without this column no file can be read.")
+            self.add_error("file_person", "Enter this column. No file can be read without it.")
         for name, other, words in (
-            ("file_state", "file_words", "Say what the words of that column mean."),
-            ("file_words", "file_state", "Name the column in which these words stand."),
+            ("file_state", "file_words", "Enter the meaning of the words in that column."),
+            ("file_words", "file_state", "Name the column that contains these words."),
         ):
             if name in named and other not in named and other not in self.errors:
                 self.add_error(other, words)
@@ -113,19 +118,25 @@ class FileColumnsForm(forms.Form):
 
 
 def has_file_columns(settings: Mapping[str, Any]) -> bool:
-    """Whether the settings say how the panel's file is read."""
+    """Whether the settings describe how to read the panel's file."""
     return bool(settings.get("file_person"))
 
 
 def read_export(
     settings: Mapping[str, Any], text: str, id_pattern: re.Pattern[str] | None = None
 ) -> list[SubmissionSnapshot]:
-    """The submissions in a file of these columns, in its order; rows that say the same again are one. ``ids``: how the panel's ids look,
-    where that is known. Raises ValueError with the row, as a spreadsheet counts it, and the column."""
+    """Return the submissions of a file with these columns, in its order.
+
+    Identical rows count once.
+    ``ids``: the pattern of the panel's ids, if known. Raises ValueError with the row, as a spreadsheet counts it, and
+    the column.
+    """
     if not has_file_columns(settings):
-        raise ValueError("This link's settings do not name the columns of the panel's file: no file can be read.")
+        raise ValueError(
+            "This link's settings do not name the columns of the panel's file. Enter them in the link's settings first."
+        )
     named = {what: settings[field] for what, field in COLUMNS.items() if settings.get(field)}
-    # Two settings may name one column, and not letter by letter alike.
+    # Two settings may name the same column with different capitalisation.
     canonical = {name_key(name): name for name in named.values()}
     columns = {what: canonical[name_key(name)] for what, name in named.items()}
     words = parse_word_meanings(settings.get("file_words") or "")
@@ -136,7 +147,7 @@ def read_export(
         if before.state != one.state:
             whom = f"the submission {one.submission} of {one.person}" if "session" in columns else one.person
             state = f"{before.word} ({before.state}) in row {row} and {one.word} ({one.state}) here"
-            table.problems.add(number, columns["state"], f"{whom} is {state}: only one of them can hold.")
+            table.problems.add(number, columns["state"], f"{whom} is {state}: only one of these can be right.")
     _refuse(table.problems)
     return [one for _, one in found.values()]
 
@@ -144,7 +155,7 @@ def read_export(
 def _submissions(
     table: Rows, columns: Mapping[str, str], words: Mapping[str, str], ids: re.Pattern[str] | None
 ) -> Iterator[tuple[int, SubmissionSnapshot]]:
-    """Each row that names a work, by its number."""
+    """Yield each row that contains a submission, with its number."""
     for row in table:
         cells = {what: row.values[column].strip() for what, column in columns.items()}
         faults = [(columns[what], _fault(cells[what], ids)) for what in ("person", "session") if what in cells]
@@ -163,13 +174,15 @@ def _submissions(
 
 def _fault(cell: str, ids: re.Pattern[str] | None) -> str:
     if is_blank(cell):
-        return "it is empty."
+        return "the cell is empty."
     if len(cell) > MAX_EXTERNAL_ID_LENGTH:
-        return f"it has {len(cell)} characters, and an id at most {MAX_EXTERNAL_ID_LENGTH}."
-    return f"“{cell}” is not an id of this panel's." if ids and not ids.fullmatch(cell) else ""
+        return f"the cell has {len(cell)} characters; an id has at most {MAX_EXTERNAL_ID_LENGTH}."
+    return f"“{cell}” is not an id of this panel." if ids and not ids.fullmatch(cell) else ""
 
 
 def _refuse(problems: TableProblems) -> None:
     if problems:
         first, more = str(problems.first[0]), problems.count - 1
-        raise ValueError(f"{first[:1].upper()}{first[1:]}" + (f" There are {more} more such faults." if more else ""))
+        raise ValueError(
+            f"{first[:1].upper()}{first[1:]}" + (f" There are {more} more errors like these." if more else "")
+        )

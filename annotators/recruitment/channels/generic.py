@@ -1,4 +1,4 @@
-"""Any panel that opens a link with parameters and wants a code or an address at the end."""
+"""Any panel that opens a link with parameters and expects a code or an address at the end."""
 
 import re
 from urllib.parse import urlencode
@@ -17,24 +17,24 @@ HOST = re.compile(r"[a-z0-9.-]*[a-z0-9](:[0-9]{1,5})?", re.ASCII | re.IGNORECASE
 
 
 def clean_return(value: str) -> str:
-    """A code to show, or an https address. Raises ValidationError for anything between."""
+    """Validate a code to show, or an https address. Raises ValidationError for anything else."""
     value = value.strip()
     if "://" not in value:
         if any(mark in value for mark in "/\\: ") or len(value) > 64:
-            raise forms.ValidationError("Give a code without blanks, or a whole address that begins with https://")
+            raise forms.ValidationError("Enter a code without spaces, or a full address that begins with https://")
         return value
     scheme, _, rest = value.partition("://")
     host = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if "{" in host:
-        raise forms.ValidationError("The host of a return address cannot come from the visitor's parameters.")
-    # The host stands in a header too, among other words of the page's policy: nothing but a host may be there.
+        raise forms.ValidationError("The host of a return address must not depend on the visitor's parameters.")
+    # The host also appears in a security header among other words, so it must be a plain host name.
     if scheme.lower() != "https" or not HOST.fullmatch(host) or "\\" in value or any(c.isspace() for c in value):
-        raise forms.ValidationError("A return address begins with https:// and names a host.")
+        raise forms.ValidationError("A return address must begin with https:// and name a host.")
     return value
 
 
 def is_allowed_return_site(value: str) -> bool:
-    """Whether this site lets people be led there: anywhere, unless it names the sites."""
+    """Whether this site allows this return address: any address, unless RETURN_SITES lists sites."""
     site = "/".join(value.split("/")[:3]).lower()
     return "://" not in value or not settings.RETURN_SITES or site in settings.RETURN_SITES
 
@@ -42,15 +42,17 @@ def is_allowed_return_site(value: str) -> bool:
 def validate_return_site(value: str) -> None:
     if not is_allowed_return_site(value.strip()):
         known = ", ".join(settings.RETURN_SITES)
-        raise forms.ValidationError(f"People may be led to {known} alone. Who runs heval can name more sites.")
+        raise forms.ValidationError(
+            f"Only these return sites are allowed: {known}. The operator of this heval site can add more."
+        )
 
 
 class GenericSettings(exported_file.FileColumnsForm):
     person_parameter = forms.SlugField(initial="participant", label="parameter with the person's id")
     session_parameter = forms.SlugField(required=False, label="parameter with the session's id")
     task_parameter = forms.SlugField(required=False, label="parameter with the panel's study id")
-    key_parameter = forms.SlugField(required=False, label="parameter with a secret that only the panel's link has")
-    key_value = forms.CharField(required=False, max_length=100, label="that secret")
+    key_parameter = forms.SlugField(required=False, label="secret parameter that only the panel's link has")
+    key_value = forms.CharField(required=False, max_length=100, label="value of the secret parameter")
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -59,17 +61,17 @@ class GenericSettings(exported_file.FileColumnsForm):
                 required=False,
                 max_length=500,
                 label=f"code or address: {words}",
-                help_text="{person}, {session}, {task} and {code} are filled in." if outcome == "complete" else "",
+                help_text="heval fills in {person}, {session}, {task} and {code}." if outcome == "complete" else "",
                 validators=[clean_return, validate_return_site],
             )
         self.move_file_fields_last()
 
     def clean(self):
         cleaned = super().clean()
-        # Without its secret every link would count as the panel's own.
+        # Without its secret, every link would count as the panel's own.
         for name, other in (("key_parameter", "key_value"), ("key_value", "key_parameter")):
             if cleaned.get(name) and not cleaned.get(other) and other not in self.errors:
-                self.add_error(other, "Give the parameter and its secret, or neither.")
+                self.add_error(other, "Enter both the parameter and its secret, or neither.")
         return cleaned
 
 
@@ -84,23 +86,26 @@ class Generic(Channel):
         wanted = recruitment.settings
         person = parameters.get(wanted.get("person_parameter") or "participant", "").strip()
         if is_blank(person):
-            return Arrival(
-                problem="The link is not complete: your panel should add your id to it. Please start from the panel again."
-            )
+            return Arrival(problem="The link is not complete: your id is missing. Please start from the panel again.")
         if any(mark in person for mark in "{}<>"):
             return Arrival(
-                problem="Your panel did not fill in your id: the link still has its placeholder. Please start from the panel again. If this "
-                "page comes back, write to the researcher."
+                problem=(
+                    "The panel did not add your id to the link. Please start from the panel again. If you "
+                    "see this page again, write to the researcher."
+                )
             )
         if len(person) > LONGEST_PERSON:
             return Arrival(
-                problem=f"The id in this link is longer than {LONGEST_PERSON} characters, so it cannot be yours. Please start from the panel "
-                "again. If this page comes back, write to the researcher."
+                problem=(
+                    f"The id in this link is longer than {LONGEST_PERSON} characters, so it is not valid. "
+                    "Please start from the panel again. If you see this page again, write to the "
+                    "researcher."
+                )
             )
         trust = "claimed"
         if wanted.get("key_parameter"):
             if not constant_time_compare(parameters.get(wanted["key_parameter"], ""), wanted.get("key_value", "")):
-                return Arrival(problem="This link is not the panel's own. Please start from the panel again.")
+                return Arrival(problem="This link is not from the panel. Please start from the panel again.")
             trust = "keyed"
         ids = {"person": person}
         for name in ("session", "task"):
@@ -114,7 +119,7 @@ class Generic(Channel):
         # A link may be older than the site's list.
         if not wanted or not is_allowed_return_site(wanted):
             return WayBack(code=receipt) if outcome == "complete" else WayBack()
-        # The panel could do nothing with an address that names nobody.
+        # The panel cannot use an address without the person's id.
         if "{person}" in wanted and not external_ids.get("person"):
             return WayBack(code=receipt) if outcome == "complete" else WayBack()
         values = {name: external_ids.get(name, "") for name in PLACEHOLDERS} | {"code": receipt}
@@ -128,7 +133,7 @@ class Generic(Channel):
         pairs = [f"{name}=…" for name in names if name]
         if wanted.get("key_parameter"):
             pairs.append(f"{wanted['key_parameter']}={wanted.get('key_value', '')}")
-        return [("Link for the panel; put its placeholders in place of the dots", f"{base}?{'&'.join(pairs)}")]
+        return [("Link for the panel; replace the dots by the panel's placeholders", f"{base}?{'&'.join(pairs)}")]
 
     def rehearsal_entry(self, recruitment, base, number):
         wanted = recruitment.settings
@@ -142,10 +147,16 @@ class Generic(Channel):
         return f"{base}?{urlencode(filled_in)}", ids["session"]
 
     def problems(self, recruitment):
-        found = [] if recruitment.settings.get("return_complete") else ["No code or address for those who completed."]
+        found = (
+            []
+            if recruitment.settings.get("return_complete")
+            else ["There is no code or address for people who complete. Add it in the link's settings."]
+        )
         for outcome, words in OUTCOMES.items():
             if not is_allowed_return_site(recruitment.settings.get(f"return_{outcome}", "")):
-                found.append(f"Nobody is led back to the address for “{words}”: RETURN_SITES does not name its site.")
+                found.append(
+                    f"heval does not use the return address for “{words}”, because RETURN_SITES does not list its site."
+                )
         return found
 
     def takes_file(self, recruitment):

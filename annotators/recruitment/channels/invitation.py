@@ -1,4 +1,4 @@
-"""A link for each person: it is theirs on every device, and opening it uses nothing up."""
+"""Personal invitation links. A link works on every device, and opening it does not use it up."""
 
 import hmac
 
@@ -11,7 +11,7 @@ from . import Arrival, Channel, register
 
 class InvitationSettings(forms.Form):
     people = forms.IntegerField(
-        min_value=1, max_value=10000, initial=20, label="invitations", help_text="How many links there are."
+        min_value=1, max_value=10000, initial=20, label="invitations", help_text="The number of links."
     )
     days = forms.IntegerField(
         min_value=0,
@@ -19,24 +19,26 @@ class InvitationSettings(forms.Form):
         initial=0,
         required=False,
         label="days for each part",
-        help_text="For people who do several parts over days: a place is kept so long, and their link leads to a list of their parts. "
-        "0: the study's own times, for one sitting.",
+        help_text=(
+            "For studies with several parts over days: a place is kept for this number of days, and the "
+            "link leads to a list of parts. 0: one sitting, with the study's own times."
+        ),
     )
     revoked = forms.CharField(
         required=False,
         label="revoked numbers",
-        help_text="Numbers of invitations that are no longer good, with commas between.",
+        help_text="Numbers of invitations that are no longer valid, separated by commas.",
     )
 
     def clean_revoked(self):
         numbers = [number.strip() for number in self.cleaned_data["revoked"].split(",") if number.strip()]
         if not all(number.isascii() and number.isdigit() for number in numbers):
-            raise forms.ValidationError("Give whole numbers with commas between, such as 3, 17.")
+            raise forms.ValidationError("Enter whole numbers separated by commas, for example 3, 17.")
         return ", ".join(numbers)
 
 
 def invitation_token(recruitment_key: str, number: int) -> str:
-    """128 bits that only this site can make for that person: no table of secrets is kept."""
+    """Return 128 bits that only this site can compute for the person, so no table of secrets is needed."""
     return f"{number}-{keyed_hash('invitation', recruitment_key, str(number))[:32]}"
 
 
@@ -44,7 +46,10 @@ def invitation_token(recruitment_key: str, number: int) -> str:
 class Invitation(Channel):
     slug = "invitation"
     label = "Personal invitations"
-    help = "A link per person. Who is who stays in your own list: heval knows the number of the invitation."
+    help = (
+        "One link per person. Only your own list says who has which link; heval knows only the number of "
+        "the invitation."
+    )
     settings_form = InvitationSettings
 
     def read_arrival(self, recruitment, parameters):
@@ -56,7 +61,7 @@ class Invitation(Channel):
         if not hmac.compare_digest(sent.encode(), invitation_token(recruitment.key, int(number)).encode()):
             return Arrival(problem="This link is not complete. Please open the whole link that you were sent.")
         if number in {n.strip() for n in recruitment.settings.get("revoked", "").split(",")}:
-            return Arrival(problem="This invitation is no longer good. Please write to the researcher.")
+            return Arrival(problem="This invitation is no longer valid. Please write to the researcher.")
         return Arrival(person=f"{recruitment.key}:{number}", trust="keyed")
 
     def reserved_seconds(self, recruitment):
@@ -70,4 +75,4 @@ class Invitation(Channel):
         return f"{base}?i={invitation_token(recruitment.key, number)}", str(number)
 
     def problems(self, recruitment):
-        return [] if recruitment.settings.get("people") else ["Say how many invitations there are."]
+        return [] if recruitment.settings.get("people") else ["Enter the number of invitations in the link's settings."]

@@ -1,4 +1,4 @@
-"""A plain link, for colleagues, classes and mailing lists: nobody is known, nobody is kept out."""
+"""A plain link for colleagues, classes and mailing lists. People are not identified, so anyone can take part."""
 
 from . import Arrival, Channel, register
 
@@ -7,7 +7,7 @@ from . import Arrival, Channel, register
 class OpenLink(Channel):
     slug = "open_link"
     label = "Open link"
-    help = "Anyone with the link may take part. A person can come back only by the address of their own page."
+    help = "Anyone with the link may take part. People can return only by the address of their own page."
     identifies_people = False
 
     def read_arrival(self, recruitment, parameters):

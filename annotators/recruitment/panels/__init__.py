@@ -1,8 +1,9 @@
-"""What a panel's own service offers, in words that are the same for every panel. No model and no network here.
+"""The common interface of all panel services.
 
-A channel (``annotators.recruitment.channels``) that can speak to its panel makes a ``Service``. Jobs call it, requests never do: each method
-waits for the network. What is ordered is written down before it is sent, so that an order whose reply was lost is looked up and
-not given twice.
+No model and no network here.
+A channel (``annotators.recruitment.channels``) that can contact its panel creates a ``Service``. Only jobs call it,
+because each method waits for the network. Orders are stored before they are sent. An order whose reply was lost is
+checked at the panel and not sent twice.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,19 +14,19 @@ from typing import Any
 
 
 class RequestRefused(Exception):
-    """The panel understood and said no. The words are the panel's, for a researcher."""
+    """The panel understood and refused. The message is the panel's, for researchers."""
 
 
 class ResultUnclear(Exception):
-    """No answer came, or none that tells: the order may have been carried out."""
+    """There was no clear answer: the order may have been carried out."""
 
 
 class ForgedMessage(Exception):
-    """What came was not signed with the panel's secret."""
+    """The notification was not signed with the panel's secret."""
 
 
 class PanelBusy(Exception):
-    """The panel asks to come back later; nothing was done."""
+    """The panel asks to try again later; nothing was done."""
 
     def __init__(self, words: str, seconds: float = 60):
         super().__init__(words)
@@ -33,16 +34,17 @@ class PanelBusy(Exception):
 
 
 class OrderNotReady(PanelBusy):
-    """Nothing was done about this one, which is on its way at the panel; other orders are taken meanwhile."""
+    """The panel is still processing this submission, and nothing was done. Other orders can continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionSnapshot:
-    """A submission as the panel shows it, read from its service or from a file that it exports.
+    """A submission as the panel shows it, from its service or an exported file.
 
-    ``submission`` is the panel's id, which may be given to another person after a return: only with ``person`` does it name one
-    work. Where a file knows people alone it is the person's id again. ``word``: the panel's own word for ``state``. ``code``: what the person entered at the panel, where it asks for a code.
-    ``decides_itself_at``: when the panel approves without us.
+    ``submission`` is the panel's id. After a return it may belong to another person, so only ``submission`` and
+    ``person`` together identify work. If a file lists only people, it is the person's id again. ``word``: the panel's
+    own word for ``state``. ``code``: the code that the person entered at the panel, if any. ``decides_itself_at``: when
+    the panel approves automatically.
     """
 
     task: str
@@ -59,9 +61,10 @@ class SubmissionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WebhookMessage:
-    """What a panel sent by itself. It says that something changed, not what holds: messages come twice, late and in any order.
+    """A notification from the panel.
 
-    ``event``: the same for each repetition. ``submission``: '' where it is about something else.
+    It says that something changed, not the new state. It may come twice, late and in any order.
+    ``event``: the same for each repetition. ``submission``: '' if it is about something else.
     """
 
     event_id: str
@@ -73,7 +76,7 @@ class WebhookMessage:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Something that a panel shall do once. ``token`` names it for ever; ``values`` as in OPERATIONS."""
+    """An order that the panel must carry out once. ``token`` identifies it permanently; ``values`` as in OPERATIONS."""
 
     operation: str
     token: str
@@ -83,53 +86,53 @@ class Order:
 class PanelService:
     """A panel's service as one recruitment may use it.
 
-    ``can``: the operations that it carries out; each has a method of its name, ``(values, token) -> result``. Every call may raise
-    Refused, Unclear or Busy, and nothing else for what a network or a panel does.
+    ``can``: the supported operations; each has a method of its name, ``(values, token) -> result``. Every call may
+    raise RequestRefused, ResultUnclear or PanelBusy, and no other exception for network or panel failures.
     """
 
     operations: frozenset[str] = frozenset()
 
     def check(self) -> str:
-        """In a few words whose account this is and what it holds: proof that the secrets are right."""
+        """Describe the account and its balance briefly, as proof that the secrets are right."""
         raise NotImplementedError
 
     def funds(self) -> "Funds | None":
-        """What the account can still spend; None where the panel does not tell."""
+        """Return the account's available funds; None if the panel does not say."""
         return None
 
     def cost(self, task: str) -> "ChargedFees | None":
-        """What the panel has taken for a task until now; None where it does not tell, or in words that we do not know."""
+        """Return the fees charged for a task so far; None if unknown or not understood."""
         return None
 
     def submissions(self, task: str) -> Iterator[SubmissionSnapshot]:
-        """All of a task, to the last page, in whatever order the panel has them."""
+        """Return all submissions of a task, from all pages, in the panel's order."""
         raise NotImplementedError
 
     def submission(self, submission: str) -> SubmissionSnapshot | None:
-        """One, read anew; None where the panel shows none under this id."""
+        """Read one submission anew; None if the panel shows none with this id."""
         raise NotImplementedError
 
     def subscribe(self, webhook_url: str) -> str:
-        """Let the panel send its messages to this address; gives the secret with which it signs them. Twice is once."""
-        raise RequestRefused("This panel sends no messages.")
+        """Subscribe to notifications at this address. Return the secret that signs them. Idempotent."""
+        raise RequestRefused("This panel sends no notifications.")
 
     def do(self, order: Order) -> dict[str, Any]:
-        """Carry it out; gives what the panel answered and is worth keeping (``{"task": id}`` of what was published)."""
+        """Carry out the order. Return the parts of the answer to store (``{"task": id}`` for a published task)."""
         if order.operation not in self.operations:
-            raise RequestRefused(f"This panel has no way to {order.operation.replace('_', ' ')}.")
+            raise RequestRefused(f"This panel does not support “{order.operation.replace('_', ' ')}”.")
         return getattr(self, order.operation)(order.values, order.token)
 
     def look(self, order: Order) -> dict[str, Any] | None:
-        """What came of an order whose reply was lost: its result, or None where it was not carried out and may be sent again.
+        """Return the result of an order whose reply was lost; None if it was not carried out and may be sent again.
 
-        Raises Unclear where the panel cannot tell: a person decides then.
+        Raises ResultUnclear if the panel cannot say. A person then decides.
         """
-        raise ResultUnclear("This panel cannot tell whether it was carried out.")
+        raise ResultUnclear("This panel cannot say whether the order was carried out. Check at the panel.")
 
 
 @dataclass(frozen=True, slots=True)
 class Funds:
-    """What an account can still spend. ``currency`` '' where the panel does not say."""
+    """The available funds of an account. ``currency`` is '' if the panel does not say."""
 
     amount: Decimal
     currency: str = ""
@@ -137,7 +140,7 @@ class Funds:
 
 @dataclass(frozen=True, slots=True)
 class ChargedFees:
-    """What a panel says that it has taken until now beside what people got: of rewards, of bonuses, and the tax on both."""
+    """Fees charged by the panel so far: for rewards, for bonuses, and the tax on both."""
 
     rewards: Decimal
     bonuses: Decimal
@@ -147,28 +150,28 @@ class ChargedFees:
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """What a panel takes beside what people get. ``source``: where the rate is from and of when."""
+    """A fee rate of a panel. ``source``: origin and date of the rate."""
 
     label: str
     amount: Decimal
     source: str
 
 
-# What a rejection may rest on.
-FAILED_CHECKS = "checks"  # questions with a known answer
-TOO_FAST = "too_fast"  # the whole study, against everybody's time
+# The possible grounds of a rejection.
+FAILED_CHECKS = "checks"  # attention checks (questions with a known answer)
+TOO_FAST = "too_fast"  # time for the whole study, compared with all others
 TOO_SLOW = "too_slow"
 NO_ANSWERS = "no_answers"
-OBSERVED = "seen"  # what no count shows: a person says what they saw
+OBSERVED = "seen"  # not measurable: a person describes what they saw
 EVIDENCE_KINDS = (FAILED_CHECKS, TOO_FAST, TOO_SLOW, NO_ANSWERS, OBSERVED)
 
 
 @dataclass(frozen=True, slots=True)
 class RejectionPolicy:
-    """What a panel lets one refuse: ``categories`` by slug with what each means; the least length of the message.
+    """A panel's rejection policy: ``categories`` by slug with their meaning, and the minimum length of the message.
 
-    ``grounds``: on what a category may rest, one of which must be there; a person's note where a category is not named.
-    ``source``: (words, address) of the panel's own rules.
+    ``grounds``: the evidence for each category, of which at least one must exist. Categories that are not listed need a
+    person's note. ``source``: (text, address) of the panel's own rules.
     """
 
     categories: Mapping[str, str]
@@ -183,7 +186,7 @@ class RejectionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class BulkText:
-    """Lines for a panel's own bulk form: for those who give heval no token. ``where`` says into which form they go."""
+    """Lines for a panel's own bulk form, for use without a token. ``where`` names the form."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""What a researcher should look at while a panel works, before it costs money or people's time. Said, never acted on."""
+"""Alerts: problems that a researcher should check before they cost money or time. heval only reports them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ from .reconcile import LEFT_STATES, match_status_counts
 from .rounds import count_places
 
 MOST_UNMATCHED, MOST_RETURNED = 0.05, 0.25
-# One of ten is no rate yet.
+# One of ten is not a meaningful rate.
 LEAST_CASES, LEAST_CAME = 2, 8
 QUIET = timedelta(hours=2)
 AUTO_APPROVAL_WARNING = timedelta(hours=12)
 FUNDS_CACHE_SECONDS = 2 * 3600
-FEES_CACHE_SECONDS = 90 * 86400  # it is shown with its moment, and panels are not asked for ever
+FEES_CACHE_SECONDS = 90 * 86400  # shown with its time, because panels are not asked forever
 Released = Assignment.Released
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """``words``: what was found; ``advice``: what to do."""
+    """``words``: the problem; ``advice``: what to do."""
 
     kind: str
     words: str
@@ -40,7 +40,7 @@ class Alert:
 
 
 def find_alerts(recruitment: Recruitment) -> list[Alert]:
-    """What stands out at this link's panel now. Empty where all is well, or nothing is known."""
+    """Return the current alerts of this link's panel. Empty if all is well or nothing is known."""
     checks = (_unmatched, _returned, _quiet, _undecided, _short_of_money)
     found = [alert for check in checks for alert in check(recruitment)]
     for _, further in collect_alerts.send(Recruitment, recruitment=recruitment):
@@ -52,14 +52,14 @@ def _unmatched(recruitment: Recruitment) -> Iterator[Alert]:
     found = match_status_counts(recruitment)
     of = sum(found.values()) - found.get("working", 0) - found.get("left", 0)
     advice = {
-        "orphan": "Look at how far they came, and whether the link or a page fails: try it yourself.",
-        "unsent": "Their way back fails: open your own last page, and check the code or the return address at the panel.",
+        "orphan": "Check how far they got, and whether the link or a page fails. Try the link yourself.",
+        "unsent": ("Their way back fails. Open your own last page, and check the code or return address at the panel."),
     }
     if REGISTRY[recruitment.channel].credits_on_completion:
-        advice["unsent"] = "Their credit did not come through: read below what the panel answered to the orders."
+        advice["unsent"] = "Their credit was not granted. See below how the panel answered the orders."
     for kind, what in (
-        ("orphan", "sent to the panel and not finished here"),
-        ("unsent", "finished here and not sent to the panel"),
+        ("orphan", "submitted at the panel but not finished in heval"),
+        ("unsent", "finished in heval but not submitted at the panel"),
     ):
         n = found.get(kind, 0)
         if n >= LEAST_CASES and n > MOST_UNMATCHED * of:
@@ -81,8 +81,9 @@ def _returned(recruitment: Recruitment) -> Iterator[Alert]:
     if len(people) >= LEAST_CAME and n > MOST_RETURNED * len(people):
         yield Alert(
             "returned",
-            f"{n} of {len(people)} people gave it back or ran out of time.",
-            "Look where they left: too long, too little pay, a device on which it does not work, or a question that nobody can answer.",
+            f"{n} of {len(people)} people returned the task or ran out of time.",
+            "Check where they left. Common causes: too long, low pay, an unsupported device, or a question "
+            "that is impossible to answer.",
         )
 
 
@@ -102,14 +103,15 @@ def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
     came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
         at=Max("claimed_at")
     )["at"]
-    # Whoever opens the link late in the day has not been left alone before.
+    # A link that opens late in the day has not been without visitors before.
     since = max(at for at in (came, tasks["at"], recruitment.opens_at) if at)
     if now - since > QUIET:
         hours = int((now - since).total_seconds() // 3600)
         yield Alert(
             "quiet",
-            f"Nobody has come for {hours} hours, and places are free.",
-            "Is the task still listed at the panel, and does its link open? Old tasks sink in lists: a further round brings it up again.",
+            f"No one has come for {hours} hours, although places are free.",
+            "Check that the panel still lists the task and that its link opens. Old tasks sink in lists; a "
+            "further round raises it again.",
         )
 
 
@@ -117,13 +119,13 @@ def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
     soon = timezone.now() + AUTO_APPROVAL_WARNING
     rows = PanelSubmission.objects.filter(recruitment=recruitment, state=SUBMITTED, decides_itself_at__lt=soon)
     told = PanelOrder.objects.filter(submission=OuterRef("pk"), operation__in=["approve", "reject"])
-    # What the panel refused, and what was taken back, has told it nothing.
+    # Refused and cancelled orders do not count, because the panel did not act on them.
     told = told.exclude(state__in=[PanelOrder.State.REFUSED, PanelOrder.State.CANCELLED])
     if n := rows.filter(~Exists(told)).count():
         yield Alert(
             "undecided",
-            f"The panel approves {n} by itself within 12 hours, and no decision about them has reached it.",
-            "Approve them, or decide on those that are in doubt.",
+            f"The panel approves {n} automatically within 12 hours, and has received no decision about them.",
+            "Approve them, or decide about the doubtful ones.",
         )
 
 
@@ -131,7 +133,7 @@ def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
 
 
 def cache_funds(recruitment: Recruitment, service: PanelService) -> None:
-    """Remember what the panel says is there, for the next hours. A panel that does not say is no reason to stop."""
+    """Store the panel's balance for some hours. A panel without a balance does not stop anything."""
     try:
         funds = service.funds()
     except (RequestRefused, ResultUnclear, PanelBusy):
@@ -145,13 +147,13 @@ def _funds_key(recruitment: Recruitment) -> str:
 
 
 def cached_funds(recruitment: Recruitment) -> Funds | None:
-    """What the panel said lately; None where it said nothing."""
+    """Return the last known balance; None if the panel did not say."""
     kept = cache.get(_funds_key(recruitment))
     return Funds(Decimal(kept[0]), kept[1]) if kept else None
 
 
 def cache_fees(recruitment: Recruitment, service: PanelService, tasks: Iterable[str]) -> None:
-    """Remember what the panel says it has taken for these tasks, and when it said so. Of a part of them alone there is no sum."""
+    """Store the fees that the panel charged for these tasks, with the time. If some tasks are missing, store no sum."""
     try:
         told = [service.cost(task) for task in tasks]
     except (RequestRefused, ResultUnclear, PanelBusy):
@@ -171,14 +173,16 @@ def _cost_key(recruitment: Recruitment) -> str:
 
 
 def cached_fees(recruitment: Recruitment) -> tuple[ChargedFees, datetime] | None:
-    """What the panel said last, and when; None where it said nothing."""
+    """Return the panel's last figure and its time; None if there is none."""
     kept = cache.get(_cost_key(recruitment))
     return (ChargedFees(*map(Decimal, kept[:3]), kept[3]), datetime.fromisoformat(kept[4])) if kept else None
 
 
 def unsent_payments_total(recruitment: Recruitment) -> Decimal:
-    """What is still to be taken from the account: bonuses and screen-outs that wait to be sent. The rewards were put aside when the
-    task was published."""
+    """Return the amount still to be paid from the account: unsent bonuses and screen-outs.
+
+    Rewards were reserved when the task was published.
+    """
     waiting = PanelOrder.objects.filter(
         recruitment=recruitment, state=PanelOrder.State.WAITING, operation__in=["bonus", "screen_out"]
     )
@@ -191,6 +195,6 @@ def _short_of_money(recruitment: Recruitment) -> Iterator[Alert]:
     if funds is not None and funds.currency in ("", currency) and funds.amount < due:
         yield Alert(
             "money",
-            f"{due:.2f} {currency} are still to be paid, and the account holds {funds.amount:.2f}.",
-            "Add money at the panel before you approve or pay: it refuses what it cannot pay.",
+            f"{due:.2f} {currency} must still be paid, but the account holds {funds.amount:.2f}.",
+            "Add money at the panel before you approve or pay. It refuses payments above its balance.",
         )

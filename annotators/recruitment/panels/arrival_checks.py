@@ -1,7 +1,7 @@
-"""Whether people are who their address says: asked of the panel by a job after they started, never while they wait.
+"""Check arrivals against the panel, in a job after people have started, so that nobody waits for it.
 
-Addresses are not signed: anybody can type another person's id. What the panel shows raises the trust in an assignment, or is put before
-a researcher; nobody is refused for it, because panels show things late.
+Addresses are not signed: anyone can type another person's id. The panel's answer raises the trust in an assignment or
+is shown to a researcher. It never rejects a person, because panels update late.
 """
 
 from collections.abc import Iterable
@@ -19,25 +19,28 @@ from annotators.recruitment.channels import REGISTRY
 from . import SubmissionSnapshot
 
 SOURCE = "arrival"
-# Later the regular look has seen them, or their panel shows nothing of them.
+# Later, the regular check has seen them, or the panel does not show them at all.
 CHECK_WINDOW = timedelta(days=1)
 MAX_AT_ONCE = 200
 VERIFIED, HAS_LEFT, OTHER_PERSON, UNKNOWN_TO_PANEL = "verified", "left", "of another person", "unknown to the panel"
-# What a researcher reads of an arrival.
+# Messages for researchers about an arrival.
 FLAG_MESSAGES = {
-    OTHER_PERSON: "The panel shows this submission as another person's, or of another task.",
-    UNKNOWN_TO_PANEL: "The panel shows no submission under the id that the address carried.",
+    OTHER_PERSON: "The panel shows this submission under another person or another task.",
+    UNKNOWN_TO_PANEL: "The panel shows no submission with the id from the address.",
 }
 Trust = Assignment.Trust
 
 
 def arrival_key(assignment: Assignment) -> str:
-    """The name of this arrival: another one where the same person comes with another submission. It holds no id of the panel."""
+    """Return the name of this arrival.
+
+    It changes if the same person comes with another submission, and contains no panel id.
+    """
     return f"{assignment.pk}-{keyed_hash('arrival', assignment.external_ids.get('session', ''))[:24]}"
 
 
 def unchecked_arrivals(recruitments: Iterable[Recruitment]) -> list[Assignment]:
-    """Who came lately by these links and was not asked about yet, where the panel shows who is at work."""
+    """Return recent arrivals that have not been checked, for panels that show people at work."""
     showing = [one.pk for one in recruitments if REGISTRY[one.channel].shows_active_submissions]
     came = Assignment.objects.filter(
         recruitment__in=showing,
@@ -58,7 +61,7 @@ def unchecked_arrivals(recruitments: Iterable[Recruitment]) -> list[Assignment]:
 
 
 def judge_arrival(assignment: Assignment, snapshot: SubmissionSnapshot | None) -> str:
-    """What the panel's answer says of an arrival; '' where it does not tell yet."""
+    """Classify an arrival by the panel's answer; '' if it is still unknown."""
     if snapshot is None:
         return UNKNOWN_TO_PANEL
     whose, task = assignment.annotator, assignment.external_ids.get("task", snapshot.task)
@@ -70,7 +73,7 @@ def judge_arrival(assignment: Assignment, snapshot: SubmissionSnapshot | None) -
 
 
 def record_arrival_checks(assignments: list[Assignment], snapshots: dict[str, SubmissionSnapshot | None]) -> int:
-    """Write down what the panel's answers say of these arrivals. Trust only rises. Gives how many are verified now."""
+    """Store the panel's answers about these arrivals. Trust only rises. Return the number of verified arrivals."""
     found = {
         one: judge_arrival(one, snapshots[one.external_ids["session"]])
         for one in assignments
@@ -97,7 +100,7 @@ def record_arrival_checks(assignments: list[Assignment], snapshots: dict[str, Su
 
 
 def doubtful_arrivals(recruitment: Recruitment) -> list[tuple[Assignment, str]]:
-    """Whom the panel shows otherwise than their address, each with what a researcher reads; nobody whom it has confirmed since."""
+    """Return arrivals that do not match the panel, each with a message, unless the panel has confirmed them since."""
     events: QuerySet[PanelEvent] = PanelEvent.objects.filter(source=SOURCE, recruitment=recruitment).order_by("pk")
     latest = {event.body["assignment"]: event.kind for event in events.only("body", "kind")}
     flagged = [pk for pk, kind in latest.items() if kind in FLAG_MESSAGES]

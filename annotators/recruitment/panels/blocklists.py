@@ -1,6 +1,6 @@
-"""Disjoint pools: who may not take part in a study is kept out at its panel too, by a list of the panel's.
+"""Separate pools: people who may not take part in a study are also blocked at its panel, by a list there.
 
-The constraint in ``assign`` is the guard. The list only spares people a way that ends at a closed door, and the panel a place.
+The constraint in ``assign`` is the actual guard. The list only avoids useless visits and wasted places.
 """
 
 from datetime import timedelta
@@ -17,16 +17,16 @@ from studies.models import Study
 
 from .orders import create_order
 
-# People in one order. Some panels take each by a request of its own, about two a second.
+# People per order. Some panels take one request per person, about two per second.
 PEOPLE_PER_ORDER = 50
 RETRY_AFTER = timedelta(hours=1)
 
 
 def blocklist_name(study: Study) -> str:
-    """The name of the list, at every panel; '' where nobody is kept out.
+    """Return the name of the list at every panel; '' if no one is excluded.
 
-    Studies of one exclusion group share theirs. Where others than they are kept out too, or people may come again, a study has its own.
-    The name tells nothing: workers can read it.
+    Studies of one exclusion group share a list. A study has its own list if it also excludes other studies, or if
+    people may come again. Workers can read the name, so it reveals nothing.
     """
     keeps_origin_out = bool(study.clone_of_id and study.keeps_origin_out)
     is_once = study.batches_per_annotator == 1
@@ -38,14 +38,17 @@ def blocklist_name(study: Study) -> str:
 
 
 def blocklist_names(recruitment: Recruitment) -> list[str]:
-    """The lists whose people shall not see what is published now."""
+    """Return the lists of people who must not see a task published now."""
     name = blocklist_name(recruitment.study) if REGISTRY[recruitment.channel].has_blocklist else ""
     return [name] if name else []
 
 
 def blocked_annotators(recruitment: Recruitment) -> QuerySet[Annotator]:
-    """Who may not take part by this link, as far as its panel knows them: the people of ``has_taken_part_elsewhere``, and those who have
-    begun here. Who gave their place back, or let it lapse, may come again."""
+    """Return the people who may not take part by this link, as known to its panel.
+
+    These are the people of ``has_taken_part_elsewhere`` and those who have started here. People who returned their
+    place or let it expire may come again.
+    """
     study = recruitment.study
     came = Assignment.objects.filter(annotator=OuterRef("pk")).exclude(origin=Assignment.Origin.TEST)
     came = came.exclude(released_reason=Assignment.Released.FULL)
@@ -62,18 +65,18 @@ def blocked_annotators(recruitment: Recruitment) -> QuerySet[Annotator]:
 
 
 def annotators_to_block(recruitment: Recruitment) -> QuerySet[Annotator]:
-    """Who is to be kept out and stands in no order yet; those of a refused order again after an hour."""
+    """Return people to block who are in no order yet, and those of a refused order after one hour."""
     ordered = PanelBar.objects.filter(annotator=OuterRef("pk"), order__recruitment=recruitment)
     waits = Q(order__state=PanelOrder.State.REFUSED, order__ended_at__lt=Now() - RETRY_AFTER)
     return blocked_annotators(recruitment).filter(~Exists(ordered.exclude(waits)))
 
 
 def order_blocks(recruitment: Recruitment, *, by) -> int:
-    """Order that they are put on the list, many in one order. Gives how many. Again it orders nobody twice."""
+    """Order that these people are added to the list, many per order. Return how many. Idempotent."""
     if not (lists := blocklist_names(recruitment)):
         return 0
     with transaction.atomic():
-        # One after the other: whoever joined an order that somebody else has sent already would never be listed.
+        # Run one at a time: a person added to an order that was already sent would never be listed.
         Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)
         pks = list(annotators_to_block(recruitment).order_by("pk").values_list("pk", flat=True))
         before = PanelOrder.objects.filter(recruitment=recruitment, operation="bar").count() if pks else 0
@@ -86,14 +89,17 @@ def order_blocks(recruitment: Recruitment, *, by) -> int:
 
 
 def update_blocklist(recruitment: Recruitment) -> int:
-    """The same while people come, where something was published from here: what was made at the panel by hand carries no list of ours."""
+    """Update the list while people come, if heval published the task.
+
+    Tasks made by hand at the panel do not use heval's list.
+    """
     published = PanelOrder.objects.filter(recruitment=recruitment, operation="publish")
     is_published = published.exclude(state__in=[PanelOrder.State.REFUSED, PanelOrder.State.CANCELLED]).exists()
     return order_blocks(recruitment, by=None) if is_published else 0
 
 
 def blocklist_status(recruitment: Recruitment) -> dict[str, int]:
-    """How many people are on the panel's list by our orders, and how many orders of that were refused or are unclear."""
+    """Return how many people heval put on the panel's list, and how many of these orders were refused or are unclear."""
     ours = PanelOrder.objects.filter(recruitment=recruitment, operation="bar")
     done = PanelBar.objects.filter(order__in=ours, order__state=PanelOrder.State.DONE)
     return {

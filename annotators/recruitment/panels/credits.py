@@ -1,7 +1,8 @@
-"""Credit for who reached the last page, ordered by itself at channels that say so. Nobody decides, and nobody is refused by default.
+"""Automatic credit for people who reach the last page, at channels that support it.
 
-Each step follows from what is written down and not from what was done before: a run that broke off is gone on with by the next,
-and a second one changes nothing. What the panel refuses, or does not tell, is a person's: it is never ordered again from here.
+heval never rejects by itself.
+Each step depends only on stored data, so the next run continues an interrupted one, and a repeated run changes nothing.
+If the panel refuses or does not answer clearly, a person decides, and heval does not order again.
 """
 
 from collections.abc import Iterable
@@ -21,15 +22,17 @@ from .reconcile import UNSENT_AFTER, import_submissions
 from .secrets import available_operations
 
 State = PanelOrder.State
-# A person has to look at these.
+# A person must check these.
 STUCK_STATES = (State.REFUSED, State.UNCLEAR, State.CANCELLED)
 UNCREDITED_WORD, GRANTED_WORD = "no credit yet", "credit granted"
-# How the last page finds it.
+# The last page finds the order by this.
 GIVEN, COMING = "given", "coming"
 
 
 def finished_assignments(recruitments: Iterable[Recruitment]) -> QuerySet[Assignment]:
-    """Who reached the last page of links that credit by themselves, with their ``sign_up``; who left the study afterwards too."""
+    """Return people who reached the last page of automatically crediting links, with ``sign_up``, including later
+    withdrawals.
+    """
     crediting = [one.pk for one in recruitments if REGISTRY[one.channel].credits_on_completion]
     done = Assignment.objects.filter(
         recruitment__in=crediting, origin=Assignment.Origin.LIVE, submitted_at__isnull=False
@@ -39,24 +42,26 @@ def finished_assignments(recruitments: Iterable[Recruitment]) -> QuerySet[Assign
 
 
 def _sign_up_filter(prefix: str = "") -> Q:
-    """What is about the sign-up of an assignment of ``finished``: a person with several parts has one."""
+    """Return the records about the sign-up of an assignment of ``finished``: a person with several parts has one
+    sign-up.
+    """
     names = {"recruitment": "recruitment", "annotator": "annotator", "external_id": "sign_up"}
     return Q(**{f"{prefix}{name}": OuterRef(ours) for name, ours in names.items()})
 
 
 def order_credits(recruitment: Recruitment) -> int:
-    """Order the credit of everybody who finished, once for each sign-up. Gives how many orders are new."""
+    """Order credit for everyone who finished, once per sign-up. Return the number of new orders."""
     if not REGISTRY[recruitment.channel].credits_on_completion:
         return 0
     with transaction.atomic():
-        # Whoever takes in an answer meanwhile waits: what it says must not be undone by what was read here before.
+        # Lock out other processes that store an answer, so that older data read here does not overwrite it.
         Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)
         known = PanelSubmission.objects.filter(_sign_up_filter())
         first: dict[tuple[int, str], Assignment] = {}
         for one in finished_assignments([recruitment]).filter(~Exists(known)).order_by("pk"):
             first.setdefault((one.annotator_id, one.sign_up), one)
         if first:
-            # Nothing has reached the panel yet: half an hour later that is worth a person's look.
+            # Nothing has reached the panel yet. After half an hour a person should check this.
             whose = {
                 SubmissionSnapshot("", one.sign_up, one.sign_up, WORKING, word=UNCREDITED_WORD): one
                 for one in first.values()
@@ -66,12 +71,12 @@ def order_credits(recruitment: Recruitment) -> int:
         rows = list(done.filter(state=WORKING).select_related("assignment").order_by("pk"))
         if not rows:
             return 0
-        # Who was ordered for before is passed over.
+        # Skip people with an earlier order.
         return create_orders(recruitment, "approve", {f"approve-{row.pk}": row for row in rows}, by=None, message="")
 
 
 def record_granted_credits(recruitment: Recruitment) -> None:
-    """What was carried out is approved: that is all that such a panel ever shows."""
+    """Mark carried-out orders as approved, because such a panel shows no other state."""
     if not REGISTRY[recruitment.channel].credits_on_completion:
         return
     granted = PanelOrder.objects.filter(recruitment=recruitment, operation="approve", state=State.DONE)
@@ -89,7 +94,7 @@ def record_granted_credits(recruitment: Recruitment) -> None:
 
 
 def uncredited_recruitment_ids(recruitments: Iterable[Recruitment]) -> set[int]:
-    """Links with somebody whose credit is still to be ordered, sent or noted. Not those at which nothing can be ordered."""
+    """Return links with credit to order, send or record, except those that cannot order."""
     able = [
         one
         for one in recruitments
@@ -104,14 +109,14 @@ def uncredited_recruitment_ids(recruitments: Iterable[Recruitment]) -> set[int]:
 
 
 def credit_status(assignment: Assignment) -> str:
-    """For a person's own page: GIVEN, COMING, or "" where credit does not come by itself, or nobody can promise that it does."""
+    """Return GIVEN or COMING for a person's own page; "" if credit is not automatic or cannot be promised."""
     recruitment = assignment.recruitment
     if recruitment is None or assignment.submitted_at is None or assignment.origin != Assignment.Origin.LIVE:
         return ""
     if not REGISTRY[recruitment.channel].credits_on_completion:
         return ""
     mine = PanelSubmission.objects.filter(recruitment=recruitment, annotator=assignment.annotator_id)
-    # Ids are erased one day, and what was given stays given.
+    # Ids are erased later, but granted credit stays granted.
     about = Q(assignment=assignment) | Q(external_id=assignment.external_ids.get("session", ""))
     row = mine.filter(about).order_by("pk").first()
     if row is not None and row.state == APPROVED:

@@ -1,7 +1,7 @@
-"""Requests to a panel's service: one host, no redirect, and every failure named by what it means for an order.
+"""Requests to a panel's service: one host, no redirects, and failures classified by what they mean for an order.
 
-What matters is where a connection broke: before anything was sent the order was not given, afterwards nobody knows. httpx is
-imported where it is used, because web processes load this module and send nothing.
+If the connection broke before anything was sent, the order was not given. If it broke afterwards, the result is
+unknown. httpx is imported inside functions, because web processes load this module but send nothing.
 """
 
 import contextlib
@@ -20,15 +20,15 @@ MAX_ANSWER_BYTES = 20_000_000
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 30
 LONGEST_WAIT = 600
-# httpx logs each address and httpcore each header: secrets are among them.
+# httpx logs addresses and httpcore logs headers, both of which contain secrets.
 for name in ("httpx", "httpcore"):
     logging.getLogger(name).setLevel(logging.WARNING)
-# What a header may hold; anything else would be repeated in an error of the library below.
+# Valid characters of a header. The HTTP library would repeat others in its errors.
 SECRET_PATTERN = re.compile(r"[!-~]{1,500}", re.ASCII)
 
 
 class NotFound(RequestRefused):
-    """The panel has nothing under this id."""
+    """The panel has nothing with this id."""
 
 
 def is_loopback(host: str) -> bool:
@@ -38,17 +38,17 @@ def is_loopback(host: str) -> bool:
 
 
 def clean_secret(secret: str) -> str:
-    """Raises Refused, without the words of the secret."""
+    """Raises RequestRefused, without repeating the secret."""
     secret = secret.strip()
     if not SECRET_PATTERN.fullmatch(secret):
-        raise RequestRefused("The token is empty, or has blanks or other characters that no token has.")
+        raise RequestRefused("The token is empty, or contains spaces or invalid characters.")
     return secret
 
 
 class PanelHttpClient:
-    """Requests to ``origin``: https at one of ``hosts`` (a name, or ``.name`` for all below it), or this machine.
-
-    ``secret`` is sent as ``header`` and appears nowhere else: not in a repr, not in words that a panel sends back.
+    """An HTTP client for ``origin``: https at one of ``hosts`` (a name, or ``.name`` for all below it), or this
+    machine.
+    ``secret`` is sent as ``header`` and appears nowhere else: not in a repr and not in the panel's messages.
     """
 
     def __init__(self, origin: str, hosts: tuple[str, ...], *, secret: str = "", header: str = ""):
@@ -72,11 +72,11 @@ class PanelHttpClient:
         return f"Wire({self.host})"
 
     def get(self, path: str, *, accepts="application/json") -> bytes:
-        """Asking changes nothing: whatever breaks, it may be asked again."""
+        """Send a request that changes nothing, so it may be repeated after any failure."""
         return self._request("GET", path, None, accepts, is_order=False)[0]
 
     def order(self, method: str, path: str, body: bytes | None = None, *, accepts="application/json") -> bytes:
-        """Raises Busy only where nothing was done, Unclear where that cannot be known."""
+        """Send a request that changes something. Raises PanelBusy only if nothing was done, ResultUnclear if that is unknown."""
         return self._request(method, path, body, accepts, is_order=True)[0]
 
     def get_json(self, path: str) -> Any:
@@ -86,7 +86,7 @@ class PanelHttpClient:
         return self.send_json_with_headers(method, path, body)[0]
 
     def send_json_with_headers(self, method: str, path: str, body: Any) -> tuple[Any, Mapping[str, str]]:
-        """What the answer holds, and its headers."""
+        """Return the parts of the answer, and its headers."""
         raw, headers = self._request(method, path, json.dumps(body).encode(), "application/json", is_order=True)
         return self._parse_json(raw, ResultUnclear), headers
 
@@ -100,7 +100,7 @@ class PanelHttpClient:
         import httpx
 
         lost = ResultUnclear if is_order else PanelBusy
-        # As it comes: an answer that is small when packed may be larger than memory.
+        # Uncompressed, because a small compressed answer may exceed memory.
         headers = {"Accept": accepts, "Accept-Encoding": "identity", "User-Agent": "heval"}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -108,8 +108,8 @@ class PanelHttpClient:
             name, _, before = self._header.partition(": ")
             headers[name] = f"{before}{self._secret}"
         try:
-            # A connection of its own for each request: one that is kept may be closed at the other end, and an order be lost in it.
-            # Nothing of the environment: no proxy, and no password from a file.
+            # Each request has its own connection, because a kept connection may be closed by the server and an order
+            # lost. The environment is ignored: no proxy, and no password from a file.
             alone = {"verify": self._trust, "trust_env": False}
             timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
             url = self._origin + path
@@ -118,31 +118,31 @@ class PanelHttpClient:
                 for part in response.iter_raw():
                     raw += part
                     if len(raw) > MAX_ANSWER_BYTES:
-                        raise lost("The panel's answer is larger than any that it should send.")
+                        raise lost("The panel's answer is too large.")
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise PanelBusy(f"The panel cannot be reached ({self._redact_secret(error)}).") from None
+            raise PanelBusy(f"The panel cannot be reached ({self._redact_secret(error)}). Try again later.") from None
         except httpx.InvalidURL:
-            raise PanelBusy("The panel cannot be asked: its address is not one that can be sent.") from None
+            raise PanelBusy("The panel cannot be asked: its address is not valid.") from None
         except httpx.HTTPError as error:
-            raise lost(f"The connection broke before the answer came ({type(error).__name__}).") from None
+            raise lost(f"The connection broke before the answer arrived ({type(error).__name__}).") from None
         self._check(response.status_code, response.headers, raw, lost)
         return bytes(raw), response.headers
 
     def _check(self, status: int, headers: Mapping[str, str], raw: bytes, lost: type[Exception]) -> None:
-        """Raises what an answer other than "done" means."""
+        """Raise the exception for an answer that is not a success."""
         if status == 429:
             self._throttled += 1
             wait = headers.get("Retry-After", "")
             seconds = float(wait) if wait.isascii() and wait.isdigit() else 5.0 * 2**self._throttled
-            raise PanelBusy("The panel asks to come back later.", min(seconds, LONGEST_WAIT))
+            raise PanelBusy("The panel asks to try again later.", min(seconds, LONGEST_WAIT))
         self._throttled = 0
         if 200 <= status < 300:
             return
-        words = self._redact_secret(error_text(raw) or "no words")
+        words = self._redact_secret(error_text(raw) or "no message")
         if status == 408 or status >= 500:
             raise lost(f"The panel's server failed ({status}): {words}")
         if status < 400:
-            raise RequestRefused(f"The panel answers with a redirect ({status}), which is not followed.")
+            raise RequestRefused(f"The panel answers with a redirect ({status}), which heval does not follow.")
         raise (NotFound if status == 404 else RequestRefused)(f"{words} ({status})")
 
     def _redact_secret(self, words: object) -> str:
@@ -151,7 +151,7 @@ class PanelHttpClient:
 
 
 def error_text(raw: bytes) -> str:
-    """The panel's words in an error that it sent: of JSON what tells, of anything else the beginning."""
+    """Return the panel's message in an error: the relevant fields of JSON, otherwise the beginning of the text."""
     text = raw[:20_000].decode("utf-8", "replace")
     try:
         body = json.loads(text)

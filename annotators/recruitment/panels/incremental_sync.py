@@ -1,7 +1,7 @@
-"""The job that follows soon after something happened: what a panel told, who has just arrived or
-finished, whom to keep out from now on.
+"""The job that runs soon after an event: a notification, an arrival, a finished visit, or a person to keep out.
 
-It asks the service what holds, so that messages may come late, twice and in any order. The regular look finds what it misses.
+It asks the service for the current state, so notifications may be late, doubled and out of order. The regular check
+finds what it misses.
 """
 
 from dataclasses import asdict, dataclass
@@ -26,16 +26,16 @@ from .sync import PanelUnavailable, push_orders, recruitments_to_sync
 KIND = "panel_news"
 EVERY_SECONDS = 60  # seconds
 MAX_EVENTS = 500
-# So many refusals in a row are about the token and not about one submission.
+# This number of refusals in a row points to the token, not to one submission.
 MAX_REFUSALS = 3
 LONGEST_PAUSE = 3600
-# Panels repeat a message for two days at most.
+# Panels repeat a notification for two days at most.
 EVENT_RETENTION = timedelta(days=30)
 
 
 @dataclass(slots=True)
 class IncrementalSyncSummary:
-    """What a look came to. ``words``: why it ended early."""
+    """The result of a check. ``words``: why it ended early."""
 
     asked: int = 0
     handled: int = 0
@@ -49,19 +49,19 @@ def event_source(recruitment: Recruitment) -> str:
 
 
 def unhandled_events(recruitment: Recruitment) -> QuerySet[PanelEvent]:
-    """Messages that nobody has followed yet, the oldest first."""
+    """Return unprocessed notifications, the oldest first."""
     return PanelEvent.objects.filter(recruitment=recruitment, handled_at=None).order_by("pk")
 
 
 def schedule_incremental_sync(recruitment: Recruitment, seconds: int = 5) -> Job:
-    """The job for this link: one in each span of ``seconds``, however many messages come."""
+    """Return the job for this link: at most one per ``seconds``, however many notifications arrive."""
     span = int(timezone.now().timestamp()) // seconds
     token = f"news:{recruitment.pk}:{span}"
     return jobs.submit(KIND, study=recruitment.study, by=None, request_token=token, recruitment=recruitment.pk)
 
 
 def schedule_pending_syncs() -> int:
-    """Links that have something to look at, unless their panel wants to be left alone."""
+    """Return links with pending checks, unless their panel asked to wait."""
     every = list(recruitments_to_sync())
     told = set(PanelEvent.objects.filter(recruitment__in=every, handled_at=None).values_list("recruitment", flat=True))
     came = {one.recruitment_id for one in arrival_checks.unchecked_arrivals(every)}
@@ -83,19 +83,19 @@ def run_incremental_sync_job(job: Job, progress) -> dict:
 
 
 def sync_changes(recruitment: Recruitment, service: PanelService, progress) -> IncrementalSyncSummary:
-    """Read each submission that something was told of once, and write down what holds. Raises Silent."""
-    # Who started is kept out of what else is published, while the panel listens anyway.
+    """Read each submission with a notification once, and store its state. Raises PanelUnavailable."""
+    # People who started are kept out of other published tasks while notifications are processed.
     push_orders(recruitment, service, progress)
     told = list(unhandled_events(recruitment)[:MAX_EVENTS])
     came = arrival_checks.unchecked_arrivals([recruitment])
-    # Who has just arrived first: their place may be somebody else's.
+    # Check new arrivals first, because their place may belong to another person.
     names = list(
         dict.fromkeys([*(one.external_ids["session"] for one in came), *(event.body["submission"] for event in told)])
     )
     looked, shown = _asked(recruitment, service, names, progress)
     mine = set(tasks_of(recruitment).values_list("external_id", flat=True))
     looked.verified = arrival_checks.record_arrival_checks(came, shown)
-    # A workspace's messages are about all its studies, and addresses name whatever was typed.
+    # A workspace's notifications cover all its studies, and addresses can name arbitrary tasks.
     ours = [seen for seen in shown.values() if seen is not None and seen.task in mine]
     try:
         summary = import_submissions(recruitment, ours, PanelSubmission.Source.SERVICE)
@@ -113,7 +113,7 @@ def _asked(
     looked, refused = IncrementalSyncSummary(), 0
     shown: dict[str, SubmissionSnapshot | None] = {}
     for n, name in enumerate(names):
-        progress(n, len(names), "Looking at submissions")
+        progress(n, len(names), "Checking submissions")
         looked.asked += 1
         try:
             shown[name], refused = service.submission(name), 0
@@ -141,18 +141,18 @@ def _pauses_key(recruitment) -> str:
 
 
 def is_backing_off(recruitment: Recruitment) -> bool:
-    """Whether the panel asked to be left alone for now."""
+    """Whether the panel asked heval to wait."""
     return cache.get(_pause_key(recruitment)) is not None
 
 
 def _back_off(recruitment, seconds: float) -> None:
-    """As long as the panel asked, and twice as long each time that it asks again."""
+    """Wait as long as the panel asked, and twice as long for each further request."""
     times = cache.get(_pauses_key(recruitment), 0)
     cache.set(_pauses_key(recruitment), times + 1, 2 * LONGEST_PAUSE)
     cache.set(_pause_key(recruitment), 1, max(1, min(seconds * 2**times, LONGEST_PAUSE)))
 
 
 def delete_old_events() -> int:
-    """Messages are kept no longer than they may be repeated, those of submissions that nobody could read too."""
+    """Delete notifications once they can no longer be repeated, including those of unreadable submissions."""
     old = PanelEvent.objects.filter(received_at__lt=Now() - EVENT_RETENTION)
     return old.exclude(source=arrival_checks.SOURCE).delete()[0]

@@ -1,11 +1,17 @@
-"""A server on this machine that answers in a thread of its own. It imports no model: a rehearsal starts it before the settings are read."""
+"""An HTTP server on this machine that answers in its own thread.
+
+It imports no model, because a rehearsal starts it before the settings.
+"""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class LoopbackServer:
-    """``url`` is where it listens. ``handle(handler)`` answers a request, of whatever method; it is silent unless it writes."""
+    """A local server.
+
+    ``url`` is its address. ``handle(handler)`` answers each request, of any method, and must write the response.
+    """
 
     def handle(self, handler: BaseHTTPRequestHandler) -> None:
         raise NotImplementedError

@@ -1,8 +1,9 @@
-"""Orders to panels: written down, sent, looked up where the reply was lost. The only writer of PanelOrder.
+"""Orders to panels: stored, sent, and checked if the reply was lost.
 
-An order is committed as sent before the panel hears of it. A process that dies between leaves it sent; whoever comes next asks the
-panel what became of it and sends it again, under the same token, only where the panel says that nothing did. Where the panel
-cannot tell, a person does.
+The only writer of PanelOrder.
+An order is committed as sent before the panel receives it. If the process dies in between, the order stays sent. The
+next process asks the panel, and sends it again under the same token only if the panel says that nothing was done. If
+the panel cannot say, a person decides.
 """
 
 import logging
@@ -26,10 +27,10 @@ from . import Order, OrderNotReady, PanelBusy, PanelService, RequestRefused, Res
 logger = logging.getLogger("heval.panels")
 
 State = PanelOrder.State
-# A sent order without an answer for so long has lost it: a call waits for half a minute at most.
+# The reply to a sent order is lost after this time; a call waits at most half a minute.
 LOST_AFTER = 120  # seconds
 MAX_ATTEMPTS = 8
-MAX_WORDS_LENGTH = 500  # of what a panel says, at most
+MAX_WORDS_LENGTH = 500  # maximum length of a panel's message
 
 
 def create_order(
@@ -41,13 +42,15 @@ def create_order(
     submission: PanelSubmission | None = None,
     **values: Any,
 ) -> PanelOrder:
-    """Write an order down, once for its token: given again it is the same row. Raises ValueError for other values under a token.
+    """Store an order, once per token; repeated calls return the same row.
 
-    No person is ever among the values: who is meant stands with the submission, or beside the order, and is deciphered when it is sent.
+    Raises ValueError for other values under a token.
+    The values never contain a person. The person is stored with the submission or beside the order, and decrypted when
+    the order is sent.
     """
     allowed = set(OPERATIONS[operation]) - {"person", "people", "submission"}
     if unknown := set(values) - allowed:
-        raise ValueError(f"{operation} takes no {', '.join(sorted(unknown))}.")
+        raise ValueError(f"{operation} does not accept {', '.join(sorted(unknown))}.")
     columns = {"recruitment": recruitment, "operation": operation, "values": values, "submission": submission, "by": by}
     with transaction.atomic():
         order, is_new = PanelOrder.objects.get_or_create(token=token, defaults=columns)
@@ -69,9 +72,9 @@ def create_order(
 def create_orders(
     recruitment: Recruitment, operation: str, submissions_by_token: Mapping[str, PanelSubmission], *, by, **values: Any
 ) -> int:
-    """The same order about many submissions, by token, in a number of queries that does not depend on how many they are.
+    """Store the same order for many submissions, by token, with a constant number of queries.
 
-    Tokens that were given before are passed over. Gives how many orders are new.
+    Existing tokens are skipped. Return the number of new orders.
     """
     with transaction.atomic():
         given = set(PanelOrder.objects.filter(token__in=list(submissions_by_token)).values_list("token", flat=True))
@@ -107,7 +110,7 @@ def create_orders(
 
 
 def cancel_order(order: PanelOrder, *, by) -> bool:
-    """Take back what was not sent yet. False where it was."""
+    """Cancel an order that was not sent yet. Return False if it was sent."""
     check_permission(by, Action.PANEL, order.recruitment.study)
     with transaction.atomic():
         waiting = PanelOrder.objects.filter(pk=order.pk, state=State.WAITING, sent_at=None)
@@ -118,9 +121,10 @@ def cancel_order(order: PanelOrder, *, by) -> bool:
 
 
 def resolve_order(order: PanelOrder, was_carried_out: bool, by) -> bool:
-    """A person looked at the panel: the order was carried out, or shall be sent again. False where there is nothing to decide any more.
+    """Record a person's answer about an unclear order: it was carried out, or must be sent again.
 
-    Of an approval that the panel refused it may be said as well: panels refuse what somebody approved there before.
+    Return False if nothing is left to decide. This also works for a refused approval, because panels refuse work that
+    was approved there before.
     """
     check_permission(by, Action.PANEL, order.recruitment.study)
     with transaction.atomic():
@@ -129,7 +133,7 @@ def resolve_order(order: PanelOrder, was_carried_out: bool, by) -> bool:
             open_to_it = Q(state=State.UNCLEAR) | Q(state=State.REFUSED, operation="approve")
             is_decided = mine.filter(open_to_it).update(state=State.DONE, ended_at=Now())
         else:
-            # It counts as never sent: a panel that could not tell before could not tell now either.
+            # Treat it as never sent: a panel that could not say before cannot say now.
             is_decided = mine.filter(state=State.UNCLEAR).update(
                 state=State.WAITING, not_before=None, tries=0, sent_at=None
             )
@@ -141,7 +145,7 @@ def resolve_order(order: PanelOrder, was_carried_out: bool, by) -> bool:
 
 
 def due_orders(recruitment: Recruitment) -> QuerySet[PanelOrder]:
-    """Orders to be sent now, and sent ones whose answer is lost; the oldest first."""
+    """Return orders to send now, and sent ones without a reply; the oldest first."""
     lost = Q(state=State.SENT, sent_at__lt=Now() - timedelta(seconds=LOST_AFTER))
     orders = PanelOrder.objects.filter(recruitment=recruitment)
     may_be_sent = Q(not_before=None) | Q(not_before__lte=Now())
@@ -151,7 +155,7 @@ def due_orders(recruitment: Recruitment) -> QuerySet[PanelOrder]:
 def send_due_orders(
     recruitment: Recruitment, service: PanelService, progress: Callable[[int, int, str], None]
 ) -> dict[str, int]:
-    """Send what is due, one after the other. Gives how many ended in which state."""
+    """Send all due orders, one after the other. Return the number of orders by final state."""
     ended: dict[str, int] = {}
     pks = list(due_orders(recruitment).values_list("pk", flat=True))
     for n, pk in enumerate(pks):
@@ -162,12 +166,12 @@ def send_due_orders(
         state, goes_on = _carry_out(*order, service)
         ended[state] = ended.get(state, 0) + 1
         if not goes_on:
-            break  # the panel asked to be left alone for a while, or is not to be reached
+            break  # the panel asked to wait, or cannot be reached
     return ended
 
 
 def _taken(pk: int) -> tuple[PanelOrder, bool] | None:
-    """The order, marked as sent, and whether it had been sent before; None where somebody else has it."""
+    """Mark the order as sent. Return it and whether it had been sent before; None if another process has it."""
     with transaction.atomic():
         order = (
             PanelOrder.objects.select_for_update(of=("self",), skip_locked=True)
@@ -184,8 +188,10 @@ def _taken(pk: int) -> tuple[PanelOrder, bool] | None:
 
 
 def _carry_out(order: PanelOrder, was_sent: bool, service: PanelService) -> tuple[str, bool]:
-    """Ask what became of one that was sent before, send what is not carried out, and write down what came of it: the state, and whether
-    the panel takes others now."""
+    """Send one order and store the result; first check the state if it was sent before.
+
+    Return the state, and whether the panel accepts further orders now.
+    """
     try:
         sent = Order(order.operation, order.token, _complete(order))
     except RequestRefused as erased:
@@ -205,7 +211,7 @@ def _carry_out(order: PanelOrder, was_sent: bool, service: PanelService) -> tupl
             return _end_order(order, State.REFUSED, str(no)), True
         except PanelBusy as later:
             in_a_while = Now() + timedelta(seconds=later.seconds)
-            # Nothing was done: it counts as never sent.
+            # Nothing was done, so treat it as never sent.
             _update_sent_order(
                 order, state=State.WAITING, words=str(later)[:MAX_WORDS_LENGTH], not_before=in_a_while, sent_at=None
             )
@@ -219,7 +225,7 @@ def _carry_out(order: PanelOrder, was_sent: bool, service: PanelService) -> tupl
 
 def _postpone_lookup(order: PanelOrder, words: Exception, seconds: float) -> str:
     lost = Now() - timedelta(seconds=LOST_AFTER + 1)
-    # A moment that is now is not past yet within the same millisecond.
+    # Within the same millisecond, "now" does not count as past.
     later = Now() + timedelta(seconds=seconds) if seconds else None
     _update_sent_order(order, words=str(words)[:MAX_WORDS_LENGTH], sent_at=lost, not_before=later)
     return State.SENT
@@ -234,7 +240,9 @@ def _complete(order: PanelOrder) -> Mapping[str, Any]:
     about, person = order.submission, get_person_id(order.submission.annotator) or ""
     named = {"submission": submission_id_at_panel(about, person), "person": person}
     if not named["submission"]:
-        raise RequestRefused("The panel's id of this work is erased, so it cannot be sent. Look at the panel itself.")
+        raise RequestRefused(
+            "The panel's id of this work has been erased, so heval cannot send the order. Decide at the panel itself."
+        )
     return {"task": about.task.external_id if about.task else "", **order.values, **named}
 
 
@@ -272,7 +280,10 @@ def _update_sent_order(order: PanelOrder, **columns: Any) -> bool:
 
 
 def _without_people(order: PanelOrder, words: str) -> str:
-    """What a panel says, without the ids that the order named: panels repeat them in their words, and words are kept in clear."""
+    """Return the panel's message without the ids in the order.
+
+    Panels repeat ids, and messages are stored unencrypted.
+    """
     if order.operation == "bar":
         people = get_person_ids(PanelBar.objects.filter(order=order).values_list("annotator", flat=True)).values()
     else:

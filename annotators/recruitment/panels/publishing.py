@@ -1,4 +1,4 @@
-"""Publishing at a panel: what it costs, what speaks against it, and the order."""
+"""Publishing at a panel: cost, obstacles, and the order."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,7 +26,7 @@ ENDED_STATES = (State.DONE, State.REFUSED, State.CANCELLED)
 
 @dataclass(frozen=True, slots=True)
 class RewardCost:
-    """What so many people cost, before the panel's fees and anybody's bonus."""
+    """Return the cost for this number of people, without the panel's fees and bonuses."""
 
     people: int
     reward: Decimal
@@ -37,7 +37,7 @@ class RewardCost:
 
 
 def reward_per_hour(reward: Decimal, minutes: int) -> Decimal:
-    """What a reward comes to an hour.
+    """Return the hourly rate of a reward.
 
     >>> per_hour(Decimal("1.25"), 10)
     Decimal('7.50')
@@ -46,50 +46,51 @@ def reward_per_hour(reward: Decimal, minutes: int) -> Decimal:
 
 
 def publishing_obstacles(recruitment: Recruitment) -> list[str]:
-    """What must be mended before anybody may be sent here."""
+    """Return the problems to fix before people may be recruited by this link."""
     found = [
         *REGISTRY[recruitment.channel].problems(recruitment),
         *(words for _, told in collect_obstacles.send(Recruitment, recruitment=recruitment) for words in told),
     ]
     if recruitment.study.state != Study.State.LAUNCHED:
-        found.append("The study is not launched: people would come to a closed door.")
+        found.append("The study is not launched, so people could not take part. Launch it first.")
     if recruitment.stopped_at:
-        found.append("This link is stopped.")
+        found.append("This link is stopped. Open it again first.")
     if not settings.SITE_URL.startswith("https://"):
-        found.append("Panels send people to addresses that begin with https:// alone: SITE_URL has another one.")
+        found.append("Panels accept only addresses that begin with https://. Set SITE_URL to such an address.")
     return found
 
 
 def publishing_warnings(recruitment: Recruitment, reward: Decimal, minutes: int, places: int) -> list[str]:
-    """What a careful researcher would want to know before paying."""
+    """Return warnings to consider before paying."""
     study, found = recruitment.study, []
     if n := publication_orders(recruitment).count():
         times = "once" if n == 1 else f"{n} times"
-        found.append(f"This link was published {times} already: this is another task beside it, for other people.")
+        found.append(f"This link was published {times} already. This is an additional task, for other people.")
     if study.wage_per_hour and (hourly := reward_per_hour(reward, minutes)) < study.wage_per_hour:
-        found.append(f"{reward} for {minutes} minutes is {hourly} an hour. The study declares {study.wage_per_hour}.")
+        found.append(f"{reward} for {minutes} minutes is {hourly} per hour. The study declares {study.wage_per_hour}.")
     if study.usual_seconds and (taken := round(study.usual_seconds / 60)) > minutes:
-        found.append(f"Those who have submitted took {taken} minutes, median. {minutes} are announced.")
+        found.append(f"People who have submitted took {taken} minutes (median). The task announces {minutes}.")
     declared = recruitment.reward if recruitment.reward is not None else study.reward
     if declared is not None and declared != reward:
-        found.append(f"The study's first page says {declared}, and the panel would say {reward}.")
+        found.append(f"The study's first page says {declared}, but the panel would say {reward}.")
     if study.target_n and places > study.target_n:
         found.append(
-            f"{places} places at the panel, and {study.target_n} are wanted here: the others come to a full study."
+            f"You publish {places} places, but the study needs {study.target_n} people. The others would find "
+            "the study full."
         )
     return found
 
 
 def panel_entry_url(recruitment: Recruitment) -> str:
-    """The address that the panel sends people to, with the panel's own placeholders in it."""
+    """Return the address to which the panel sends people, with the panel's own placeholders."""
     base = f"{settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"
     return REGISTRY[recruitment.channel].links(recruitment, base)[0][1]
 
 
 def publish(recruitment: Recruitment, *, by, **task_values: Any) -> PanelOrder:
-    """Order it: ``title``, ``description``, ``reward`` (Decimal), ``currency``, ``minutes``, ``places``. Pressed twice it is one order.
+    """Order the publication: ``title``, ``description``, ``reward`` (Decimal), ``currency``, ``minutes``, ``places``.
 
-    Raises NotNow.
+    Idempotent: pressing twice makes one order. Raises ActionRefused.
     """
     check_permission(by, Action.PANEL, recruitment.study)
     if found := publishing_obstacles(recruitment):
@@ -103,20 +104,25 @@ def publish(recruitment: Recruitment, *, by, **task_values: Any) -> PanelOrder:
     ended = _orders(recruitment, "publish").filter(state__in=ENDED_STATES).count()
     try:
         with transaction.atomic():
-            # Those who are known today are on the list before the first person can see the task.
+            # Known people are on the list before the first person can see the task.
             order_blocks(recruitment, by=by)
             return create_order(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
     except ValueError:
-        raise ActionRefused("An order to publish with other values has not ended yet.") from None
+        raise ActionRefused(
+            "An earlier order to publish with other values is still open. Wait until it ends, or take it back."
+        ) from None
 
 
 def publication_orders(recruitment: Recruitment) -> QuerySet[PanelOrder]:
-    """What was published by this link, or may have been."""
+    """Return orders that published by this link, or may have done so."""
     return _orders(recruitment, "publish").exclude(state__in=[State.REFUSED, State.CANCELLED])
 
 
 def stop_task(task: PanelTask, *, by) -> PanelOrder:
-    """Nobody new comes from this task; who is at work can finish. Pressed twice it is one order, and a new one where the panel refused it."""
+    """Stop recruiting for this task; people at work can finish.
+
+    Idempotent. If the panel refused the order, a new one is made.
+    """
     check_permission(by, Action.PANEL, task.recruitment.study)
     without_effect = _orders(task.recruitment, "stop").filter(state__in=[State.REFUSED, State.CANCELLED])
     n = without_effect.filter(values__task=task.external_id).count()
@@ -129,7 +135,7 @@ def _orders(recruitment: Recruitment, operation: str) -> QuerySet[PanelOrder]:
 
 
 def tasks_of(recruitment: Recruitment) -> QuerySet[PanelTask]:
-    """The recruitment's tasks at its panel. Where none was published from here, those that its people's addresses name."""
+    """Return the recruitment's tasks at its panel; if heval published none, the tasks named in people's addresses."""
     mine = PanelTask.objects.filter(recruitment=recruitment)
     if not PanelOrder.objects.filter(recruitment=recruitment, operation="publish", state=State.DONE).exists():
         came = Assignment.objects.filter(recruitment=recruitment, external_ids__has_key="task").order_by()

@@ -1,7 +1,8 @@
-"""What a panel shows beside what we know. The only writer of PanelSubmission and of trust "confirmed".
+"""Reconcile a panel's submissions with heval's assignments.
 
-What was answered here and what was submitted there are two facts of two systems, and the hop of a browser lies between them.
-Nothing is refused here, nobody's answers go: places of people who left are given back, and every difference is shown to a person.
+The only writer of PanelSubmission and of trust "confirmed".
+heval and the panel record work independently, and a browser redirect between them can fail. Reconciliation rejects no
+one and deletes no answers. It releases places of people who left, and shows every difference to a person.
 """
 
 from collections import Counter
@@ -40,10 +41,10 @@ from .secrets import has_token
 
 Trust, Released = Assignment.Trust, Assignment.Released
 
-SENT_STATES = (SUBMITTED, APPROVED, REJECTED)  # it reached the panel
+SENT_STATES = (SUBMITTED, APPROVED, REJECTED)  # submitted at the panel
 LEFT_STATES = (RETURNED, EXPIRED)
 UNSENT_AFTER = timedelta(minutes=30)
-# What a panel tells of a submission, in our columns.
+# The panel's data about a submission, in our columns.
 SNAPSHOT_FIELDS = (
     "task",
     "state",
@@ -56,28 +57,33 @@ SNAPSHOT_FIELDS = (
     "decides_itself_at",
 )
 
-# How a submission and an assignment stand to each other: (what a researcher reads, what is to be done).
+# How a submission and an assignment match: (status for researchers, what to do).
 MATCH_STATUSES = {
-    "matched": ("sent to both", "Approve it."),
+    "matched": ("finished at both", "Approve it."),
     "decided": ("approved or rejected", ""),
-    "working": ("at work", ""),
-    "left": ("given back or out of time", ""),
-    "turned_away": ("ended by us before its end", "Pay what was promised for this outcome."),
-    "orphan": ("sent to the panel, not finished here", "Look at how far it came. Pay is the rule; the person may still finish."),
+    "working": ("in progress", ""),
+    "left": ("returned or expired", ""),
+    "turned_away": ("ended early by heval", "Pay the amount promised for this outcome."),
+    "orphan": ("submitted at the panel, not finished in heval", "Check how far the work got. Usually pay it. The person "
+                                                       "may still finish."),
     "unknown": (
-        "sent to the panel, unknown here", "Never a reason to reject: ask the person, and look whether they came by another link.",
+        "submitted at the panel, unknown in heval", "Never a reason to reject. Ask the person, and check whether they "
+                                           "came by another link.",
     ),
-    "surplus": ("one id of the panel, two people", "The panel names the other one: this person is paid by compensation."),
-    "left_after_work": ("finished here, given back at the panel", "The answers are kept. Ask the person whether that was meant."),
-    "unsent": ("finished here, not sent to the panel", "Send them the way back. They did the work: compensation is possible."),
-    "unreadable": ("in a state that we do not know", "Look at the panel."),
+    "surplus": ("one panel id, two people", "The panel pays the other person. Pay this person a "
+                                                   "compensation."),
+    "left_after_work": ("finished in heval, returned at the panel", "The answers are kept. Ask the person "
+                                                                  "whether they meant to return the task."),
+    "unsent": ("finished in heval, not submitted at the panel", "Send them their completion code or return address. "
+                                                       "They did the work, so you can pay a compensation."),
+    "unreadable": ("in a state unknown to heval", "Check at the panel."),
 }  # fmt: skip
 NEEDS_REVIEW = ("orphan", "unknown", "surplus", "left_after_work", "unsent", "unreadable")
 
 
 @dataclass(slots=True)
 class ImportSummary:
-    """What a look at a panel came to. ``seen``: submissions; the others count what it changed."""
+    """The result of a check. ``seen``: number of submissions; the other fields count changes."""
 
     seen: int = 0
     new: int = 0
@@ -89,16 +95,17 @@ class ImportSummary:
 
 
 class DryRun(Exception):
-    """Raised within the transaction of a rehearsal, so that nothing of it stays."""
+    """Raised within the transaction of a dry run, so that nothing is stored."""
 
 
 def import_panel_file(recruitment: Recruitment, text: str, by, dry_run: bool = False) -> ImportSummary:
-    """The same from the file that a panel exports. Raises ValueError for what cannot be read."""
+    """Import submissions from the panel's exported file. Raises ValueError if the file is not readable."""
     check_permission(by, Action.PANEL, recruitment.study)
     channel = REGISTRY.get(recruitment.channel)
     if channel is None or not channel.takes_file(recruitment):
         raise ValueError(
-            "This link takes no exported file: its channel reads none, or its settings name no column of it."
+            "This link accepts no exported file. Enter the file's columns in the link's settings, if its "
+            "channel supports files."
         )
     with transaction.atomic():
         found = import_submissions(
@@ -116,20 +123,22 @@ def import_submissions(
     dry_run: bool = False,
     assignments: Mapping[SubmissionSnapshot, Assignment] | None = None,
 ) -> ImportSummary:
-    """Write down what the panel shows, and do what follows from it. Again with the same, it changes nothing.
+    """Store the panel's submissions and apply the consequences.
 
-    ``is_dry``: only count what would change. ``whose``: the work that a submission is about, where it is known here and the panel
-    shows nobody; its person is not looked for then. One transaction: a panel that falls silent half-way has shown nothing. Raises ValueError
-    for a submission whose ids cannot be kept, by its number.
+    Idempotent.
+    ``dry_run``: only count the changes. ``whose``: the known assignment of a submission for which the panel shows no
+    person; no person is searched then. Everything is one transaction, so an interrupted check stores nothing. Raises
+    ValueError with the number of a submission with unusable ids.
     """
     summary = ImportSummary()
     left: list[tuple[int, str]] = []
-    shown = list(snapshots)  # everything the network has to say, before the transaction
+    shown = list(snapshots)  # all network requests happen before the transaction
     for n, one in enumerate(shown, 1):
         for what, name in (("submission", one.submission), ("person", one.person), ("task", one.task)):
             if len(name) > MAX_EXTERNAL_ID_LENGTH or "\x00" in name or not (name or what == "task"):
                 raise ValueError(
-                    f"Submission {n}: the {what}'s id is empty, longer than {MAX_EXTERNAL_ID_LENGTH} characters, or no text."
+                    f"Submission {n}: the {what}'s id is empty, longer than {MAX_EXTERNAL_ID_LENGTH} "
+                    "characters, or not text."
                 )
     try:
         with transaction.atomic():
@@ -141,7 +150,7 @@ def import_submissions(
                 raise DryRun
     except DryRun:
         return summary
-    # Places have locks of their own, in an order of their own.
+    # Places have their own locks, in their own order.
     summary.released = sum(assign.release(pk, reason) for pk, reason in left)
     summary.classes = match_status_counts(recruitment)
     submissions_imported.send(Recruitment, recruitment=recruitment)
@@ -196,7 +205,7 @@ def _take_in(
             and _is_current(assignment, one, is_news)
         ):
             left.append((assignment.pk, Released.RETURNED if row.state == RETURNED else Released.EXPIRED))
-    # A row that comes twice in one look is in both lists as one object.
+    # A row that appears twice in one check is the same object in both lists.
     fresh = {id(row) for row in new}
     changed = list({id(row): row for row in changed if id(row) not in fresh}.values())
     PanelSubmission.objects.bulk_create(new, batch_size=500)
@@ -210,35 +219,35 @@ def _take_in(
 
 
 def _without_person(pool: str, one: SubmissionSnapshot) -> SubmissionSnapshot:
-    """The submission with a mark wherever the panel, or the person at the panel, wrote the person's own id."""
+    """Return the submission with the person's own id masked in all free text."""
     mark = person_id_placeholder(assign.hash_person_id(pool, one.person))
     same = {name: mark for name in ("submission", "code") if getattr(one, name).strip() == one.person}
     return replace(one, **same) if same else one
 
 
 def _tasks(recruitment: Recruitment, named: set[str]) -> dict[str, PanelTask]:
-    """The recruitment's tasks by the panel's id; those that were made at the panel by hand are written down now."""
+    """Return the recruitment's tasks by panel id. Tasks made by hand at the panel are stored now."""
     have = set(PanelTask.objects.filter(recruitment=recruitment).values_list("external_id", flat=True))
     PanelTask.objects.bulk_create(PanelTask(recruitment=recruitment, external_id=name) for name in sorted(named - have))
     return {row.external_id: row for row in PanelTask.objects.filter(recruitment=recruitment)}
 
 
 def _annotators(pool: str, people: set[str]) -> dict[str, int]:
-    """The annotators whom a pool knows by these ids, made where they have never been here."""
+    """Return the annotators of a pool with these ids; create unknown ones."""
     keys = {assign.hash_person_id(pool, person): person for person in people}
     pool_of = Annotator.objects.filter(pool=pool, external_id__in=list(keys))
     have = set(pool_of.values_list("external_id", flat=True))
     missing = sorted(set(keys) - have)
     Annotator.objects.bulk_create((Annotator(pool=pool, external_id=key) for key in missing), ignore_conflicts=True)
     found = dict(pool_of.values_list("external_id", "pk"))
-    # Whose id was erased has a row without it, and keeps that.
+    # If a person's id was erased, their row stays without it.
     met = set(PanelIdentity.objects.filter(annotator__in=found.values()).values_list("annotator", flat=True))
     store_person_ids({found[key]: person for key, person in keys.items() if found[key] not in met})
     return {person: found[key] for key, person in keys.items()}
 
 
 def _columns(one: SubmissionSnapshot, row: PanelSubmission, task: PanelTask | None, source: str) -> dict:
-    # A word that nobody knows changes nothing of what is known.
+    # An unknown state word does not change the stored state.
     state = row.state if one.state == UNKNOWN and row.state else one.state
     told = {
         "task": task,
@@ -248,7 +257,7 @@ def _columns(one: SubmissionSnapshot, row: PanelSubmission, task: PanelTask | No
         "receipt": one.code[:64],
     }
     told |= {name: getattr(one, name) for name in SNAPSHOT_FIELDS if name.endswith("_at")}
-    # What one source leaves out another has told.
+    # Keep a value from one source if the other source leaves it out.
     return {name: value if value not in (None, "") else getattr(row, name) for name, value in told.items()}
 
 
@@ -261,7 +270,7 @@ def _assignments_by_person(recruitment: Recruitment) -> dict[int, list[Assignmen
 
 
 def _found(mine: list[Assignment], one: SubmissionSnapshot) -> Assignment | None:
-    """The person's assignment that this submission is about: by the panel's id, by the receipt, or the only one there is."""
+    """Find the person's assignment for this submission: by the panel's id, by the receipt, or the only one."""
     for row in mine:
         if one.submission in row.external_ids.values():
             return row
@@ -269,30 +278,33 @@ def _found(mine: list[Assignment], one: SubmissionSnapshot) -> Assignment | None
         for row in mine:
             if is_same_receipt(one.code, receipt_of(row.code)):
                 return row
-    # Where the panel shows people alone, it shows one work of each: the newest.
+    # If the panel lists only people, it shows the newest submission of each.
     return mine[0] if len(mine) == 1 or (mine and one.submission.startswith(PERSON_PREFIX)) else None
 
 
 def is_same_receipt(typed: str, receipt: str) -> bool:
-    """Whether a receipt that a person typed is that one: letters of any size, with or without the dash."""
+    """Whether a typed receipt matches, ignoring case and the dash."""
     return normalize_receipt(typed) == normalize_receipt(receipt)
 
 
 def _is_current(assignment: Assignment, one: SubmissionSnapshot, is_news: bool) -> bool:
-    """Whether they work under this id still: who returned and took it again has another one by now. Where no session tells, what was known
-    before is about the time before they took it again."""
+    """Whether the assignment still belongs to this submission id.
+
+    People who returned the task and took it again have a new id. Without session ids, older data is about the time
+    before they took it again.
+    """
     ids = {value for value in assignment.external_ids.values() if not value.startswith(PERSON_PREFIX)}
     return one.submission in ids if ids and not one.submission.startswith(PERSON_PREFIX) else is_news
 
 
-# How things stand
+# Statuses
 
 
 def with_match_status(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
-    """The recruitment's submissions with ``standing``, one of CLASSES."""
+    """Return the recruitment's submissions with ``standing``, one of CLASSES."""
     mine = PanelSubmission.objects.filter(recruitment=recruitment)
     rival = mine.filter(external_id=OuterRef("external_id"), state__in=SENT_STATES).exclude(pk=OuterRef("pk"))
-    # Who gave the task back, took it again and sent it did what they meant to.
+    # A person who returned the task, took it again and submitted it counts as submitted.
     sent_again = mine.filter(assignment=OuterRef("assignment"), state__in=SENT_STATES).exclude(pk=OuterRef("pk"))
     finished, ours = Q(assignment__submitted_at__isnull=False), Q(assignment__isnull=False)
     ended = Q(
@@ -324,8 +336,11 @@ def with_match_status(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
 
 
 def unseen_assignments(recruitment: Recruitment) -> list[tuple[Assignment, str]]:
-    """Finished here half an hour before the panel was looked at, and no row of the panel is about it: each with "unsent", or "surplus"
-    where the panel's id has gone to another person. Nobody where the panel was never looked at: nothing is known then."""
+    """Assignments finished half an hour before the last check, without a submission at the panel.
+
+    Each has "unsent", or "surplus" if the panel's id now belongs to another person. Empty if the panel was never
+    checked.
+    """
     looked_at = _looked_at(recruitment)
     if looked_at is None:
         return []
@@ -339,7 +354,9 @@ def unseen_assignments(recruitment: Recruitment) -> list[tuple[Assignment, str]]
 
 
 def _looked_at(recruitment: Recruitment) -> datetime | None:
-    """When it was last seen what the panel shows: all the time with a token, else when a file last told something new; or never."""
+    """Return the time of the last check: any check if there is a token, otherwise the last import with news; None if
+    never.
+    """
     if not REGISTRY[recruitment.channel].shows_submissions:
         return None
     if has_token(recruitment):
@@ -348,15 +365,17 @@ def _looked_at(recruitment: Recruitment) -> datetime | None:
 
 
 def match_status_counts(recruitment: Recruitment) -> dict[str, int]:
-    """How many stand how, people whom the panel does not show at all included. In the order of CLASSES."""
+    """Count the statuses, including people whom the panel does not show. In the order of CLASSES."""
     found = Counter(with_match_status(recruitment).values_list("standing", flat=True))
     found.update(standing for _, standing in unseen_assignments(recruitment))
     return {name: found[name] for name in MATCH_STATUSES if found[name]}
 
 
 def erase_submission_ids(recruitments: QuerySet[Recruitment], except_assignments: QuerySet) -> int:
-    """The panel's ids of people and submissions leave these recruitments' rows, ``but`` those of these assignments; what became of them
-    stays."""
+    """Erase the panel's ids of people and submissions in these recruitments, except (``but``) for these assignments.
+
+    The states of the submissions stay.
+    """
     mine = PanelSubmission.objects.filter(recruitment__in=recruitments).exclude(assignment__in=except_assignments)
     rows = list(mine.exclude(external_id__startswith=ERASED_PREFIX))
     for row in rows:
@@ -366,5 +385,5 @@ def erase_submission_ids(recruitments: QuerySet[Recruitment], except_assignments
 
 
 def _erased_id(recruitment: int, submission: str) -> str:
-    """What stands in the place of an erased id: the same each time, so that a panel that goes on showing it makes no second row."""
+    """Return the replacement of an erased id: always the same, so that a submission shown again makes no second row."""
     return f"{ERASED_PREFIX}{keyed_hash('submission', str(recruitment), submission)[:40]}"

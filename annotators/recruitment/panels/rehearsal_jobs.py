@@ -1,4 +1,7 @@
-"""Asking for a rehearsal, and its last report. Who plays it stands above this app, which knows the job by its name alone."""
+"""Request a rehearsal and read its last report.
+
+The code that runs it is in another app; this app knows the job only by name.
+"""
 
 from annotators.models import Recruitment
 from studies.access import Action, check_permission
@@ -10,12 +13,12 @@ MIN_PEOPLE, DEFAULT_PEOPLE, MAX_PEOPLE = 3, 12, 200  # people
 
 
 def schedule_rehearsal(recruitment: Recruitment, people: int = DEFAULT_PEOPLE, *, by) -> Job:
-    """The job that plays it: the one that waits or runs, else a new one."""
+    """Return the rehearsal job that is waiting or running, otherwise a new one."""
     check_permission(by, Action.PANEL, recruitment.study)
     asked = rehearsals_of(recruitment).filter(ended_at=None).first()
     return asked or jobs.submit(KIND, study=recruitment.study, by=by, recruitment=recruitment.pk, people=people)
 
 
 def rehearsals_of(recruitment: Recruitment):
-    """All of a recruitment's, the newest first. Their results are reports."""
+    """Return all rehearsals of a recruitment, the newest first. Their results are reports."""
     return Job.objects.filter(kind=KIND, arguments__recruitment=recruitment.pk).order_by("-pk")

@@ -1,7 +1,7 @@
-"""Rounds: a task's places go out a few at a time, the next when the last are taken, and as many more as are expected to bring nothing.
+"""Rounds: publish a task's places a few at a time, with extra places for those expected to produce no work.
 
-A small round shows what is wrong while it is cheap, and brings a task to the top of a panel's list again. What a round brings is measured;
-before there is enough to measure it is what was declared.
+A small round shows problems while they are cheap, and moves a task up in a panel's list again. The loss is measured.
+Until there is enough data, the declared value is used.
 """
 
 from dataclasses import dataclass
@@ -19,17 +19,20 @@ from .orders import create_order
 from .publishing import publishing_obstacles
 from .reconcile import SENT_STATES
 
-# So many used places are enough to measure by.
+# This number of used places is enough for measuring.
 MIN_USED_PLACES = 20
-# Where more places than these bring nothing, something is wrong that more places do not mend.
+# If more places than this share are lost, something is wrong that extra places cannot fix.
 MAX_LOST_SHARE = 0.5
 State = PanelOrder.State
 
 
 @dataclass(frozen=True, slots=True)
 class RoundStatus:
-    """How a plan stands. ``taken``: of ``places``, those that somebody has. ``lost``: the expected share of places that bring no finished
-    work, measured on ``used`` places or declared. ``next``: places of the next round; 0 with the reason in ``waits``."""
+    """The status of a plan.
+
+    ``taken``: how many of ``places`` are taken. ``lost``: the expected share of places without finished work, measured
+    on ``used`` places or declared. ``next``: places of the next round; 0 with the reason in ``waits``.
+    """
 
     places: int
     taken: int
@@ -44,7 +47,10 @@ class RoundStatus:
 
 @dataclass(frozen=True, slots=True)
 class PlaceCounts:
-    """Places of a panel: ``taken`` by somebody, of these ``used`` up, of these ``brought`` finished work. ``finished``: all that is here."""
+    """Places at a panel: ``taken``, ``used`` up, and ``brought`` finished work.
+
+    ``finished``: all finished work in heval.
+    """
 
     taken: int
     finished: int
@@ -54,7 +60,7 @@ class PlaceCounts:
 
 
 def save_plan(recruitment: Recruitment, *, by, people: int, round_places: int, lost_percent: int) -> PanelPlan:
-    """Declare it, or declare it anew."""
+    """Create or change the plan."""
     check_permission(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
         columns = {"people": people, "round_places": round_places, "lost_percent": lost_percent}
@@ -66,24 +72,25 @@ def save_plan(recruitment: Recruitment, *, by, people: int, round_places: int, l
 
 
 def places_needed(wanted: int, finished: int, at_work: int, lost_share: float) -> int:
-    """How many more places are expected to bring ``people`` finished works, with those at work counted by what they are expected to bring.
+    """Return how many more places should bring ``people`` finished works, counting people at work by their expected
+    share.
 
     >>> further(20, 14, 0, 0.2), further(20, 14, 5, 0.2), further(20, 20, 0, 0.2)
     (8, 3, 0)
     """
-    # Halves of a person that rounding of binary fractions makes are no person.
+    # Ignore tiny fractions that come from binary rounding.
     return max(0, ceil(round((wanted - finished) / (1 - lost_share) - at_work, 9)))
 
 
 def count_places(recruitment: Recruitment) -> PlaceCounts:
-    """Counted from what the panel shows and who is here, each person once."""
+    """Count from the panel's submissions and heval's assignments, each person once."""
     live = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     finished = live.filter(submitted_at__isnull=False, is_late=False, replaced_at=None, withdrawn_at=None).count()
     rows = PanelSubmission.objects.filter(recruitment=recruitment)
     sent = rows.filter(state__in=SENT_STATES)
     used = sent.count()
     brought = sent.filter(assignment__submitted_at__isnull=False).count()
-    # At work there, or here without the panel's showing it; finished here and not seen there yet.
+    # At work at the panel, or in heval but not shown by the panel; or finished in heval and not shown yet.
     inside = live.filter(Q(released_at=None) | Q(submitted_at__isnull=False))
     unseen = inside.filter(~Exists(PanelSubmission.objects.filter(assignment=OuterRef("pk"))))
     at_work = rows.filter(state=WORKING).count() + unseen.filter(submitted_at=None).count()
@@ -92,7 +99,7 @@ def count_places(recruitment: Recruitment) -> PlaceCounts:
 
 
 def round_status(plan: PanelPlan) -> RoundStatus:
-    """How it stands now."""
+    """Return the current status."""
     recruitment = plan.recruitment
     now = count_places(recruitment)
     is_measured = now.used >= MIN_USED_PLACES
@@ -104,17 +111,21 @@ def round_status(plan: PanelPlan) -> RoundStatus:
         return RoundStatus(*figures, 0, waits)
     wanted = min(places_needed(plan.people, now.finished, now.at_work, lost), plan.round_places)
     if not wanted:
-        return RoundStatus(*figures, 0, "As many people as were wanted have finished, or are expected to.")
+        return RoundStatus(*figures, 0, "The wanted number of people have finished, or are expected to finish.")
     cap = recruitment.study.cap
     if cap is not None and places + wanted > cap:
         wanted = max(0, cap - places)
         if not wanted:
-            return RoundStatus(*figures, 0, f"The study is capped at {cap} places, and all of them were published.")
+            return RoundStatus(
+                *figures,
+                0,
+                f"The study is capped at {cap} places, and all are published. To collect more, clone the study.",
+            )
     return RoundStatus(*figures, wanted, "")
 
 
 def newest_published_task(recruitment: Recruitment) -> PanelTask | None:
-    """The task that rounds enlarge: the newest that was published from here."""
+    """Return the task that rounds enlarge: the newest one that heval published."""
     orders = PanelOrder.objects.filter(recruitment=recruitment, operation="publish", state=State.DONE).order_by("pk")
     last = orders.values_list("result", flat=True).last()
     name = str((last or {}).get("task", ""))
@@ -129,7 +140,7 @@ def _extend_orders(task: PanelTask):
 
 def _waits(made: PanelPlan, task: PanelTask | None, taken: int, lost: float) -> str:
     if task is None:
-        return "Publish the first round from here."
+        return "Publish the first round on the Publish page."
     if task.closed_at:
         return "The task is stopped."
     if found := publishing_obstacles(made.recruitment):
@@ -138,14 +149,14 @@ def _waits(made: PanelPlan, task: PanelTask | None, taken: int, lost: float) -> 
     if last is not None and last.state not in (State.DONE, State.CANCELLED):
         return f"The last order for more places is {last.get_state_display()}. {last.words}".strip()
     if taken < (task.places or 0):
-        return f"{taken} of {task.places} places are taken. The next round goes out when all are."
+        return f"{taken} of {task.places} places are taken. The next round is published when all are taken."
     if lost > MAX_LOST_SHARE:
-        return f"{lost:.0%} of the places brought no finished work. Look at why before more are published."
+        return f"{lost:.0%} of the places brought no finished work. Find the cause before you publish more."
     return ""
 
 
 def order_next_round(recruitment: Recruitment, *, by) -> PanelOrder | None:
-    """Order the next round, where it is time. Again it is the same order."""
+    """Order the next round if it is due. Idempotent."""
     made = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
     if made is None or not (now := round_status(made)).next_places:
         return None
@@ -162,7 +173,10 @@ def order_next_round(recruitment: Recruitment, *, by) -> PanelOrder | None:
 
 
 def retry_refused_round(recruitment: Recruitment, by) -> bool:
-    """A person has mended what the panel refused: the round may be ordered anew. False where no refused order is in the way."""
+    """Allow a refused round to be ordered again, after a person fixed the cause.
+
+    Return False if no refused order exists.
+    """
     check_permission(by, Action.PANEL, recruitment.study)
     task = newest_published_task(recruitment)
     if task is None or not is_last_round_refused(task):

@@ -1,5 +1,8 @@
-"""Tokens of panels: enciphered in the database, readable by jobs and by what proves a panel's messages. The only reader and writer of
-PanelSecret."""
+"""Tokens of panels, encrypted in the database.
+
+Jobs and the verification of notifications read them.
+This module is the only reader and writer of PanelSecret.
+"""
 
 from collections.abc import Collection, Mapping
 
@@ -14,16 +17,19 @@ from studies.services.lifecycle import ActionRefused
 
 from . import PanelService, RequestRefused
 
-# With it the panel signs its messages. It opens nothing at the panel.
+# The panel signs its notifications with it. It gives no access to the panel.
 WEBHOOK_SECRET = "hook"  # noqa: S105 - the name of a secret
 
 
 class NoService(ActionRefused):
-    """This recruitment's channel cannot speak to its panel, or lacks a secret that it needs."""
+    """This recruitment's channel cannot contact its panel, or lacks a required secret."""
 
 
 def store_secrets(recruitment: Recruitment, secrets: Mapping[str, str], *, by) -> None:
-    """Write secrets by name; an empty one is forgotten. Who did so and which, not what, goes into the record."""
+    """Store secrets by name; delete those given as an empty value.
+
+    The audit log records who and which, not the values.
+    """
     check_permission(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
         for name, secret in secrets.items():
@@ -43,25 +49,25 @@ def store_secrets(recruitment: Recruitment, secrets: Mapping[str, str], *, by) -
 
 
 def secret_dates(recruitment: Recruitment) -> dict[str, object]:
-    """Which secrets are there, and since when: all that a page may say of them."""
+    """Return the names and dates of the stored secrets. Pages may show nothing more."""
     return dict(PanelSecret.objects.filter(recruitment=recruitment).values_list("name", "written_at"))
 
 
 def has_token(recruitment: Recruitment) -> bool:
-    """Whether something is kept by which the panel may be spoken to."""
+    """Whether a secret is stored that allows heval to contact the panel."""
     return PanelSecret.objects.filter(recruitment=recruitment).exclude(name=WEBHOOK_SECRET).exists()
 
 
 def panel_secret(recruitment: Recruitment, name: str) -> str:
-    """One secret; '' where there is none."""
-    if recruitment.pk is None:  # a form that was not saved yet
+    """Return one secret; '' if there is none."""
+    if recruitment.pk is None:  # a form that is not saved yet
         return ""
     kept = PanelSecret.objects.filter(recruitment=recruitment, name=name).values_list("ciphertext", flat=True).first()
     return decrypt(Purpose.CREDENTIAL, kept) if kept else ""
 
 
 def service_of(recruitment: Recruitment) -> PanelService:
-    """The panel's service in the name of whose secrets are kept. Raises NoService, in words for a researcher."""
+    """Return the panel's service with the stored secrets. Raises NoService with a message for researchers."""
     channel = REGISTRY.get(recruitment.channel)
     kept = (
         PanelSecret.objects.filter(recruitment=recruitment)
@@ -74,12 +80,14 @@ def service_of(recruitment: Recruitment) -> PanelService:
     except RequestRefused as words:
         raise NoService(str(words)) from words
     if service is None:
-        raise NoService(f"{recruitment} has no token of its panel, or its channel has no service.")
+        raise NoService(
+            f"{recruitment} has no panel token, or its channel has no service. Store the token on the panel page."
+        )
     return service
 
 
 def available_operations(recruitment: Recruitment) -> Collection[str]:
-    """What this recruitment's panel can be told to do; nothing where no secret is kept."""
+    """Return the operations that this recruitment's panel supports; empty without a stored secret."""
     try:
         return service_of(recruitment).operations
     except NoService:

@@ -1,6 +1,7 @@
-"""Stand-ins: a panel on this machine, as its people and as our orders meet it. Tests and rehearsals speak to one; nobody is paid.
+"""Stand-ins: simulated panels on this machine, for tests and rehearsals.
 
-What a channel's real service does stands beside that service, and nothing leaves this machine.
+No one is paid.
+The simulation of a channel's service is in the channel's package. Nothing leaves this machine.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from .loopback import LoopbackServer
 
 @dataclass(frozen=True, slots=True)
 class AcceptedTask:
-    """Somebody has accepted the task: their ids, as the panel knows them, and the address that it opens for them."""
+    """A person who accepted the task: their ids at the panel, and the address that the panel opens for them."""
 
     person: str
     session: str
@@ -24,7 +25,7 @@ class AcceptedTask:
 
 @dataclass(frozen=True, slots=True)
 class ShownWayBack:
-    """The way back as a page showed it: a code, an address, and the fields where it is a form."""
+    """The way back as a page showed it: a code, an address, and the fields if it is a form."""
 
     code: str = ""
     url: str = ""
@@ -32,65 +33,66 @@ class ShownWayBack:
 
 
 class StandIn(LoopbackServer):
-    """What a rehearsal asks of a panel. ``secrets``: invented ones, by name, that its service takes.
+    """A panel as a rehearsal uses it.
 
-    ``shows_who_left``: whether its service tells that somebody gave the task back or ran out of time.
+    ``secrets``: invented secrets by name, which its service accepts.
+    ``shows_who_left``: whether its service shows that a person returned the task or ran out of time.
     """
 
     secrets: ClassVar[Mapping[str, str]] = {}
     shows_leavers = False
 
     def open_account(self, currency: str) -> None:
-        """An account with enough in it, in this currency where the panel has several."""
+        """Prepare an account with enough money, in this currency if the panel has several."""
 
     def person(self, number: int) -> str:
-        """The id of the panel's n-th person."""
+        """Return the id of the panel's n-th person."""
         raise NotImplementedError
 
     def preview_url(self) -> str:
-        """The address that is opened for somebody who has not accepted; '' where there is no such look."""
+        """Return the address that opens for people who have not accepted; '' if there is no preview."""
         return ""
 
     def accept_task(self, person: str) -> AcceptedTask:
-        """The person accepts the newest task."""
+        """Let the person accept the newest task."""
         raise NotImplementedError
 
     def sent(self, visit: AcceptedTask, way_back: ShownWayBack) -> str:
-        """The person goes the way back. Gives what the panel says against it, in a sentence; '' where it is taken."""
+        """Let the person use the way back. Return the panel's objection as a sentence; '' if accepted."""
         raise NotImplementedError
 
     def return_task(self, visit: AcceptedTask) -> None:
         raise NotImplementedError
 
     def expire_task(self, visit: AcceptedTask) -> None:
-        """The panel's time for the task is over."""
+        """Let the panel's time for the task run out."""
         raise NotImplementedError
 
     def standing(self, visit: AcceptedTask) -> str:
-        """One of the panels' STATES: what the panel itself would say, whether its service shows it or not."""
+        """Return one of the panel STATES, even if the panel's service does not show it."""
         raise NotImplementedError
 
     def bonus(self, visit: AcceptedTask) -> Decimal:
-        """What was paid beside the reward."""
+        """Return the payments beside the reward."""
         return Decimal(0)
 
     def count_open_tasks(self) -> int:
-        """How many tasks were published and not stopped."""
+        """Return the number of published tasks that are not stopped."""
         return 0
 
     def lose_next_reply(self, operation: str) -> None:
-        """The next such order is carried out, and its answer is lost."""
+        """Carry out the next such order, but lose its reply."""
         raise NotImplementedError
 
     def throttle_next(self, operation: str) -> None:
-        """The next such request is put off. ``look``: the list of submissions."""
+        """Postpone the next such request. ``look``: the list of submissions."""
         raise NotImplementedError
 
 
 class LinkOnlyStandIn(StandIn):
-    """A panel of which only the link is known: it opens what its researcher pasted, and takes whatever way back the page shows.
+    """A panel known only by its link: it opens the pasted link and accepts any way back that the page shows.
 
-    ``link(number)`` gives the address for the n-th person, and what names their visit in it.
+    ``link(number)`` returns the address for the n-th person and the id of their visit.
     """
 
     def __init__(self, link):
@@ -106,9 +108,9 @@ class LinkOnlyStandIn(StandIn):
 
     def sent(self, visit, way_back):
         if not (way_back.code or way_back.url):
-            return "The last page shows neither a code nor an address: the person cannot prove what they did."
+            return "The last page shows neither a code nor an address, so people cannot prove their work."
         if left := [mark for mark in "{}" if mark in way_back.url + way_back.code]:
-            return f"The way back still has a “{left[0]}” in it: something in it was not filled in."
+            return f"The way back still contains “{left[0]}”: a placeholder was not filled in."
         self._states[visit.session] = SUBMITTED
         return ""
 

@@ -1,4 +1,6 @@
-"""The job that speaks to a panel: sends what is ordered, reads what is shown, and sends what follows from it."""
+"""The job that synchronises with a panel: it sends orders, reads submissions, and sends the orders that follow from
+them.
+"""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -35,16 +37,19 @@ from .secrets import WEBHOOK_SECRET, service_of, store_secrets
 
 KIND = "panel"
 OPEN_EVERY, CLOSED_EVERY = 300, 3600  # seconds
-# Panels decide by themselves after days; later there is nothing to see.
+# Panels decide by themselves after some days; later nothing changes.
 WATCHED_DAYS = 14
 
 
 class PanelUnavailable(jobs.UserFacingError):
-    """The panel could not be asked; the words say why."""
+    """The panel did not answer. The message gives the reason."""
 
 
 def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> ImportSummary:
-    """Send orders (not in a rehearsal), read all submissions of all tasks, write down what they say. Raises Silent, NoService."""
+    """Send orders (not in a rehearsal), read all submissions of all tasks, and store their states.
+
+    Raises PanelUnavailable or NoService.
+    """
     service = service_of(recruitment)
     if not dry_run:
         push_orders(recruitment, service, progress)
@@ -58,7 +63,7 @@ def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> Imp
     except ValueError as words:
         raise PanelUnavailable(str(words)) from words
     if not dry_run:
-        # The plan orders the next round, whoever asked for this look.
+        # The plan orders the next round, no matter who started this check.
         if rounds.order_next_round(recruitment, by=None):
             send_due_orders(recruitment, service, progress)
         alerts.cache_funds(recruitment, service)
@@ -67,8 +72,11 @@ def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> Imp
 
 
 def _shown(recruitment: Recruitment, service: PanelService, progress) -> tuple[list[SubmissionSnapshot], list[str]]:
-    """All submissions of all tasks, and which tasks these are. A task that the panel refuses to show is passed over where others are shown, and nothing but people's
-    addresses has ever named it: anybody can type an address."""
+    """Return all submissions of all tasks, and the tasks.
+
+    If the panel refuses one task but shows others, skip the task if only people's addresses have named it. Anyone can
+    type an address.
+    """
     tasks = list(tasks_of(recruitment))
     ours = {str(result.get("task")) for result in publication_orders(recruitment).values_list("result", flat=True)}
     ours |= set(PanelSubmission.objects.filter(task__in=tasks).values_list("task__external_id", flat=True))
@@ -79,7 +87,7 @@ def _shown(recruitment: Recruitment, service: PanelService, progress) -> tuple[l
         progress(n, len(tasks), "Reading submissions")
         try:
             for seen in service.submissions(task):
-                # A panel may name a part of what was published together.
+                # A panel may return only part of the tasks that were published together.
                 shown.append(replace(seen, task=task))
                 if len(shown) % 100 == 0:
                     progress(n, len(tasks), f"Reading submissions: {len(shown)}")
@@ -94,7 +102,7 @@ def _shown(recruitment: Recruitment, service: PanelService, progress) -> tuple[l
 
 
 def push_orders(recruitment: Recruitment, service: PanelService, progress) -> None:
-    """Order what follows from how things stand here, send all that is due, and write down what came of it."""
+    """Order what follows from the current state, send all due orders, and store the results."""
     blocklists.update_blocklist(recruitment)
     credits.order_credits(recruitment)
     send_due_orders(recruitment, service, progress)
@@ -110,39 +118,44 @@ def run_sync_job(job: Job, progress) -> dict:
 
 
 def webhook_url(recruitment: Recruitment) -> str:
-    """Where the panel's messages about this link go."""
+    """Return the address for the panel's notifications about this link."""
     return f"{settings.SITE_URL}{reverse('hook', args=[recruitment.key])}"
 
 
 def enable_webhooks(recruitment: Recruitment, *, by) -> None:
-    """Let the panel tell of changes by itself. Raises Silent, NoService."""
+    """Subscribe to the panel's notifications. Raises PanelUnavailable or NoService."""
     check_permission(by, Action.PANEL, recruitment.study)
     try:
         secret = service_of(recruitment).subscribe(webhook_url(recruitment))
     except (RequestRefused, ResultUnclear, PanelBusy) as words:
-        raise PanelUnavailable(f"The panel does not send messages: {words}") from words
+        raise PanelUnavailable(f"The panel does not send notifications: {words}") from words
     store_secrets(recruitment, {WEBHOOK_SECRET: secret}, by=by)
 
 
-# What a job may be asked to do before it asks the panel, by the name of its argument.
+# Optional steps of the job before it asks the panel, by argument name.
 _steps: dict[str, Callable[..., object]] = {"listens": enable_webhooks}
 
 
 def register_step(name: str, step: Callable[..., object]) -> None:
-    """Let ``ask_soon(recruitment, **{name: True})`` call ``step(recruitment, by=by)`` before the panel is asked. What it
-    raises ends the job."""
+    """Register ``step(recruitment, by=by)``, which runs before the panel is asked.
+
+    ``ask_soon(recruitment, **{name: True})`` requests the step. An exception in the step ends the job.
+    """
     _steps[name] = step
 
 
 def recruitments_to_sync() -> QuerySet[Recruitment]:
-    """Recruitments with a secret: of studies that run or ended not long ago, and later as long as an order waits or the panel has yet to
-    decide by itself."""
+    """Return recruitments with a secret whose panel must be checked.
+
+    These are links of running or recently ended studies. Links with a pending order or a pending decision of the panel
+    stay longer.
+    """
     recent = Now() - timedelta(days=WATCHED_DAYS)
     running = Q(study__state__in=[*Study.RUNNING, Study.State.CLOSING])
     ended = Q(study__state=Study.State.CLOSED, study__closed_at__gt=recent)
     here = {"recruitment": OuterRef("pk")}
     waiting = PanelOrder.objects.filter(**here, state__in=[PanelOrder.State.WAITING, PanelOrder.State.SENT])
-    # A day longer, to see it decided.
+    # One more day, to see the decision.
     undecided = PanelSubmission.objects.filter(**here, state=SUBMITTED, decides_itself_at__gt=Now() - timedelta(days=1))
     token = PanelSecret.objects.filter(**here).exclude(name=WEBHOOK_SECRET)
     return (
@@ -153,9 +166,9 @@ def recruitments_to_sync() -> QuerySet[Recruitment]:
 
 
 def schedule_sync(recruitment: Recruitment, *, by, seconds: int = 5, **steps: bool) -> Job:
-    """The job that asks this panel: one in each span of ``seconds``, however often it is wished for.
+    """Return the job that checks this panel: at most one per ``seconds``, however often it is requested.
 
-    ``approves=True``: order the approval of what was sent to both first. ``listens=True``: let the panel tell by itself from now on.
+    ``approves=True``: first order the approval of work finished at both. ``listens=True``: subscribe to notifications.
     """
     check_permission(by, Action.PANEL, recruitment.study)
     span, wished = (
@@ -173,7 +186,7 @@ def schedule_sync(recruitment: Recruitment, *, by, seconds: int = 5, **steps: bo
 
 
 def schedule_all_syncs() -> int:
-    """The regular look: often while people come, hourly afterwards."""
+    """Start the regular checks: frequent while people come, hourly afterwards."""
     found = list(recruitments_to_sync())
     for recruitment in found:
         schedule_sync(

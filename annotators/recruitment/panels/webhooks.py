@@ -1,6 +1,6 @@
-"""Where panels send messages by themselves: proven, written down, and left to a job.
+"""Webhooks for panels' notifications: verify, store, and leave the work to a job.
 
-The address lies with the annotators', where no cookie is read and none is set: only the panel's signature counts.
+The address is among the annotators' pages, which use no cookies. Only the panel's signature counts.
 """
 
 from django.db import transaction
@@ -16,13 +16,14 @@ from . import ForgedMessage, incremental_sync
 from .secrets import WEBHOOK_SECRET, panel_secret
 
 MAX_BODY_BYTES = 64 * 1024
-# A study of hundreds sends some a minute. What is refused comes again, and what is lost the regular look finds.
+# A study of hundreds of people sends a few per minute. The panel repeats refused ones, and the regular check finds lost
+# ones.
 MAX_PER_MINUTE = 600
 
 
 @require_POST
 def receive_webhook(request, key):
-    """Told twice it is once; what it says is not believed but looked up."""
+    """Idempotent. The notification's content is not trusted; the state is fetched from the panel."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
         return HttpResponse(status=413)
@@ -30,7 +31,7 @@ def receive_webhook(request, key):
     channel = REGISTRY.get(recruitment.channel) if recruitment else None
     secret = panel_secret(recruitment, WEBHOOK_SECRET) if channel and channel.sends_webhooks else ""
     if not secret:
-        raise Http404("Nobody listens here.")
+        raise Http404("There is no webhook at this address.")
     if is_rate_limited(f"hook:{recruitment.pk}", MAX_PER_MINUTE):
         return HttpResponse(status=429, headers={"Retry-After": "60"})
     try:
@@ -40,7 +41,8 @@ def receive_webhook(request, key):
     except ValueError as words:
         return HttpResponse(str(words), status=400, content_type="text/plain")
     with transaction.atomic():
-        # A panel may tell several links of one event, under one id: each has it for itself. Who it is about is not kept.
+        # A panel may notify several links of one event under one id; each link stores its own copy. The person's id is
+        # not stored.
         _, is_new = PanelEvent.objects.get_or_create(
             source=incremental_sync.event_source(recruitment),
             external_id=message.event_id,

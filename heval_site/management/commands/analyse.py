@@ -1,4 +1,4 @@
-"""``analyse <study>``: build and store a report now, in this process."""
+"""``analyse <study>``: create and store a report now, in this process."""
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -9,15 +9,15 @@ from studies.services.study_lookup import find_study
 
 
 class Command(BaseCommand):
-    help = "Build a study's report and store it under the next number; prints its conclusions and its hash."
+    help = "Create a study's report and store it under the next number. Print its conclusions and its hash."
 
     def add_arguments(self, parser):
-        parser.add_argument("study", help="The study's code (the beginning is enough where it is unique) or title.")
+        parser.add_argument("study", help="The study's code (a unique beginning is enough) or title.")
         parser.add_argument(
             "--origin",
             action="append",
             choices=["live", "robot", "imported", "test"],
-            help="answers to count (default: live; imported where all were)",
+            help="answers to count (default: live, or imported if all answers were imported)",
         )
         parser.add_argument("--level", type=float, default=DEFAULT_PARAMETERS["level"])
         parser.add_argument("--resamples", type=int, default=DEFAULT_PARAMETERS["resamples"])

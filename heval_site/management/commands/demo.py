@@ -9,16 +9,16 @@ from django.core.management.base import BaseCommand, CommandError
 from heval_site.runtime.startup import claim_home_and_port, prepare_site, serve
 
 ADMIN_NAME = "admin"
-# As it can be typed here: in a checkout there is no command called heval.
+# A command that works here, because a checkout has no `heval` command.
 CHANGE_PASSWORD_COMMAND = f"HEVAL_HOME={shlex.quote(str(settings.HEVAL_HOME))} {shlex.quote(sys.executable)} -m heval_site.management.cli changepassword"
 
 
 class Command(BaseCommand):
-    help = "A site with a study, its annotator's link and its report, on this machine, at once."
+    help = "Start a demo site on this machine, with a study, an annotator's link and a report."
 
     def handle(self, *args, **options):
         if not settings.EMBEDDED:
-            raise CommandError("The demo keeps its data in HEVAL_HOME: unset DATABASE_URL.")
+            raise CommandError("The demo stores its data in HEVAL_HOME. Unset DATABASE_URL first.")
         lock = claim_home_and_port()
         prepare_site()
         user, password = get_or_create_admin()
@@ -28,9 +28,9 @@ class Command(BaseCommand):
         login = (
             f"name {ADMIN_NAME}, password {password}"
             if password
-            else f"name {user}; a new password: {CHANGE_PASSWORD_COMMAND} {user}"
+            else f"name {user}; to set a new password: {CHANGE_PASSWORD_COMMAND} {user}"
         )
-        self.stdout.write(f"heval keeps its data in {settings.HEVAL_HOME}", ending="\n")
+        self.stdout.write(f"heval stores its data in {settings.HEVAL_HOME}", ending="\n")
         serve(
             lock,
             f"\n  Admin      {settings.SITE_URL}/admin/   ({login})\n"
@@ -40,7 +40,7 @@ class Command(BaseCommand):
 
 
 def get_or_create_admin():
-    """The administrator, and the password where the account is new: it is shown this once."""
+    """Create the administrator. Return the password only if the account is new; it is shown only once."""
     model = get_user_model()
     user = model.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
     if user:

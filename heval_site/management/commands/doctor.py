@@ -9,7 +9,7 @@ MARKS = {doctor.OK: "ok  ", doctor.WARNING: "warn", doctor.FAILED: "FAIL", docto
 
 
 class Command(BaseCommand):
-    help = "Check this installation. Each thing that is not well comes with what to do. Ends with 1 when a check fails."
+    help = "Check this installation, and say how to fix each problem. The exit code is 1 if a check fails."
     requires_system_checks = ()
 
     def add_arguments(self, parser):

@@ -1,4 +1,4 @@
-"""heval export: the data of a study as a file, for those who stand at the server's shell."""
+"""``heval export``: write a study's data to a file, for operators with access to the server's shell."""
 
 import sys
 from contextlib import contextmanager
@@ -21,18 +21,20 @@ FORMATS = ("csv", "jsonl", "parquet", "archive", "codebook")
 
 
 class Command(BaseCommand):
-    help = "Writes a study's answers, assignments, codebook or archive into a file."
+    help = "Write a study's answers, assignments, codebook or archive to a file."
 
     def add_arguments(self, parser):
-        parser.add_argument("study", help="The study's code (the beginning is enough where it is unique) or title.")
+        parser.add_argument("study", help="The study's code (a unique beginning is enough) or title.")
         parser.add_argument("--format", choices=FORMATS, default="csv")
         parser.add_argument("--table", choices=sorted(TABLES), default="responses")
-        parser.add_argument("--output", default="-", help="A file, or - for standard output (the default).")
-        parser.add_argument("--origin", default=",".join(COUNTED_ORIGINS), help="Origins by commas.")
-        parser.add_argument("--withdrawn", action="store_true", help="With the rows of people who withdrew.")
-        parser.add_argument("--raw", action="store_true", help="CSV without the apostrophe before formulas.")
+        parser.add_argument("--output", default="-", help="The output file, or - for standard output (the default).")
+        parser.add_argument("--origin", default=",".join(COUNTED_ORIGINS), help="Origins, separated by commas.")
+        parser.add_argument("--withdrawn", action="store_true", help="Include the rows of people who withdrew.")
+        parser.add_argument("--raw", action="store_true", help="Write CSV without the apostrophe before formulas.")
         parser.add_argument(
-            "--unblind", action="store_true", help="Also while the study collects. Its tests are not confirmatory then."
+            "--unblind",
+            action="store_true",
+            help=("Export while the study collects. Its tests are then not confirmatory."),
         )
 
     def handle(self, *, study, format, table, output, origin, withdrawn, raw, unblind, **options):
@@ -45,7 +47,7 @@ class Command(BaseCommand):
             and are_outcomes_hidden(found, COUNTED_ORIGINS if format == "archive" else origins)
         ):
             raise CommandError(
-                "The study still collects: answers by system are hidden. --unblind shows them all the same."
+                "The study is still collecting, so answers by system are hidden. Use --unblind to export them anyway."
             )
         selection = Selection(found, origins, withdrawn)
         if format == "parquet":
@@ -57,7 +59,7 @@ class Command(BaseCommand):
                 file.write(block)
             n, _ = find_damaged_cells(selection) if table == "responses" and format in BLOCK_MAKERS else (0, [])
         if n:
-            self.stderr.write(f"{n} answers hold a value that is no number; their cells are empty.")
+            self.stderr.write(f"{n} answers contain a value that is not a number; their cells are empty.")
         if format in BLOCK_MAKERS:
             self.stderr.write(f"{tally.rows} rows, sha256 {tally.sha256}")
 
@@ -75,7 +77,7 @@ class Command(BaseCommand):
 def _parse_origins(text: str) -> tuple[str, ...]:
     given = set(text.split(","))
     if unknown := sorted(given - set(Assignment.Origin.values)):
-        raise CommandError(f"--origin: {unknown[0]!r} is none of {', '.join(Assignment.Origin.values)}.")
+        raise CommandError(f"--origin: {unknown[0]!r} is not one of {', '.join(Assignment.Origin.values)}.")
     return tuple(origin for origin in Assignment.Origin.values if origin in given)
 
 
@@ -99,7 +101,7 @@ def _open_output(output: str):
 
 @contextmanager
 def _atomic_output(path: Path):
-    """A file beside the one wanted, which takes its name only when it is whole."""
+    """Write to a temporary file, which gets the final name only when it is complete."""
     temporary = path.with_name(f".{path.name}.part")
     try:
         yield temporary

@@ -1,4 +1,6 @@
-"""`heval import`: stimuli and ready-made batches from a file into a draft, a new study from a file, answers given elsewhere."""
+"""``heval import``: read stimuli and batches into a draft, create a study from a file, or import answers given
+elsewhere.
+"""
 
 import json
 import sys
@@ -21,38 +23,42 @@ PEEKED_BYTES = 256 * 1024
 
 
 class Command(BaseCommand):
-    help = "Read prompts, outputs and ready-made batches from a file into a draft, a whole study (a bundle) into a new one, or answers that were given elsewhere."
+    help = (
+        "Import a file: prompts, outputs and batches into a draft, a bundle as a new study, or answers given elsewhere."
+    )
 
     def add_arguments(self, parser):
+        parser.add_argument("study", help="the code of a draft (a unique beginning is enough), its title, or “new”")
         parser.add_argument(
-            "study", help="the code of a draft (the beginning is enough where it is unique), its title, or “new”"
+            "file", type=Path, help=("CSV, JSON lines, or a zip of a table with its images; with “new” also a bundle")
         )
         parser.add_argument(
-            "file", type=Path, help="CSV, JSON lines, a zip of one with its images; with “new” also a bundle"
+            "--dry-run", action="store_true", help="dry run: show what would change, without storing anything"
         )
-        parser.add_argument("--dry-run", action="store_true", help="say what would happen, and write nothing")
-        parser.add_argument("--batches", action="store_true", help="the file holds ready-made batches")
-        parser.add_argument("--creates-systems", action="store_true", help="make systems that the study does not have")
-        parser.add_argument("--allows-empty", action="store_true", help="a blank text is an empty output")
+        parser.add_argument("--batches", action="store_true", help="the file contains ready-made batches")
         parser.add_argument(
-            "--replaces-changed", action="store_true", help="replace what the study holds with other content"
+            "--creates-systems", action="store_true", help="create systems that the study does not have"
+        )
+        parser.add_argument("--allows-empty", action="store_true", help="treat a blank text as an empty output")
+        parser.add_argument(
+            "--replaces-changed", action="store_true", help="replace existing content of the study that differs"
         )
         parser.add_argument(
-            "--pairs", action="store_true", help="the rows are single texts of two systems, to be made into pairs"
+            "--pairs", action="store_true", help=("the rows are single texts of two systems, to be combined into pairs")
         )
-        parser.add_argument("--pairs-by", default="", help="attributes in which the texts of a pair are equal: a,b,c")
-        parser.add_argument("--pairs-within", type=int, default=1, help="words by which their lengths may differ")
-        parser.add_argument("--pairs-most", type=int, default=0, help="pairs at most; 0 for all")
+        parser.add_argument("--pairs-by", default="", help="attributes that must be equal within a pair: a,b,c")
+        parser.add_argument("--pairs-within", type=int, default=1, help="maximum difference in length, in words")
+        parser.add_argument("--pairs-most", type=int, default=0, help="maximum number of pairs; 0 for all")
         parser.add_argument("--answers", action="store_true", help="the rows are answers that were given elsewhere")
         parser.add_argument(
             "--column",
             action="append",
             default=[],
             metavar="OURS=THEIRS",
-            help="with --answers: what a column is called in the file; may be repeated",
+            help="with --answers: a column's name in the file; may be repeated",
         )
         parser.add_argument(
-            "--owner", default="", help="the user name of who owns a new study, and stands in the audit log"
+            "--owner", default="", help="the user name of the new study's owner, also recorded in the audit log"
         )
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
@@ -66,9 +72,9 @@ class Command(BaseCommand):
             return
         names = tuple(filter(None, (name.strip() for name in options["pairs_by"].split(","))))
         if options["column"] and not options["answers"]:
-            raise CommandError("--column names a column of answers; say --answers too.")
+            raise CommandError("--column maps columns of answers. Add --answers.")
         if names and not options["pairs"]:
-            raise CommandError("--pairs-by names attributes; say --pairs too.")
+            raise CommandError("--pairs-by names attributes of pairs. Add --pairs.")
         if options["answers"]:
             self._import_answers(path, by, options)
             return
@@ -102,7 +108,7 @@ class Command(BaseCommand):
     def _import_stimuli(
         self, named: str, path: Path, how: Options, by, is_dry_run: bool
     ) -> tuple[str | None, ImportReport]:
-        """The code of the study and the report; a new study stays only if something was written into it."""
+        """Return the study's code and the report. A new study is kept only if something was imported."""
         if named != "new":
             study = find_study(named)
             return str(study.code), import_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
@@ -119,7 +125,7 @@ class Command(BaseCommand):
         for pair in options["column"]:
             ours, equals, theirs = pair.partition("=")
             if not equals or ours in columns:
-                raise CommandError(f"--column {pair}: write OURS=THEIRS, each name of ours once.")
+                raise CommandError(f"--column {pair}: write HEVAL_NAME=FILE_NAME, and each heval name only once.")
             columns[ours] = theirs
         try:
             report = import_job.importer("answers").read(
@@ -131,7 +137,7 @@ class Command(BaseCommand):
 
     def _import_bundle(self, path: Path, by, options) -> None:
         if path.stat().st_size > MAX_BUNDLE_BYTES:
-            raise CommandError(f"The file has more than {MAX_BUNDLE_BYTES:,} bytes.")
+            raise CommandError(f"The file is larger than {MAX_BUNDLE_BYTES:,} bytes.")
         try:
             with transaction.atomic():
                 study = read_bundle(path.read_bytes(), by)
@@ -145,7 +151,7 @@ class Command(BaseCommand):
                 json.dumps({"study": code, "title": study.title, "is_written": not options["dry_run"]}, indent=1)
             )
         elif options["dry_run"]:
-            self.stdout.write(f"“{study.title}” can be read. Nothing was written.")
+            self.stdout.write(f"“{study.title}” is a valid study. Nothing was stored.")
         else:
             self.stdout.write(f"“{study.title}” is a new draft: {study.code}")
 
@@ -175,23 +181,26 @@ class Command(BaseCommand):
                 out(f"    {prompt}: {system}")
         if report.problems:
             count = report.problems.count
-            out(f"{count:,} problem{pluralize(count)}; nothing was written:")
+            out(f"{count:,} problem{pluralize(count)}; nothing was stored:")
             for problem in report.problems:
                 out(f"  {problem}")
             if report.more_problems:
                 out(f"  and {report.more_problems:,} more")
         elif report.is_written:
-            out(f"Written into {study}.")
+            out(f"Imported into {study}.")
         else:
             out(
-                "Nothing was written."
+                "Nothing was stored."
                 if report.has_changes
-                else "Everything is in the study already; nothing was written."
+                else "The study already contains everything; nothing was stored."
             )
 
 
 def _is_bundle(path: Path) -> bool:
-    """Whether the file is a bundle, or an object on several lines, which can be nothing else: a line of JSON lines holds a whole one."""
+    """Whether the file is a bundle or one multi-line JSON object, which can only be a bundle.
+
+    In JSON lines, each line is a complete object.
+    """
     if path.suffix.lower() != ".json":
         return False
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""``pay <key>``: what is due to a link's people, written down now and in this process."""
+"""``pay <key>``: record the payments due to a link's people now, in this process."""
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -8,11 +8,13 @@ from annotators.recruitment.channels import REGISTRY
 
 
 class Command(BaseCommand):
-    help = "Write down what is due to the people of a link: each thing owed once, however often this runs. It orders and pays nothing."
+    help = "Record the payments due to the people of a link. Idempotent. It orders and pays nothing."
 
     def add_arguments(self, parser):
-        parser.add_argument("key", help="the key of the link by which people came")
-        parser.add_argument("--dry-run", action="store_true", help="say what would be written down, and write nothing")
+        parser.add_argument("key", help="the key of the link")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="dry run: show what would be recorded, without recording it"
+        )
 
     def handle(self, *args, **options):
         recruitment = Recruitment.objects.select_related("study").filter(key=options["key"]).first()
@@ -25,12 +27,14 @@ class Command(BaseCommand):
             if n:
                 self.stdout.write(f"{n:6} {outcome.replace('_', ' ')}")
         self.stdout.write(
-            f"{told.due} newly due: {told.amount:.2f} {told.currency}. {told.paid} found paid, {told.cancelled} taken back."
+            f"{told.due} newly due: {told.amount:.2f} {told.currency}. {told.paid} found paid, {told.cancelled} "
+            "cancelled."
         )
         sums = costs.link_cost(recruitment)
-        unwritten = f" {sums.unsettled:.2f} not written down yet," if sums.unsettled else ""
+        unwritten = f" {sums.unsettled:.2f} not recorded yet," if sums.unsettled else ""
         self.stdout.write(
-            f"In all: {sums.paid:.2f} paid, {sums.ordered:.2f} ordered, {sums.due:.2f} due,{unwritten} {sums.to_come:.2f} to come."
+            f"Total: {sums.paid:.2f} paid, {sums.ordered:.2f} ordered, {sums.due:.2f} due,{unwritten} "
+            f"{sums.to_come:.2f} to come."
         )
         if options["dry_run"]:
-            self.stdout.write("Nothing was written down.")
+            self.stdout.write("Nothing was recorded.")

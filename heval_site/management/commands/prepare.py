@@ -4,7 +4,7 @@ from heval_site.runtime.startup import prepare_site
 
 
 class Command(BaseCommand):
-    help = "Make the database, the cache table and the media folder ready. Run again, it changes nothing."
+    help = "Prepare the database, the cache table and the media folder. Idempotent."
 
     def handle(self, *args, **options):
         prepare_site(options["verbosity"])

@@ -1,4 +1,4 @@
-"""``reconcile <key>``: read what a panel shows, now and in this process."""
+"""``reconcile <key>``: read a panel's submissions now, in this process."""
 
 from pathlib import Path
 
@@ -11,12 +11,16 @@ from annotators.recruitment.panels.sync import PanelUnavailable, sync_panel
 
 
 class Command(BaseCommand):
-    help = "Put what a panel shows beside what is known here: from its service, or from the file that it exports."
+    help = "Compare the panel's submissions with heval's assignments, from its service or its exported file."
 
     def add_arguments(self, parser):
-        parser.add_argument("key", help="the key of the link by which people came")
-        parser.add_argument("--file", help="the panel's exported file, instead of asking its service")
-        parser.add_argument("--dry-run", action="store_true", help="say what would change, change and order nothing")
+        parser.add_argument("key", help="the key of the link")
+        parser.add_argument("--file", help="the panel's exported file, to read instead of asking its service")
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="dry run: show what would change, without changing or ordering anything",
+        )
 
     def handle(self, *args, **options):
         recruitment = Recruitment.objects.select_related("study").filter(key=options["key"]).first()
@@ -30,8 +34,8 @@ class Command(BaseCommand):
         except (NoService, PanelUnavailable) as error:
             raise CommandError(str(error)) from None
         self.stdout.write(
-            f"{summary.seen} submissions: {summary.new} new, {summary.changed} changed, {summary.linked} found here, "
-            f"{summary.confirmed} confirmed, {summary.released} places given back"
+            f"{summary.seen} submissions: {summary.new} new, {summary.changed} changed, {summary.linked} "
+            f"matched to assignments, {summary.confirmed} confirmed, {summary.released} places released"
         )
         for name, n in summary.classes.items():
             what, advice = MATCH_STATUSES[name]
@@ -46,6 +50,6 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(f"{name} cannot be read: {error.strerror}.") from None
         except UnicodeDecodeError:
-            raise CommandError(f"{name} is not text in UTF-8.") from None
+            raise CommandError(f"{name} is not UTF-8 text.") from None
         except ValueError as refused:
             raise CommandError(str(refused)) from None

@@ -1,4 +1,4 @@
-"""``rehearse <key>``: play a whole study on this machine before anybody is paid."""
+"""``rehearse <key>``: rehearse a study on this machine before you pay anyone."""
 
 import json
 import sys
@@ -13,16 +13,16 @@ from heval_site.rehearsal.runner import RehearsalRefused, rehearse
 
 class Command(BaseCommand):
     help = (
-        "Play a whole study against a stand-in of its panel, with robots: in a copy of its own, on this machine alone. "
-        "Ends with 1 where something was not as expected."
+        "Rehearse a whole study with robots against a stand-in of its panel, in a separate copy on this "
+        "machine. The exit code is 1 if something was not as expected."
     )
 
     def add_arguments(self, parser):
-        parser.add_argument("key", help="the key of the link by which people would come")
+        parser.add_argument("key", help="the key of the link to rehearse")
         parser.add_argument(
-            "--people", type=int, default=DEFAULT_PEOPLE, help=f"how many come (default {DEFAULT_PEOPLE})"
+            "--people", type=int, default=DEFAULT_PEOPLE, help=f"number of robots (default {DEFAULT_PEOPLE})"
         )
-        parser.add_argument("--seed", type=int, default=0, help="of the robots' answers")
+        parser.add_argument("--seed", type=int, default=0, help="random seed of the robots' answers")
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
     def handle(self, *args, **options):

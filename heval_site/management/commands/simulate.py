@@ -1,4 +1,4 @@
-"""``simulate <study> --n 100``: robots with known preferences answer a launched study."""
+"""``simulate <study> --n 100``: let robots with known preferences answer a launched study."""
 
 import math
 import random
@@ -12,39 +12,40 @@ from studies.services.study_lookup import find_study
 
 
 class Command(BaseCommand):
-    help = "Let robots with known preferences answer a launched study, as annotators would. They take real places."
+    help = "Let robots with known preferences answer a launched study like annotators. They take real places."
 
     def add_arguments(self, parser):
-        parser.add_argument("study", help="The study's code (the beginning is enough where it is unique) or title.")
-        parser.add_argument("--n", type=int, default=100, help="robots (default 100)")
+        parser.add_argument("study", help="The study's code (a unique beginning is enough) or title.")
+        parser.add_argument("--n", type=int, default=100, help="number of robots (default 100)")
         parser.add_argument(
             "--prefer",
             action="append",
             default=[],
             metavar="SYSTEM=LOGIT",
-            help="strength of a system in log-odds; give one for each system (default: half a point apart, by name)",
+            help="strength of a system in log-odds; repeat for each system (default: half a point apart, by name)",
         )
         parser.add_argument("--seed", type=int, default=None)
         for name, text in (
-            ("acquiescent", "share that favours whoever is named first"),
-            ("screened-out", "share that fails screening"),
-            ("abandoning", "share that leaves before the last page"),
+            ("acquiescent", "share of robots that favour the system named first"),
+            ("screened-out", "share of robots that fail screening"),
+            ("abandoning", "share of robots that leave before the last page"),
         ):
             parser.add_argument(f"--{name}", type=float, default=None, help=text)
 
     def handle(self, *args, **options):
         study = find_study(options["study"])
         if options["n"] < 1:
-            raise CommandError("--n: at least one robot.")
+            raise CommandError("--n: enter at least 1.")
         preferences = self._parse_preferences(options["prefer"]) if options["prefer"] else default_preferences(study)
         shares = {
             name: options[name] for name in ("acquiescent", "screened_out", "abandoning") if options[name] is not None
         }
         if wrong := [name for name, share in shares.items() if not 0 <= share <= 1]:
-            raise CommandError(f"--{wrong[0].replace('_', '-')}: a share lies between 0 and 1.")
+            raise CommandError(f"--{wrong[0].replace('_', '-')}: enter a share between 0 and 1.")
         seed = options["seed"] if options["seed"] is not None else study.seed
         begun = time.monotonic()
-        # Another run with the same seed must be other people, or they would be told that they took part already.
+        # Another run with the same seed must simulate other people; otherwise heval refuses them as people who took
+        # part already.
         name = f"robot-{uuid.uuid4().hex[:8]}"
         try:
             ended = simulate_answers(
@@ -67,5 +68,5 @@ class Command(BaseCommand):
             except ValueError:
                 equals = ""
             if not equals or not name or not math.isfinite(preferences[name]):
-                raise CommandError(f"--prefer {text!r}: write SYSTEM=NUMBER, such as alpha=0.5.")
+                raise CommandError(f"--prefer {text!r}: write SYSTEM=NUMBER, for example alpha=0.5.")
         return preferences

@@ -4,11 +4,13 @@ from heval_site.runtime.startup import claim_home_and_port, is_migrated, prepare
 
 
 class Command(BaseCommand):
-    help = "Serve: the web site and the runner of jobs, in the foreground. PORT and HEVAL_HOME say where."
+    help = "Serve the web site and run jobs in the foreground, with PORT and HEVAL_HOME."
 
     def add_arguments(self, parser):
         parser.add_argument(
-            "--no-migrate", action="store_true", help="refuse to start where migrations wait, instead of applying them"
+            "--no-migrate",
+            action="store_true",
+            help=("refuse to start if migrations are not applied, instead of applying them"),
         )
 
     def handle(self, *args, **options):
@@ -16,5 +18,5 @@ class Command(BaseCommand):
         if not options["no_migrate"]:
             prepare_site()
         elif not is_migrated():
-            raise CommandError("Migrations wait. Run: heval prepare")
+            raise CommandError("Some migrations are not applied. Run: heval prepare")
         serve(lock)

@@ -13,10 +13,10 @@ TICK_SECONDS = 5
 
 
 class Command(BaseCommand):
-    help = "Run waiting jobs and periodic work, without a broker. Where Celery runs them, this is not needed."
+    help = "Run waiting jobs and periodic work, without a broker. Not needed if Celery runs the jobs."
 
     def add_arguments(self, parser):
-        parser.add_argument("--once", action="store_true", help="run what waits and is due, then end")
+        parser.add_argument("--once", action="store_true", help="run all waiting and due work, then end")
 
     def handle(self, *args, **options):
         if options["once"]:
@@ -26,7 +26,7 @@ class Command(BaseCommand):
             return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: jobs.stop_requested.set())
-        # A thread of its own: places must be swept while an analysis of an hour runs.
+        # In a separate thread, because places must be released even during an analysis of an hour.
         ticking = threading.Thread(
             target=lambda: _repeat(jobs.run_periodic, TICK_SECONDS), name="heval-tick", daemon=True
         )
@@ -36,7 +36,7 @@ class Command(BaseCommand):
 
 
 def _repeat(work, seconds: float) -> None:
-    """Again and again until asked to stop. A database that is away is told of once, and waited for."""
+    """Repeat until asked to stop. If the database is down, log it once and wait."""
     is_away = False
     while not jobs.stop_requested.is_set():
         try:
@@ -46,10 +46,10 @@ def _repeat(work, seconds: float) -> None:
             is_away = False
         except Error as error:
             if not is_away:
-                logger.warning("The database cannot be used (%s); waiting for it.", " ".join(str(error).split()))
+                logger.warning("The database is not available (%s); waiting for it.", " ".join(str(error).split()))
             is_away = True
         except Exception:
-            logger.exception("Looking for work failed")
+            logger.exception("Searching for work failed")
             jobs.stop_requested.wait(5)
         if is_away:
             connections.close_all()

@@ -1,14 +1,12 @@
-"""The demo study's words: what researchers and annotators read, in Markdown where a page of text is meant.
+"""The texts of the demo study: what researchers and annotators read, in Markdown for pages of text.
 
-Until DEBRIEFING nothing says how many writers are programs, how the programs differ or what is expected.
+Before DEBRIEFING, nothing says how many writers are programs, how they differ or what is expected.
 """
 
 TITLE = "Demo: continuations of fables by word n-grams of order 1, 2, 3 and 5 and by a human author"
 PUBLIC_TITLE = "Five writers, one short fable"
 
-PURPOSE = (
-    "You read how five writers continue the same short fables, and tell us which of them you find the better writers."
-)
+PURPOSE = "You read how five writers continue the same short fables. Then you tell us which writers you find better."
 
 INSTRUCTIONS = """\
 ## What you will see
@@ -39,22 +37,32 @@ CONSENT = {
     "What you do": "You read five openings of fables, each with five short continuations, and answer questions about the "
     "writers. We ask nothing about you except how well you know English.",
     "Who may take part": "You are 18 or older, and read English with ease.",
-    "How long it takes": "About 20 minutes. You may pause, and come back by the address of the page at which you stopped.",
-    "Risks": "We know of none beyond those of reading for a while. Some of the texts make little sense, which can be "
-    "tiring.",
-    "Benefits and pay": "You are paid the amount that was stated where you found this study. Your pay does not depend on "
-    "which answers you give.",
-    "Your choice": "Taking part is voluntary. You may stop at any time, without giving a reason, by closing the page or by "
-    "the link “Leave the study” on every page. That link also tells you what is paid and what is deleted.",
-    "Your data": "We keep your answers and the times at which you gave them. Your id from the site that sent you is kept "
-    "apart from them, and only for as long as paying you needs. Comments are deleted if you withdraw. Answers without any "
-    "identity may be kept and published for research.",
+    "How long it takes": (
+        "About 20 minutes. You can pause at any time. To continue, open the address of the page at which you stopped."
+    ),
+    "Risks": (
+        "We know of no risks except those of reading for a while. Some of the texts make little sense, "
+        "which can be tiring."
+    ),
+    "Benefits and pay": (
+        "You are paid the amount that you saw where you found this study. Your pay does not depend on your answers."
+    ),
+    "Your choice": (
+        "Taking part is voluntary. You may stop at any time, without giving a reason. To stop, "
+        "close the page or use the link “Leave the study” on every page. That link also says what "
+        "is paid and what is deleted."
+    ),
+    "Your data": (
+        "We keep your answers and their times. We store your id from the site that sent you "
+        "separately, and only until you are paid. We delete comments if you withdraw. We may keep and "
+        "publish answers without any identity for research."
+    ),
     "Questions": "Write to research@example.org, before, during or after the study.",
 }
 
 CONTENT_WARNING = (
-    "These are old fables. Animals hunt and trick one another in them, and some meet a bad end. Nothing is described in "
-    "detail."
+    "These are old fables. Animals hunt and trick one another, and some animals die. The texts describe "
+    "nothing in detail."
 )
 
 SPA_EXPLANATION = """\
@@ -108,5 +116,5 @@ research@example.org.
 
 
 def consent_text() -> str:
-    """The consent page: each element under its heading."""
+    """Return the consent page: each element under its heading."""
     return "\n\n".join(f"### {heading}\n\n{text}" for heading, text in CONSENT.items()) + "\n"

@@ -1,1 +1,1 @@
-"""How moments and days are written, by language: Django looks here before it looks among its own."""
+"""Date and time formats by language. Django looks here before its own formats."""

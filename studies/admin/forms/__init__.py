@@ -1,1 +1,1 @@
-"""Forms of the researchers' pages: texts, scales, answers and settings are real fields, never raw JSON."""
+"""Forms of the researchers' pages. Texts, scales, answers and settings are real fields, never raw JSON."""

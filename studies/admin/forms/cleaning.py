@@ -1,6 +1,6 @@
-"""What people type is cleaned here: texts that a database and a page can bear, and names that a person can tell apart.
+"""Clean what people type, so that databases can store all texts and people can tell all names apart.
 
-Control characters, names that nobody sees, and equal names in another case are refused with words that name the field.
+Control characters, invisible names, and names that differ only in case are refused with a message that names the field.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from django.utils.functional import cached_property
 
 from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank, name_key
 
-# Fields by which rows are told apart: what a person cannot see must not make the difference.
+# Fields that identify rows. An invisible character must not be the only difference between two of them.
 NAMES = frozenset({"name", "key", "title", "domain"})
 
 
@@ -19,10 +19,10 @@ def _one_break(text: str) -> str:
 
 
 def is_unchanged(bound: forms.BoundField) -> bool:
-    """Whether what was sent is what the field showed, so that the stored value stays as it is.
+    """Return whether the sent value is what the field showed, so that the stored value must stay as it is.
 
-    Cleaning is not the identity: a browser sends line breaks as CR LF, blanks at the ends of a text are cut off, a moment is shown without
-    its seconds, and 1 becomes 1.0. What nobody changed must not change by being saved.
+    Cleaning changes values: a browser sends line breaks as CR LF, a field strips blanks and shows a time without its seconds, and 1
+    becomes 1.0. Saving a form must not change a value that the user did not change.
     """
     sent, initial = bound.data, bound.initial
     if not isinstance(sent, str) or bound.field.disabled:
@@ -34,14 +34,14 @@ def is_unchanged(bound: forms.BoundField) -> bool:
 
 
 def changed_names(form: forms.BaseForm) -> list[str]:
-    """The fields of a bound form that somebody changed."""
+    """Return the names of the fields that the user changed in a bound form."""
     return [name for name in form.fields if not is_unchanged(form[name])]
 
 
 class CleanWords:
-    """Mixin for forms: every text is one that a database can hold and a person can see; a name is one visible line.
+    """Mixin for forms: a database can store every text, and a person can see it. A name is one visible line.
 
-    A field that comes back as it was shown keeps the stored value.
+    A field that comes back unchanged keeps the stored value.
     """
 
     @cached_property
@@ -52,7 +52,7 @@ class CleanWords:
         super()._clean_fields()
         self._clean_words()
         for name, value in self.cleaned_data.items():
-            # Not get_initial_for_field: it gives a moment without its microseconds.
+            # Not get_initial_for_field: it drops the microseconds of a time.
             stored = self.initial.get(name, self.fields[name].initial) if name in self.fields else None
             if isinstance(stored, type(value)) and value is not None and is_unchanged(self[name]):
                 self.cleaned_data[name] = stored
@@ -65,23 +65,23 @@ class CleanWords:
             label = str(field.label or name.replace("_", " "))
             try:
                 if field.required and is_blank(value):
-                    raise TextRefused(f"{label}: nothing in it can be seen.")
+                    raise TextRefused(f"{label}: it contains no visible character.")
                 self.cleaned_data[name] = (clean_name if name in NAMES else clean_text)(value, field=label)
             except TextRefused as refused:
                 self.add_error(name, str(refused))
 
 
 def find_similar_name(name: str, names: Iterable[str]) -> str | None:
-    """The one of these names that a person would read as this one: in another case, width or composition."""
+    """Return the first of these names that looks the same to a person: it differs only in case, width or composition."""
     return next((other for other in names if name_key(other) == name_key(name)), None)
 
 
 def check_distinct_names(rows: Iterable[tuple[forms.Form, str]], noun: str) -> None:
-    """Refuse names that a person would read as the same: in another case, width or composition."""
+    """Refuse names that look the same to a person: they differ only in case, width or composition."""
     seen: dict[str, str] = {}
     for form, name in rows:
         key = name_key(name or "")
         if key in seen:
-            form.add_error("name", f"There is another {noun} with this name: “{seen[key]}”.")
+            form.add_error("name", f"Another {noun} has this name: “{seen[key]}”.")
         elif key:
             seen[key] = name

@@ -1,4 +1,4 @@
-"""Form fields of the researchers' pages: rows of a study, lists of lines, answers to choose from, moments, Markdown."""
+"""Form fields of the researchers' pages: rows of a study, lists of lines, answer options, times, Markdown."""
 
 import re
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from studies.stimuli.texts import TextRefused, clean_text
 
 
 class MarkdownArea(forms.Textarea):
-    """A field for Markdown with a button that shows it as annotators will read it, in a new tab; nothing is saved."""
+    """A field for Markdown. Its button opens a preview in a new tab, as annotators will read it, and saves nothing."""
 
     def render(self, name, value, attrs=None, renderer=None):
         area = super().render(name, value, attrs, renderer)
         return format_html(
             '<div class="markdown-area">{}<button class="show-words" formaction="{}" formtarget="_blank" formnovalidate '
-            'name="_preview_field" value="{}">Show as read<span class="heard">: {}</span></button></div>',
+            'name="_preview_field" value="{}">Preview<span class="heard">: {}</span></button></div>',
             area,
             reverse("admin:studies_preview_text"),
             name,
@@ -28,13 +28,13 @@ class MarkdownArea(forms.Textarea):
 
 
 def moment_field(**options) -> forms.DateTimeField:
-    """A moment, in one field of the browser's own."""
+    """Return a field for date and time, with the browser's own control."""
     widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
     return forms.DateTimeField(required=False, widget=widget, help_text="UTC. Empty: no limit.", **options)
 
 
 class RowChoiceField(forms.TypedChoiceField):
-    """One of the rows of a study, as a select. The rows are read once for all forms of a page, and others are refused."""
+    """A choice of one row of a study. The rows are read once for all forms of a page, and other rows are refused."""
 
     def __init__(self, rows: Mapping[int, Any], *, empty="nothing", **options):
         self.rows = {str(pk): row for pk, row in rows.items()}
@@ -49,7 +49,7 @@ class RowChoiceField(forms.TypedChoiceField):
 
 
 class RowMultipleChoiceField(forms.MultipleChoiceField):
-    """Several of the rows of a study, as boxes; none means all."""
+    """A choice of several rows of a study, as boxes. None means all."""
 
     widget = forms.CheckboxSelectMultiple
 
@@ -65,7 +65,7 @@ class RowMultipleChoiceField(forms.MultipleChoiceField):
 
 
 class LinesField(forms.CharField):
-    """A list of texts, one a line."""
+    """A list of texts, one per line."""
 
     def __init__(self, *, rows=4, **options):
         super().__init__(widget=forms.Textarea(attrs={"rows": rows, "cols": 50}), strip=False, **options)
@@ -99,9 +99,9 @@ _BAR = re.compile(r"(?<!\\)\|")
 
 
 class OptionsField(LinesField):
-    r"""Answers to choose from, one a line: ``key | label``, and ``| screens out`` where it ends participation.
+    r"""The answer options, one per line: ``key | label``. Add ``| screens out`` if the answer ends participation.
 
-    A bar within a key or a label is written ``\|``.
+    Write a bar in a key or a label as ``\|``.
     """
 
     def __init__(self, *, allows_screening=True, **options):
@@ -124,7 +124,7 @@ class OptionsField(LinesField):
         if more and (not self.allows_screening or len(more) > 1 or more[0].casefold() not in ("screens out", "")):
             allowed = "“screens out” or nothing" if self.allows_screening else "nothing"
             raise ValidationError(
-                f"Line {number}: after the label only {allowed} may follow, not “{more[0]}”. Write \\| for a bar within a label."
+                f"Line {number}: only {allowed} may follow the label, not “{more[0]}”. Write \\| for a bar in a label."
             )
         option = {"key": key, "label": label}
         return option | {"screens_out": True} if more and more[0] else option
@@ -133,7 +133,7 @@ class OptionsField(LinesField):
         options = super().clean(value)
         keys = [option["key"] for option in options]
         if twice := next((key for key in keys if keys.count(key) > 1), None):
-            raise ValidationError(f"The key “{twice}” stands twice.")
+            raise ValidationError(f"Two lines have the key “{twice}”. Change one of them.")
         return options
 
 

@@ -1,4 +1,4 @@
-"""A question's scale is asked for as form fields, one for each of its parts, never as raw JSON."""
+"""Form fields for a question's scale, one for each of its parts, never raw JSON."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 
 
 def _where_empty(kind: str) -> dict[str, int]:
-    """The numbers that hold for a kind of scale where nothing is said. Where answers are to be written, there are none."""
+    """Return the default numbers of a kind of scale. Scales with answer options have none."""
     if "options" in PARTS[kind]:
         return {}
     spec = read_scale({"kind": kind})
@@ -40,7 +40,7 @@ def _scale_fields() -> dict[str, forms.Field]:
     whole = {"required": False, "min_value": -1_000_000, "max_value": 1_000_000}
     return {
         "kind": forms.ChoiceField(
-            label="asked as",
+            label="kind of answer",
             choices=[(kind, words) for kind, (words, _) in SCALE_KINDS.items()],
             widget=forms.Select(
                 attrs={
@@ -49,26 +49,33 @@ def _scale_fields() -> dict[str, forms.Field]:
                 }
             ),
         ),
-        "minimum": forms.IntegerField(label="lowest", **whole),
-        "maximum": forms.IntegerField(label="highest", **whole),
-        "low": forms.CharField(label="words at the low end", required=False, max_length=200),
-        "middle": forms.CharField(label="words in the middle", required=False, max_length=200),
+        "minimum": forms.IntegerField(label="lowest value", **whole),
+        "maximum": forms.IntegerField(label="highest value", **whole),
+        "low": forms.CharField(label="label of the low end", required=False, max_length=200),
+        "middle": forms.CharField(label="label of the middle", required=False, max_length=200),
         "high": forms.CharField(
-            label="words at the high end", required=False, max_length=500, help_text="For a box to tick: its words."
+            label="label of the high end",
+            required=False,
+            max_length=500,
+            help_text="For a box to tick: the text beside it.",
         ),
         "labels": LinesField(
-            label="words of all points",
+            label="labels of all points",
             required=False,
-            help_text="One a line, from the lowest. Instead of the words at the ends.",
+            help_text="One per line, from the lowest. They replace the labels of the ends.",
         ),
         "is_best_first": forms.BooleanField(label="highest point first", required=False),
         "options": OptionsField(
             label="answers",
             required=False,
-            help_text="One a line: key | label, and | screens out where it ends participation.",
+            help_text="One per line: key | label. Add | screens out if the answer ends participation.",
         ),
-        "minimum_length": forms.IntegerField(label="fewest characters", required=False, min_value=0, max_value=100_000),
-        "maximum_length": forms.IntegerField(label="most characters", required=False, min_value=1, max_value=100_000),
+        "minimum_length": forms.IntegerField(
+            label="minimum number of characters", required=False, min_value=0, max_value=100_000
+        ),
+        "maximum_length": forms.IntegerField(
+            label="maximum number of characters", required=False, min_value=1, max_value=100_000
+        ),
         "is_long": forms.BooleanField(label="a large field", required=False, initial=True),
     }
 
@@ -91,7 +98,7 @@ class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
         try:
             spec = read_scale(self.instance.scale)
         except (ValueError, TypeError, KeyError):
-            return  # the checklist names it; the fields offer a fresh one
+            return  # the checklist names the problem; the fields offer a new scale
         self.has_readable_scale = True
         stored = spec.as_json()
         for name in SCALE_FIELDS:
@@ -101,7 +108,7 @@ class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
         if self.has_readable_scale and not any(name.startswith("scale_") for name in self.changed_data):
-            return cleaned  # a scale may be written in several ways: this one stays as it is written
+            return cleaned  # one scale has several spellings: keep the stored one
         kind = cleaned.get("scale_kind")
         parts = [f"scale_{part}" for part in PARTS.get(kind, ())]
         if not kind or any(part in self.errors for part in parts):
@@ -112,12 +119,14 @@ class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
             if value not in (None, "", []):
                 stored[part] = value
         if kind == "text" and stored.get("minimum_length", 0) > stored.get("maximum_length", 2000):
-            self.add_error("scale_minimum_length", "The fewest characters must not be more than the most.")
+            self.add_error("scale_minimum_length", "The minimum must not be above the maximum number of characters.")
         labels = stored.get("labels")
         if labels and {"minimum", "maximum"} <= set(stored):
             points = stored["maximum"] - stored["minimum"] + 1
             if points != len(labels):
-                self.add_error("scale_labels", f"There are {len(labels)} words for {points} points.")
+                self.add_error(
+                    "scale_labels", f"There are {len(labels)} labels for {points} points. Enter one label per point."
+                )
         elif labels and "minimum" in stored:
             stored["maximum"] = stored["minimum"] + len(labels) - 1
         try:
@@ -128,7 +137,7 @@ class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
 
 
 def scale_in_words(stored: Mapping[str, Any]) -> str:
-    """A question's scale as a sentence, where it can only be looked at."""
+    """Return a question's scale as a sentence, for read-only pages."""
     try:
         spec = read_scale(dict(stored))
     except (ValueError, TypeError, KeyError) as refused:

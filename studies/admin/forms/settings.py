@@ -1,4 +1,4 @@
-"""The settings of a protocol, a rule or a channel stand as form fields inside the form of their row."""
+"""Show the settings of a protocol, a rule or a channel as form fields inside the form of their row."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -12,34 +12,34 @@ from .fields import MarkdownArea, default_label
 
 
 def merge_settings(stored: Mapping[str, Any], cleaned: Mapping[str, Any], changed: Iterable[str]) -> dict[str, Any]:
-    """The stored settings with those that somebody changed. What was never stored and not changed is left to its default."""
+    """Return the stored settings with the changed ones. A setting that was neither stored nor changed keeps its default."""
     return dict(stored) | settings_as_json({name: cleaned[name] for name in changed if name in cleaned})
 
 
 def settings_as_json(cleaned: Mapping[str, Any]) -> dict[str, Any]:
-    """Cleaned values as JSON holds them; a zero has no sign, or equal designs would have other hashes."""
+    """Return cleaned values as JSON values. A zero has no sign: otherwise equal designs would have different hashes."""
     return {
         name: float(value) + 0.0 if isinstance(value, Decimal | float) else value for name, value in cleaned.items()
     }
 
 
 PREFIX = "settings"
-# A line of this many characters is read without moving in its field.
+# Width of a field: a line of this many characters needs no scrolling.
 WIDE = 60
 MOST_ROWS = 32
 
 
 def describe_field(field: forms.Field) -> forms.Field:
-    """The field with its bounds and its default in words, and room for what it may hold."""
+    """Return the field with its range and default in the help text, and wide enough for its values."""
     if isinstance(field, forms.ChoiceField):
         field.choices = [(key, default_label(words) if key == field.initial else words) for key, words in field.choices]
         return field
     words = ""
     if isinstance(field, forms.IntegerField) and None not in (field.min_value, field.max_value):
         words = f"From {_plain(field.min_value)} to {_plain(field.max_value)}"
-    # What is made anew each time is no default that could be told.
-    is_told = field.initial not in (None, "") and not callable(field.initial)
-    if isinstance(field.widget, forms.NumberInput | forms.TextInput) and is_told:
+    # A callable makes a new value each time: it has no default to show.
+    shows_default = field.initial not in (None, "") and not callable(field.initial)
+    if isinstance(field.widget, forms.NumberInput | forms.TextInput) and shows_default:
         default = _plain(field.initial) if words else f"“{field.initial}”"
         words = f"{words}, by default {default}" if words else f"By default {default}"
         field.widget.attrs["placeholder"] = default_label(field.initial)
@@ -55,7 +55,7 @@ def _plain(number: float) -> str:
 
 
 def settings_fields(settings_form: type[forms.Form] | None) -> dict[str, forms.Field]:
-    """The fields of a protocol's, rule's or channel's settings form, by the names they have inside another form."""
+    """Return the fields of a settings form, by the names that they have inside another form."""
     if settings_form is None:
         return {}
     fields = {f"{PREFIX}-{name}": describe_field(field) for name, field in settings_form().fields.items()}
@@ -67,7 +67,7 @@ def settings_fields(settings_form: type[forms.Form] | None) -> dict[str, forms.F
 
 
 def settings_fieldsets(settings_form: type[forms.Form]) -> list[tuple[str, dict[str, Any]]]:
-    """Those of these fields that stand under a heading of their own, as fieldsets: where the form has ``parts``, (words, names) by heading."""
+    """Return fieldsets for the fields with their own heading. The form's ``parts`` maps each heading to (text, names)."""
     return [
         (heading, {"fields": tuple(f"{PREFIX}-{name}" for name in names), "description": words})
         for heading, (words, names) in getattr(settings_form, "parts", {}).items()
@@ -75,13 +75,13 @@ def settings_fieldsets(settings_form: type[forms.Form]) -> list[tuple[str, dict[
 
 
 class SettingsFormMixin(CleanWords, forms.ModelForm):
-    """Mixin for forms of a row with ``settings`` JSON: its fields stand in the form, its own rules hold.
+    """Mixin for forms of a row with ``settings`` JSON. It shows the settings as fields and applies their own rules.
 
-    Made by ``with_settings(form, settings_form)``; a value stored shows, else the settings form's initial one.
+    ``build_settings_form(form, settings_form)`` makes the class. A field shows the stored value, or else its initial value.
     """
 
     settings_form: type[forms.Form] | None = None
-    # Whether a setting that was never stored is stored with the value that the form showed.
+    # Whether to store the shown value of a setting that was never stored.
     stores_defaults = False
 
     def __init__(self, *args, **kwargs):
@@ -91,7 +91,7 @@ class SettingsFormMixin(CleanWords, forms.ModelForm):
             if short in (self.instance.settings or {}):
                 self.initial[name] = self.instance.settings[short]
             if isinstance(area := self.fields[name].widget, forms.Textarea):
-                # A codebook of many lines is read as a whole, not through a slit.
+                # Show long texts such as codebooks in full.
                 lines = str(self.get_initial_for_field(self.fields[name], name) or "").count("\n") + 2
                 area.attrs["rows"] = min(MOST_ROWS, max(int(area.attrs.get("rows", 0)), lines))
 
@@ -120,12 +120,12 @@ class SettingsFormMixin(CleanWords, forms.ModelForm):
 
 
 def build_settings_form(form: type[forms.ModelForm], settings_form: type[forms.Form] | None) -> type[forms.ModelForm]:
-    """A subclass of the form (a WithSettings) that asks for these settings too."""
+    """Return a subclass of the form (a SettingsFormMixin) with fields for these settings."""
     return type(form.__name__, (form,), {**settings_fields(settings_form), "settings_form": settings_form})
 
 
 class SettingsWidget(forms.Widget):
-    """A small form inside one cell of a table."""
+    """A widget that shows a small form inside one cell of a table."""
 
     form: forms.Form | None = None
 
@@ -142,7 +142,7 @@ class SettingsWidget(forms.Widget):
 
 
 class SettingsCell(CleanWords, forms.ModelForm):
-    """Mixin for forms in a table, each row with settings of its own kind: one field ``parameters`` holds the small form."""
+    """Mixin for forms in a table whose rows have different settings. The field ``parameters`` holds the small form."""
 
     def settings_form_of(self, instance) -> type[forms.Form] | None:
         raise NotImplementedError
@@ -173,14 +173,14 @@ class SettingsCell(CleanWords, forms.ModelForm):
                     self.instance.settings or {}, self.inner.cleaned_data, changed_names(self.inner)
                 )
             else:
-                self.add_error("parameters", "Please look at these parameters.")
+                self.add_error("parameters", "Correct these settings.")
         elif not self.instance.pk or self.inner is not None or kind is not None:
-            # A new row, or one that is of another kind now: what was set for the old kind says nothing.
+            # A new row, or a row whose kind changed: settings of the old kind no longer apply.
             self.instance.settings = (
                 {n: f.initial for n, f in kind().fields.items() if f.initial is not None} if kind else {}
             )
         return cleaned
 
     def instance_of(self, cleaned):
-        """An instance that has the values just cleaned, to ask for its kind of settings."""
+        """Return an instance with the cleaned values, to find its kind of settings."""
         return forms.models.construct_instance(self, type(self.instance)(), fields=list(cleaned), exclude=["settings"])

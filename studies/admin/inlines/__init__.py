@@ -1,4 +1,4 @@
-"""The parts of a study that stand on its own page are tables of rows there; a section's questions stand on the section's page."""
+"""Tables of rows on a study's page, one for each part of the study. A section's page has the table of its questions."""
 
 from .contrasts import ContrastInline
 from .design import ArmInline, ExclusionRuleInline, SectionInline, SystemInline

@@ -1,4 +1,4 @@
-"""Rows of a study are tables of its page: each field has a label of its own, names differ, and the order is given anew."""
+"""Base classes for the tables of a study's page: a label for each field, distinct names, and renumbered positions."""
 
 import secrets
 
@@ -11,11 +11,11 @@ from django.forms.models import BaseInlineFormSet
 from studies.admin.forms.cleaning import check_distinct_names
 from studies.admin.permissions import InlinePermissions
 
-POSITION_OFFSET = 10_000  # positions are moved here while they are given anew, so that two rows may change places
+POSITION_OFFSET = 10_000  # offset of positions while rows are renumbered, so that two rows can be swapped
 
 
 class MoreRows:
-    """Empty rows where the address asks for them: how a row is added without a script (``admin/studies/_more_rows.html``)."""
+    """Mixin for empty rows that the URL asks for: it adds rows without a script (``admin/studies/_more_rows.html``)."""
 
     most = 20
 
@@ -25,12 +25,12 @@ class MoreRows:
 
 
 class StudyRowsInline(MoreRows, InlinePermissions, admin.TabularInline):
-    """A table whose every field says, to who cannot see the head of the column, what it is."""
+    """A table in which each field has its own label, for people who cannot see the column's heading."""
 
     form_class: type[forms.ModelForm] = forms.ModelForm
 
     def extra_fields(self, study) -> dict[str, forms.Field]:
-        """Fields that depend on the study: choices among its own rows."""
+        """Return fields that depend on the study: choices among its own rows."""
         return {}
 
     def get_formset(self, request, obj=None, **kwargs):
@@ -56,9 +56,9 @@ class LabelledDeleteFormSet(BaseInlineFormSet):
 
 
 class SwappableFormSetMixin:
-    """Mixin for formsets: two rows may trade what each has for itself alone, and a new row may take it from one that goes.
+    """Mixin for formsets with a unique column: two rows can swap its values, and a new row can take over a deleted row's value.
 
-    The database looks at each row as it is saved. Those that change or go are marked first, in the column ``marked``.
+    The database checks each row when it is saved. So changed and deleted rows first get temporary values in ``unique_column``.
     """
 
     unique_column = "name"
@@ -72,21 +72,21 @@ class SwappableFormSetMixin:
 
 
 class DistinctNamesFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
-    """Rows whose names differ to a person's eye."""
+    """A formset of rows whose names must look different to a person."""
 
     def clean(self):
-        kept = [form for form in self.forms if hasattr(form, "cleaned_data") and not form.cleaned_data.get("DELETE")]
+        remaining = [f for f in self.forms if hasattr(f, "cleaned_data") and not f.cleaned_data.get("DELETE")]
         check_distinct_names(
-            ((form, form.cleaned_data.get("name") or "") for form in kept), self.model._meta.verbose_name
+            ((form, form.cleaned_data.get("name") or "") for form in remaining), self.model._meta.verbose_name
         )
         super().clean()
 
 
 class OrderedFormSetMixin:
-    """Mixin for formsets of rows with a ``position``: any numbers, also equal ones, are given anew as 1, 2, 3 …
+    """Mixin for formsets of rows with a ``position``. It renumbers the rows as 1, 2, 3 …, whatever numbers were entered.
 
-    The rows are moved aside first, so that two may change places though each position is there once. Where nobody touched the order,
-    the rows keep the numbers that they have.
+    The rows first move to temporary positions, because positions are unique. If the order did not change, the rows keep their
+    numbers.
     """
 
     def add_fields(self, form, index):

@@ -1,4 +1,4 @@
-"""The planned comparisons of a study stand on its page."""
+"""The table of planned comparisons on a study's page."""
 
 from django import forms
 
@@ -19,22 +19,22 @@ class ContrastForm(CleanWords, forms.ModelForm):
         x, y = cleaned.get("x"), cleaned.get("y")
         first, second = cleaned.get("x_condition"), cleaned.get("y_condition")
         if bool(x) != bool(y):
-            self.add_error("y" if x else "x", "A comparison names two systems.")
+            self.add_error("y" if x else "x", "Choose two systems.")
         elif x and x == y:
-            self.add_error("y", "A system is not compared with itself.")
+            self.add_error("y", "Choose another system: a system cannot be compared with itself.")
         if bool(first) != bool(second):
-            self.add_error("y_condition" if first else "x_condition", "A comparison names two conditions.")
+            self.add_error("y_condition" if first else "x_condition", "Choose two conditions.")
         elif first and first == second:
-            self.add_error("y_condition", "A condition is not compared with itself.")
+            self.add_error("y_condition", "Choose another condition: a condition cannot be compared with itself.")
         if x and first:
-            self.add_error("x_condition", "Name two systems or two conditions, not both.")
+            self.add_error("x_condition", "Choose two systems or two conditions, not both.")
         if cleaned.get("margin") == 0:
-            self.add_error("margin", "A margin is above 0; leave it empty for none.")
+            self.add_error("margin", "The margin must be above 0. Leave it empty for none.")
         return cleaned
 
     @property
     def identity(self):
-        """What makes it the same comparison, also reversed."""
+        """Return what identifies the comparison. A reversed comparison has the same identity."""
         c = self.cleaned_data
         pair = {c.get("x"), c.get("y")} - {None} or {c.get("x_condition"), c.get("y_condition")} - {"", None}
         return frozenset(pair), c.get("section"), c.get("estimand"), c.get("criterion")
@@ -50,7 +50,7 @@ class ContrastFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
             if form.errors or not form.has_changed() and not form.instance.pk or form.cleaned_data.get("DELETE"):
                 continue
             if form.identity in seen:
-                form.add_error("y", "This comparison stands twice (a reversed one is the same).")
+                form.add_error("y", "Two rows have this comparison (x and y may be reversed). Delete one of them.")
             seen.add(form.identity)
 
 
@@ -79,7 +79,7 @@ class ContrastInline(StudyRowsInline):
         return {
             "x": RowChoiceField(systems, empty="x", required=False, label="x"),
             "y": RowChoiceField(systems, empty="y", required=False, label="y"),
-            "section": RowChoiceField(sections, empty="all that can", required=False, label="Section"),
+            "section": RowChoiceField(sections, empty="all possible sections", required=False, label="Section"),
             "estimand": forms.ChoiceField(
                 choices=[("", "(the section's own)"), *((key, f"{key}: {words}") for key, words in estimands.items())],
                 required=False,

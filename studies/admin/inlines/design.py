@@ -1,4 +1,4 @@
-"""The systems, arms, sections and exclusion rules of a study stand on its page."""
+"""The tables of systems, arms, sections and exclusion rules on a study's page."""
 
 from django import forms
 from django.contrib import admin
@@ -54,7 +54,7 @@ class ArmFormSet(DistinctNamesFormSet):
         if self.instance.pk and not any(
             form for form in self.forms if getattr(form, "cleaned_data", None) and not form.cleaned_data.get("DELETE")
         ):
-            raise ValidationError("A study has at least one arm; with one, everybody does the same.")
+            raise ValidationError("A study needs at least one arm. With one arm, all annotators do the same.")
 
 
 class ArmInline(StudyRowsInline):
@@ -89,13 +89,13 @@ class SectionInline(StudyRowsInline):
     readonly_fields = ("protocol_words", "asked", "open_link")
     formset = OrderedFormSet
     form_class = SystemForm
-    verbose_name_plural = "sections, in the order in which they are met"
+    verbose_name_plural = "sections, in the order that annotators see"
 
     def get_formset(self, request, obj=None, **kwargs):
         return super().get_formset(request, obj, labels=field_labels.LABELS["section"], **kwargs)
 
     def has_add_permission(self, request, obj=None):
-        return False  # a section begins with its protocol, on a page of its own
+        return False  # a new section has a page of its own, because its protocol comes first
 
     def get_queryset(self, request):
         return super().get_queryset(request).prefetch_related("questions")
@@ -119,7 +119,7 @@ class RuleForm(SettingsCell):
     Meta = field_labels.build_form_meta("rule")
 
     parameters = forms.Field(
-        required=False, label="Settings", widget=SettingsWidget, help_text="Asked for once the rule is saved."
+        required=False, label="Settings", widget=SettingsWidget, help_text="They appear when the rule is saved."
     )
 
     def settings_form_of(self, instance):
@@ -132,11 +132,11 @@ class RuleFormSet(SwappableFormSetMixin, OrderedFormSetMixin, LabelledDeleteForm
 
     def clean(self):
         super().clean()
-        kept = [f for f in self.forms if getattr(f, "cleaned_data", None) and not f.cleaned_data.get("DELETE")]
+        remaining = [f for f in self.forms if getattr(f, "cleaned_data", None) and not f.cleaned_data.get("DELETE")]
         seen = set()
-        for form in kept:
+        for form in remaining:
             if (rule := form.cleaned_data.get("rule")) in seen:
-                form.add_error("rule", "This rule stands twice.")
+                form.add_error("rule", "Two rows have this rule. Delete one of them.")
             seen.add(rule)
 
 
@@ -149,9 +149,9 @@ class ExclusionRuleInline(StudyRowsInline):
 
     @admin.display(description="settings")
     def parameters(self, row):
-        """What holds: what was declared, else the rule's own default."""
+        """Return the declared settings, and the rule's defaults for the others."""
         rule = rules.REGISTRY.get(row.rule)
         fields = rule.settings_form().fields if rule and rule.settings_form else {}
-        held = {name: field.initial for name, field in fields.items()} | row.settings
-        named = {name: field.label or name.replace("_", " ") for name, field in fields.items()}
-        return ", ".join(f"{named.get(name, name)} = {value}" for name, value in held.items()) or "none"
+        settings = {name: field.initial for name, field in fields.items()} | row.settings
+        labels = {name: field.label or name.replace("_", " ") for name, field in fields.items()}
+        return ", ".join(f"{labels.get(name, name)} = {value}" for name, value in settings.items()) or "none"

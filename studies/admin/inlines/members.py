@@ -1,4 +1,4 @@
-"""The people who may see or change a study stand on its page, each with a role."""
+"""The table of the people who may see or change a study, each with a role."""
 
 from django import forms
 from django.contrib import admin
@@ -13,7 +13,7 @@ from .base import LabelledDeleteFormSet, StudyRowsInline
 
 
 class MemberForm(forms.ModelForm):
-    username = forms.CharField(max_length=150, help_text="Of a colleague who may log in.")
+    username = forms.CharField(max_length=150, help_text="The user name of a colleague who can log in here.")
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -29,7 +29,7 @@ class MemberForm(forms.ModelForm):
             lookup = {model.USERNAME_FIELD: self.cleaned_data["username"]}
             self.instance.user = model.objects.get(**lookup, is_active=True)
         except model.DoesNotExist:
-            raise ValidationError("Nobody with this name may log in here.") from None
+            raise ValidationError("No active user has this name. Ask an administrator to create the account.") from None
         return self.cleaned_data["username"]
 
 
@@ -41,9 +41,9 @@ class MemberFormSet(LabelledDeleteFormSet):
         access.check_roles(self.roles())
 
     def roles(self) -> list[tuple[int, str]]:
-        """Who is to have which role, by user id."""
-        kept = [form for form in self.forms if form.instance.user_id and not form.cleaned_data.get("DELETE")]
-        return [(form.instance.user_id, form.cleaned_data["role"]) for form in kept]
+        """Return (user id, role) for each remaining row."""
+        remaining = [form for form in self.forms if form.instance.user_id and not form.cleaned_data.get("DELETE")]
+        return [(form.instance.user_id, form.cleaned_data["role"]) for form in remaining]
 
 
 class MemberInline(StudyRowsInline):
@@ -59,7 +59,7 @@ class MemberInline(StudyRowsInline):
     def get_queryset(self, request):
         return super().get_queryset(request).select_related("user")
 
-    # Methods named as a form's own fields say them where they can only be looked at.
+    # Methods with the names of the form's own fields show their values on read-only pages.
 
     @admin.display(description="user name")
     def username(self, member):

@@ -1,4 +1,4 @@
-"""The questions of a section stand on the section's page, each with the fields of its scale."""
+"""The questions on a section's page, each with the fields of its scale."""
 
 from copy import deepcopy
 
@@ -23,9 +23,9 @@ class QuestionForm(ScaleForm):
         cleaned = super().clean() or self.cleaned_data
         x, y = cleaned.get("x"), cleaned.get("y")
         if bool(x) != bool(y):
-            self.add_error("y" if x else "x", "A question names two systems or none.")
+            self.add_error("y" if x else "x", "Choose two systems or none.")
         elif x and x == y:
-            self.add_error("y", "A system is not compared with itself.")
+            self.add_error("y", "Choose another system: a system cannot be compared with itself.")
         return cleaned
 
 
@@ -51,7 +51,7 @@ class QuestionInline(MoreRows, InlinePermissions, admin.StackedInline):
     fieldsets = (
         (None, {"fields": (("position", "key", "criterion"), "text", ("x", "y"), "scale_kind")}),
         (
-            "Its points, ends or answers",
+            "Points, labels or answers",
             {
                 "fields": (
                     ("scale_minimum", "scale_maximum"),
@@ -81,7 +81,7 @@ class QuestionInline(MoreRows, InlinePermissions, admin.StackedInline):
     def get_readonly_fields(self, request, obj=None):
         return () if self.has_change_permission(request, obj) else ("asked_as",)
 
-    @admin.display(description="asked as")
+    @admin.display(description="kind of answer")
     def asked_as(self, question):
         return scale_in_words(question.scale)
 
@@ -97,8 +97,8 @@ class QuestionInline(MoreRows, InlinePermissions, admin.StackedInline):
                 allows_screening=False,
                 rows=2,
                 required=False,
-                label="ways not to answer",
-                help_text="One a line: key | label, such as “cannot_judge | I cannot judge this”. Empty: none is offered.",
+                label="reasons to skip",
+                help_text="One per line: key | label, such as “cannot_judge | I cannot judge this”. Empty: no reason is offered.",
             ),
             "text": forms.CharField(
                 label="Question",
@@ -108,13 +108,13 @@ class QuestionInline(MoreRows, InlinePermissions, admin.StackedInline):
             "help": forms.CharField(
                 required=False,
                 widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
-                help_text="Stands under the question. Markdown.",
+                help_text="Shown under the question. Markdown.",
             ),
         }
         if _names_systems(obj):
             extra |= {
                 name: RowChoiceField(
-                    systems, empty="no system", required=False, label=name, help_text=f"{{{name}}} in the words."
+                    systems, empty="no system", required=False, label=name, help_text=f"{{{name}}} in the question."
                 )
                 for name in ("x", "y")
             }
@@ -122,6 +122,9 @@ class QuestionInline(MoreRows, InlinePermissions, admin.StackedInline):
 
 
 def _names_systems(section) -> bool:
-    """Whether a section's questions have a place for two systems; one that names them where it must not is to be mended."""
+    """Return whether questions of this section have fields for two systems.
+
+    A question that wrongly names systems needs the fields too, so that it can be corrected.
+    """
     protocol = REGISTRY.get(section.protocol) if section is not None else None
     return protocol is None or protocol.has_directed_questions or section.questions.exclude(x=None).exists()

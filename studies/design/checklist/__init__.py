@@ -1,4 +1,4 @@
-"""The checklist says what is missing or unwise in a draft."""
+"""The checklist names what is missing or unwise in a draft."""
 
 from collections.abc import Iterator
 
@@ -14,21 +14,21 @@ from .stimuli import stimuli_problems
 
 
 def find_problems(study: Study) -> Iterator[Problem]:
-    """What is missing (blocking) or unwise in a draft. Each is named, and linked to the field it is about."""
-    found = list(_problems_before_drawing(study))
-    yield from found
-    # What batches will show can only be said of a design that can be drawn.
-    if not any(problem.is_blocking for problem in found):
+    """Yield what is missing (blocking) or unwise in a draft. Each problem is linked to its field."""
+    problems = list(_problems_before_drawing(study))
+    yield from problems
+    # Batches can be checked only if the design can be drawn.
+    if not any(problem.is_blocking for problem in problems):
         yield from batch_problems(study)
 
 
 def find_analysis_blockers(study: Study) -> Iterator[Problem]:
-    """What keeps answers from being understood, whoever gave them and wherever: nothing of recruiting, pay or drawing."""
+    """Yield what makes answers impossible to analyse, wherever they were collected. Recruiting, pay and drawing are not checked."""
     sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
     if not study.arms.exists():
-        yield Problem("There is no arm.", "arms")
+        yield Problem("The study has no arm. Add one.", "arms")
     if not any(section.purpose == "live" for section in sections):
-        yield Problem("There is no live section: nothing would be measured.", "sections")
+        yield Problem("The study has no live section, so it would measure nothing. Add one.", "sections")
     for section in sections:
         yield from section_config_problems(section)
     yield from (problem for problem in contrast_problems(study, sections) if problem.is_blocking)
@@ -36,25 +36,25 @@ def find_analysis_blockers(study: Study) -> Iterator[Problem]:
 
 
 def _problems_before_drawing(study: Study) -> Iterator[Problem]:
-    """The problems that can be seen without drawing a batch."""
+    """Yield the problems that can be found without drawing a batch."""
     sections = list(study.sections.select_related("reuses").prefetch_related("questions", "arms"))
     if not study.public_title.strip():
-        yield Problem("Annotators need a title to read on top of their pages.", "public_title")
+        yield Problem("Add a title: annotators read it at the top of each page.", "public_title")
     if not study.consent.strip():
         yield Problem("There is no consent text.", "consent", False, "no_consent")
     if not study.contact.strip():
-        yield Problem("Annotators have nobody to write to.", "contact")
+        yield Problem("There is no contact for annotators. Add an address that they can write to.", "contact")
     if not study.target_n:
-        yield Problem("There is no target: say how many annotators the study wants.", "target_n")
+        yield Problem("There is no target. Enter how many annotators the study needs.", "target_n")
     if study.reward is None:
-        yield Problem("No reward is stated (0 for volunteers).", "reward", False, "no_reward")
+        yield Problem("There is no reward. Enter an amount, or 0 for volunteers.", "reward", False, "no_reward")
     if not study.minutes:
-        yield Problem("No duration is declared.", "minutes")
+        yield Problem("The duration is missing. Enter the declared minutes.", "minutes")
     if not study.arms.exists():
-        yield Problem("There is no arm.", "arms")
+        yield Problem("The study has no arm. Add one.", "arms")
     yield from arm_problems(study)
     if not any(section.purpose == "live" for section in sections):
-        yield Problem("There is no live section: nothing would be measured.", "sections")
+        yield Problem("The study has no live section, so it would measure nothing. Add one.", "sections")
     for section in sections:
         yield from section_problems(section)
     yield from drawing_problems(study, sections)
@@ -63,10 +63,10 @@ def _problems_before_drawing(study: Study) -> Iterator[Problem]:
     yield from rule_problems(study, sections)
     if study.batches_per_annotator > 1:
         yield Problem(
-            "Annotators may take several batches: a prompt may be offered to them again in another batch, which they are then not given.",
+            "Annotators may take several batches. They do not get a batch with a prompt that they have already seen.",
             "batches_per_annotator",
             False,
             "several_batches",
         )
-    for _, found in signals.checking_draft.send(Study, study=study):
-        yield from found
+    for _, problems in signals.checking_draft.send(Study, study=study):
+        yield from problems

@@ -1,4 +1,4 @@
-"""The checklist looks at the arms of a study: their shares and their minutes."""
+"""Check the arms of a study: their shares and their minutes."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def arm_problems(study: Study) -> Iterator[Problem]:
         places = sum(arm.wanted or 0 for arm in arms)
         if places and study.target_n and places != study.target_n:
             yield Problem(
-                f"The arms have {places} places in all, the target is {study.target_n}: they are filled in these shares.",
+                f"The arms have {places} places in total, but the target is {study.target_n}. Arms are filled in these proportions.",
                 "arms",
                 False,
                 "arms_and_target_differ",
@@ -25,7 +25,7 @@ def arm_problems(study: Study) -> Iterator[Problem]:
     longest = max((arm.minutes or 0 for arm in arms), default=0)
     if study.minutes and longest > study.minutes:
         yield Problem(
-            f"An arm takes {longest} minutes, the study declares {study.minutes}: places are kept by the study's minutes.",
+            f"An arm takes {longest} minutes, but the study declares {study.minutes}. The study's minutes decide how long places are held.",
             "minutes",
             False,
             "arm_takes_longer",

@@ -8,15 +8,14 @@ from studies.design.draw import MAX_BLOCK_SIZE, BatchDraw
 from studies.models import Batch, Item, Placement, Study
 from studies.protocols import REGISTRY, Problem, ShownSystems, UnfillableBatch
 
-# So many batches are drawn on trial at least, where the target needs them. The launch draws all of them.
+# The checklist draws at least this many trial batches if the target needs them. The launch draws all of them.
 MIN_TRIAL_BATCHES = 200
 
 
 def batch_problems(study: Study) -> Iterator[Problem]:
-    """What only drawn batches show: one that cannot be filled, and planned comparisons that no batch can answer, with the reason.
+    """Yield problems that only drawn batches show: unfillable batches, and planned comparisons that no batch can answer.
 
-    The first batches are drawn on trial, and more until every comparison can be answered, which is usually after a few of them.
-    Nothing is written.
+    Trial batches are drawn until every comparison can be answered, usually after a few of them. Nothing is stored.
     """
     live = [
         section
@@ -33,7 +32,7 @@ def batch_problems(study: Study) -> Iterator[Problem]:
             if not pending and number >= MIN_TRIAL_BATCHES:
                 break
             for section in live if pending else ():
-                arms = {one.pk for one in section.arms.all()}
+                arms = {section_arm.pk for section_arm in section.arms.all()}
                 items = placed.get(section.reuses_id or section.pk) if not arms or arm in arms else None
                 if items:
                     of = shown[section.pk]
@@ -42,34 +41,38 @@ def batch_problems(study: Study) -> Iterator[Problem]:
                     of.batches.add(frozenset().union(*items))
                     of.systems |= frozenset().union(*items)
             pending = {
-                contrast: mine
-                for contrast, mine in pending.items()
-                if all(REGISTRY[one.protocol].reason_not_answerable(one, contrast, shown[one.pk]) for one in mine)
+                contrast: sections
+                for contrast, sections in pending.items()
+                if all(
+                    REGISTRY[section.protocol].reason_not_answerable(section, contrast, shown[section.pk])
+                    for section in sections
+                )
             }
     except UnfillableBatch as spent:
         yield Problem(str(spent), spent.field)
         return
-    for contrast, mine in pending.items():
-        if not mine:
+    for contrast, sections in pending.items():
+        if not sections:
             yield Problem(
-                f"The planned comparison {contrast} can never be answered: no live section that it is about compares anything. Name another "
+                f"The planned comparison {contrast} cannot be answered: its live sections compare nothing. Name another "
                 "section, or none.",
                 "contrasts",
                 name=f"unanswered:{contrast}",
             )
             continue
         reasons = dict.fromkeys(
-            REGISTRY[one.protocol].reason_not_answerable(one, contrast, shown[one.pk]) for one in mine
+            REGISTRY[section.protocol].reason_not_answerable(section, contrast, shown[section.pk])
+            for section in sections
         )
         yield Problem(
-            f"The planned comparison {contrast} can never be answered: {'; '.join(reasons)}.",
+            f"The planned comparison {contrast} cannot be answered: {'; '.join(reasons)}.",
             "contrasts",
             name=f"unanswered:{contrast}",
         )
 
 
 def _can_estimate(section, contrast) -> bool:
-    """Whether a comparison is about this section and its protocol has the estimand, whatever the batches show."""
+    """Return whether a comparison is about this section and the section's protocol has its estimand."""
     estimands = REGISTRY[section.protocol].estimands(section)
     return (
         contrast.section_id in (None, section.pk)
@@ -79,12 +82,15 @@ def _can_estimate(section, contrast) -> bool:
 
 
 def batch_count_for_target(study: Study) -> int:
-    """How many batches the target needs. Without a target, which is a problem of its own, a block that holds every arm."""
+    """Return how many batches the target needs. Without a target (a separate problem), count one block with every arm."""
     return -(-(study.target_n or MAX_BLOCK_SIZE) // study.annotators_per_batch)
 
 
 def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozenset[int]]]]]:
-    """The arm of each batch that a launch would open, and by section the systems of each of its live items. Raises PoolSpent."""
+    """Yield the arm of each batch that a launch would open, and by section the systems of each live item.
+
+    Raise UnfillableBatch if a batch cannot be filled.
+    """
     count = batch_count_for_target(study)
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED)
     if ready_made.exists():
@@ -95,9 +101,9 @@ def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozense
                 "batch__number", "batch__arm_id", "item__section_id", "item_id", "item__exposures__output__system_id"
             )
         )
-        for (_, arm), mine in islice(groupby(rows.iterator(2000), key=itemgetter(0, 1)), count):
+        for (_, arm), batch_rows in islice(groupby(rows.iterator(2000), key=itemgetter(0, 1)), count):
             systems: dict[tuple[int, int], set[int]] = {}
-            for _, _, section, item, system in mine:
+            for _, _, section, item, system in batch_rows:
                 systems.setdefault((section, item), set()).add(system)
             placed: dict[int, list[frozenset[int]]] = {}
             for (section, _), held in systems.items():

@@ -1,4 +1,4 @@
-"""The checklist looks at the plan of the analysis: its comparisons and its exclusion rules."""
+"""Check the plan of the analysis: its comparisons and its exclusion rules."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,11 @@ from studies.protocols import REGISTRY, Problem
 def contrast_problems(study: Study, sections) -> Iterator[Problem]:
     contrasts = list(study.contrasts.select_related("x", "y", "section"))
     if not contrasts:
-        yield Problem("No comparison is planned: whatever is found is exploratory.", "contrasts", False, "no_contrast")
+        yield Problem(
+            "No comparison is planned, so all results will be exploratory.", "contrasts", False, "no_contrast"
+        )
     if contrasts and not any(contrast.role == "primary" for contrast in contrasts):
-        yield Problem("No comparison is primary.", "contrasts", False, "no_primary_contrast")
+        yield Problem("No planned comparison is primary.", "contrasts", False, "no_primary_contrast")
     live = [section for section in sections if section.purpose == "live" and section.protocol in REGISTRY]
     estimands = {key for section in live for key in REGISTRY[section.protocol].estimands(section)}
     for contrast in contrasts:
@@ -20,7 +22,7 @@ def contrast_problems(study: Study, sections) -> Iterator[Problem]:
             yield Problem(f"No section estimates {contrast.estimand!r} (comparison {contrast}).", "contrasts")
         if contrast.expected == "~" and contrast.margin is None:
             yield Problem(
-                f"{contrast} is expected to be equivalent, but no margin says what that means: it can never be concluded.",
+                f"{contrast} is expected to be equivalent but has no margin, so equivalence cannot be concluded. Enter a margin.",
                 "contrasts",
                 False,
                 f"no_margin:{contrast.x}:{contrast.y}",
@@ -38,28 +40,28 @@ def contrast_problems(study: Study, sections) -> Iterator[Problem]:
 
 
 def rule_problems(study: Study, sections) -> Iterator[Problem]:
-    """Exclusion rules that would find nobody, or everybody, because they name what the study does not have."""
+    """Yield problems of exclusion rules that name something that the study does not have, or that are not installed."""
     for row in study.exclusion_rules.all():
         rule = RULES.get(row.rule)
         if rule is None:
             yield Problem(
-                f"The exclusion rule “{row.rule}” is not installed on this site. Delete it, or ask who runs heval to install it.",
+                f"The exclusion rule “{row.rule}” is not installed on this site. Delete it, or ask the operator to install it.",
                 "exclusion_rules",
             )
             continue
         form = rule.bound_form(row.settings or {})
         if form is None:
             continue
-        found: list[str] = []
+        faults: list[str] = []
         if not form.is_valid():
-            found = [
+            faults = [
                 f"{form[name].label if name in form.fields else name}: {' '.join(errors)}"
                 for name, errors in form.errors.items()
             ]
         elif rule.problems is not None:
-            found = list(rule.problems(sections, **form.cleaned_data))
-        for words in found:
+            faults = list(rule.problems(sections, **form.cleaned_data))
+        for fault in faults:
             yield Problem(
-                f"Exclusion rule “{rule.name}”: {words} Correct the rule's settings, or delete the rule.",
+                f"Exclusion rule “{rule.name}”: {fault} Correct the rule's settings, or delete the rule.",
                 "exclusion_rules",
             )

@@ -1,4 +1,4 @@
-"""The checklist looks at the sections of a study: their questions, their settings and what their protocols need."""
+"""Check the sections of a study: their questions, their settings and the needs of their protocols."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ def section_problems(section) -> Iterator[Problem]:
 
 
 def _prefix_with_section(problem: Problem, section) -> Problem:
-    """A protocol's problem with the section in which it occurs."""
+    """Return a protocol's problem with its section in front."""
     return Problem(
         f"Section {section.position}: {problem.text}",
         problem.field,
@@ -31,7 +31,7 @@ def _prefix_with_section(problem: Problem, section) -> Problem:
 
 
 def drawing_problems(study: Study, sections) -> Iterator[Problem]:
-    """What the protocols say about the arms and their outputs, where batches are drawn from the design."""
+    """Yield the protocols' problems with the arms and their outputs, if batches are drawn from the design."""
     if study.batches.filter(origin=Batch.Origin.IMPORTED).exists():
         return
     drawing = BatchDraw(study)
@@ -42,15 +42,15 @@ def drawing_problems(study: Study, sections) -> Iterator[Problem]:
 
 
 def section_config_problems(section) -> Iterator[Problem]:
-    """Whether a section can be read at all: its protocol, its questions' scales, its settings."""
+    """Yield what makes a section unreadable: its protocol, its questions' scales or its settings."""
     protocol = REGISTRY.get(section.protocol)
     where = f"Section {section.position}"
     if protocol is None:
-        yield Problem(f"{where}: the protocol {section.protocol} is not installed.", "sections")
+        yield Problem(f"{where}: the protocol {section.protocol} is not installed. Choose another one.", "sections")
         return
     questions = list(section.questions.all())
     if not questions:
-        yield Problem(f"{where} asks nothing: add a question.", "questions")
+        yield Problem(f"{where} has no question. Add one.", "questions")
     for question in questions:
         try:
             read_scale(question.scale)

@@ -1,4 +1,4 @@
-"""The checklist looks at the stimuli of a study: whether there are enough systems, prompts and outputs."""
+"""Check the stimuli of a study: are there enough systems, prompts and outputs?"""
 
 from collections.abc import Iterator
 
@@ -18,16 +18,16 @@ def stimuli_problems(study: Study, sections) -> Iterator[Problem]:
     systems = study.systems.count()
     if systems < 2:
         yield Problem(
-            f"There {'is 1 system' if systems else 'are no systems'}: nothing can be compared.",
+            f"The study has {'only 1 system' if systems else 'no systems'}, so nothing can be compared. Import outputs of two systems.",
             "systems",
             systems == 0,
             "one_system",
         )
     ready_made = study.batches.filter(origin=Batch.Origin.IMPORTED).exists()
-    # A protocol that shows one output of a prompt needs other prompts, and says so itself.
-    whole = [section for section in drawing if REGISTRY[section.protocol].shows_every_system]
-    if whole and not ready_made:
-        yield from _coverage_problems(study, whole)
+    # A protocol that shows one output per prompt has other needs and checks them itself.
+    full_sections = [section for section in drawing if REGISTRY[section.protocol].shows_every_system]
+    if full_sections and not ready_made:
+        yield from _coverage_problems(study, full_sections)
     twice = (
         Placement.objects.filter(batch__study=study, batch__origin=Batch.Origin.IMPORTED)
         .values("batch", "item__prompt")
@@ -36,13 +36,11 @@ def stimuli_problems(study: Study, sections) -> Iterator[Problem]:
         .count()
     )
     if twice:
-        yield Problem(
-            f"In {twice} of the ready-made batches a prompt stands twice.", "batches", False, "prompt_twice_in_batch"
-        )
+        yield Problem(f"{twice} prompts occur twice in a ready-made batch.", "batches", False, "prompt_twice_in_batch")
     empty = Output.objects.filter(system__study=study, is_empty=True).count()
     if empty:
         yield Problem(
-            f"{empty} outputs are empty; annotators read that the system gave no text.",
+            f"{empty} outputs are empty. Annotators will read that the system gave no text.",
             "outputs",
             False,
             "empty_outputs",
@@ -50,7 +48,7 @@ def stimuli_problems(study: Study, sections) -> Iterator[Problem]:
 
 
 def _coverage_problems(study: Study, drawing) -> Iterator[Problem]:
-    """Whether each arm has prompts with an output of every system that the arm shows."""
+    """Check that each arm has enough prompts with an output of every system that the arm shows."""
     plan = BatchDraw(study)
     positions = {section.position for section in drawing}
     keys = dict(study.prompts.values_list("pk", "key"))
@@ -65,19 +63,19 @@ def _coverage_problems(study: Study, drawing) -> Iterator[Problem]:
             if len(alike) > 1
             else ("", "", "", "")
         )
-        there, whole = plan.prompts_by_arm[arms[0].pk], plan.prompts[arms[0].pk]
-        lacking = sorted(keys[prompt] for prompt in set(there) - set(whole))
+        all_prompts, usable = plan.prompts_by_arm[arms[0].pk], plan.prompts[arms[0].pk]
+        lacking = sorted(keys[prompt] for prompt in set(all_prompts) - set(usable))
         if lacking and wanted:
             yield Problem(
-                f"{where}{len(lacking)} of {len(there)} prompts have no output of some system and are not shown: {', '.join(lacking[:5])}"
+                f"{where}{len(lacking)} of {len(all_prompts)} prompts lack the output of a system and are not shown: {', '.join(lacking[:5])}"
                 f"{' …' if len(lacking) > 5 else ''}.",
                 "outputs",
                 False,
                 f"outputs_missing{some}",
             )
-        if len(whole) < wanted:
+        if len(usable) < wanted:
             yield Problem(
-                f"A batch{of_arm} needs {wanted} prompts with an output of every system{shown}; there {'is' if len(whole) == 1 else 'are'} "
-                f"{len(whole)}. {SHORTAGE_ADVICE['prompts']}",
+                f"A batch{of_arm} needs {wanted} prompts with an output of every system{shown}; there {'is' if len(usable) == 1 else 'are'} "
+                f"{len(usable)}. {SHORTAGE_ADVICE['prompts']}",
                 "prompts",
             )

@@ -1,7 +1,7 @@
-"""A whole study as one readable file, both ways: everything of its design, no people, no answers. docs: reference/import-formats.
+"""Write and read a whole study as one file: its complete design, but no people and no answers. docs: reference/import-formats.
 
-What is read back has the same design: the sha256 of the new draft is the original's. A bundle may be written by hand, so it is
-read strictly, and each message names the path of what is wrong, such as ``sections[1].questions[0].scale``.
+The new draft has the same design and the same design sha256 as the original. People may write bundles by hand, so bundles are
+read strictly. Each message names the path of the fault, such as ``sections[1].questions[0].scale``.
 """
 
 from .reading import parse_bundle, read_bundle

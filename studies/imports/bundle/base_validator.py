@@ -1,4 +1,4 @@
-"""The shapes of a bundle's parts: each fault is told by its path, and all of them at once."""
+"""Check the parts of a bundle. Report all faults at once, each with its path."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from .values import ValueRefused, check_json, to_column_type
 
 
 class BaseValidator:
-    """A value that is checked part by part, and what was found wrong with it."""
+    """Check a value part by part and collect its faults."""
 
     def __init__(self, value: dict[str, Any]):
         self.value = value
@@ -20,7 +20,7 @@ class BaseValidator:
 
     def add_problem(self, path: str, text: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
-            # A name may hold half of a surrogate pair, which no page can show.
+            # A name may contain half of a surrogate pair, which no page can show.
             self.problems.append(f"{path}: {text}".encode("utf-8", "replace").decode())
 
     def rows(self, value: dict[str, Any], name: str, path: str = "") -> list[tuple[str, Any]]:
@@ -32,13 +32,13 @@ class BaseValidator:
         return [(f"{where}[{number}]", each) for number, each in enumerate(found)]
 
     def check_object(self, value: Any, path: str, names: tuple[str, ...]) -> bool:
-        """Whether the value is an object with exactly these names."""
+        """Return whether the value is an object with exactly these names."""
         if not isinstance(value, dict):
             self.add_problem(path, "must be an object.")
             return False
         unknown, missing = sorted(set(value) - set(names)), sorted(set(names) - set(value))
         for name in unknown:
-            self.add_problem(f"{path}.{name[:80]}" if path else name[:80], "is not known here.")
+            self.add_problem(f"{path}.{name[:80]}" if path else name[:80], "is not allowed here.")
         for name in missing:
             self.add_problem(f"{path}.{name}" if path else name, "is missing.")
         return not (unknown or missing)
@@ -46,7 +46,7 @@ class BaseValidator:
     def columns(
         self, model: type[models.Model], value: dict[str, Any], names: tuple[str, ...], path: str
     ) -> dict[str, Any]:
-        """The values of these columns, each of the type, length and choice that the column wants."""
+        """Return the values of these columns, each with the type, length and choice of its column."""
         return {name: self.column(model._meta.get_field(name), value[name], f"{path}.{name}") for name in names}
 
     def column(self, field: models.Field, value: Any, path: str) -> Any:
@@ -63,7 +63,7 @@ class BaseValidator:
         return None
 
     def reference(self, value: Any, known: Any, path: str, what: str) -> Any:
-        """One of the known names or numbers."""
+        """Return the value if it is one of the known names or numbers, or None."""
         if isinstance(value, bool) or not isinstance(value, str | int) or value not in known:
             self.add_problem(path, f"there is no {what} {value!r:.60}.")
             return None
@@ -76,7 +76,7 @@ class BaseValidator:
         for number, each in enumerate(value):
             self.reference(each, known, f"{path}[{number}]", what)
         if not self.problems and len(set(value)) < len(value):
-            self.add_problem(path, "names one of them twice.")
+            self.add_problem(path, "contains the same name twice.")
         return value
 
     def check_unique(self, seen: set, name: Any, path: str) -> None:
@@ -84,7 +84,7 @@ class BaseValidator:
             return
         key = name_key(name) if isinstance(name, str) else name
         if key in seen:
-            self.add_problem(path, f"{name!r:.60} stands there twice (names differ in more than case and blanks).")
+            self.add_problem(path, f"{name!r:.60} occurs twice (names must differ in more than case and blanks).")
         seen.add(key)
 
     def stop(self) -> None:

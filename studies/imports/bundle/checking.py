@@ -1,4 +1,4 @@
-"""All of a bundle, checked in the order in which its parts refer to each other."""
+"""Check a whole bundle, in the order in which its parts refer to each other."""
 
 from base64 import b64decode
 from binascii import Error as Base64Error
@@ -13,7 +13,7 @@ from .schema import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, P
 
 
 class BundleValidator(DesignValidator):
-    """Checks all of a bundle, collecting what is wrong."""
+    """Check a whole bundle and collect its faults."""
 
     def check(self) -> None:
         value = self.value
@@ -47,11 +47,11 @@ class BundleValidator(DesignValidator):
             path = f"images.{name[:80]}"
             try:
                 data = b64decode(text if isinstance(text, str) else "", validate=True)
-                # "VP8 " right behind the header: one lossy frame and nothing else, as this application encodes.
+                # "VP8 " directly after the header: one lossy frame and nothing else, as heval encodes images.
                 if data[:4] != b"RIFF" or data[8:16] != b"WEBPVP8 " or sha256(data).hexdigest() + EXTENSION != name:
                     self.add_problem(
                         path,
-                        "is not an image as a study stores it (WebP, named by its sha256); import images by a zip.",
+                        "is not an image as heval stores it (WebP, named by its sha256). Import images in a zip instead.",
                     )
                     continue
                 encode_image(data)
@@ -80,7 +80,7 @@ class BundleValidator(DesignValidator):
                 self.add_problem(path, "must have exactly one of text, media and is_empty.")
             key = (system, prompt, columns["sample"])
             if key in self.outputs:
-                self.add_problem(path, f"{system} on {prompt}, sample {columns['sample']}, stands there twice.")
+                self.add_problem(path, f"{system} on {prompt}, sample {columns['sample']}, occurs twice.")
             self.outputs[key] = columns
 
     def _check_media(self, name: Any, path: str) -> None:
@@ -99,7 +99,7 @@ class BundleValidator(DesignValidator):
             outputs = self._item_outputs(row, path)
             content = (section, prompt, columns["kind"], tuple(sorted(map(str, outputs))))
             if (section, columns["number"]) in self.items or content in contents:
-                self.add_problem(path, "its number, or what it shows, stands in the section already.")
+                self.add_problem(path, "another item of the section has the same number or the same content.")
             contents.add(content)
             expected = self._expected(row, path, section, len(outputs))
             self.items[section, columns["number"]] = columns | {
@@ -126,7 +126,7 @@ class BundleValidator(DesignValidator):
                 else:
                     self.add_problem(where, "must be [section, number] of one of items.")
             if len(set(places)) < len(places):
-                self.add_problem(f"{path}.items", "an item stands there twice.")
+                self.add_problem(f"{path}.items", "an item occurs twice.")
             self.batches.append(columns | {"arm": row["arm"], "items": places})
 
     def _item_outputs(self, row: dict[str, Any], path: str) -> list[tuple[str, str, int]]:
@@ -138,7 +138,7 @@ class BundleValidator(DesignValidator):
             else:
                 found.append(tuple(each))
         if len(set(found)) < len(found):
-            self.add_problem(f"{path}.outputs", "an output stands there twice.")
+            self.add_problem(f"{path}.outputs", "an output occurs twice.")
         return found
 
     def _expected(self, row: dict[str, Any], path: str, section: Any, exposures: int) -> list[dict[str, Any]]:

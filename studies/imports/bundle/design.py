@@ -1,4 +1,4 @@
-"""The design within a bundle: study, systems, arms, sections, questions, contrasts, rules."""
+"""Check the design in a bundle: study, systems, arms, sections, questions, contrasts and rules."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from studies.design.serialization import ARM_FIELDS, CONTRAST_FIELDS, QUESTION_F
 from studies.models import Arm, Contrast, ExclusionRule, Question, Section, Study, System
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import SCALE_KINDS, read_scale
 from studies.stimuli.normalising import Preparation, SettingsRefused
 
 from .base_validator import BaseValidator
@@ -14,7 +14,7 @@ from .schema import RULE_FIELDS, SECTION_FIELDS, SYSTEM_FIELDS
 
 
 def _without_flag(system: Any) -> Any:
-    """A system as bundles held it when a reference was of one kind: ``is_reference`` is the ordinary one."""
+    """Convert a system of an older bundle: ``is_reference`` means the ordinary kind of reference."""
     if isinstance(system, dict) and "reference" not in system and isinstance(system.get("is_reference"), bool):
         system = system | {"reference": "reference" if system["is_reference"] else ""}
         del system["is_reference"]
@@ -22,7 +22,7 @@ def _without_flag(system: Any) -> Any:
 
 
 class DesignValidator(BaseValidator):
-    """Checks the design, and keeps what it found as columns by name or position."""
+    """Check the design, and store its rows as columns by name or position."""
 
     def check_study(self) -> None:
         study = self.value["study"]
@@ -101,7 +101,7 @@ class DesignValidator(BaseValidator):
 
     def _check_scale(self, scale: Any, path: str) -> None:
         if not isinstance(scale, dict):
-            return  # said already
+            return  # reported already
         kinds = {
             "kind": str, "minimum": int, "maximum": int, "low": str, "middle": str, "high": str, "labels": list, "options": list,
             "minimum_length": int, "maximum_length": int, "is_long": bool, "is_best_first": bool,
@@ -111,7 +111,7 @@ class DesignValidator(BaseValidator):
         for name, value in scale.items():
             kind = kinds.get(name)
             if kind is None:
-                self.add_problem(f"{path}.{name[:80]}", "a scale has no such part.")
+                self.add_problem(f"{path}.{name[:80]}", "is not a part of a scale.")
             elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
                 self.add_problem(f"{path}.{name}", f"must be {words[kind]}.")
         if len(self.problems) > before:
@@ -131,24 +131,25 @@ class DesignValidator(BaseValidator):
             try:
                 read_scale(scale)
             except ValueError as error:
-                self.add_problem(f"{path}.kind" if "There is no scale" in str(error) else path, str(error))
+                is_unknown_kind = scale.get("kind", "percent") not in SCALE_KINDS
+                self.add_problem(f"{path}.kind" if is_unknown_kind else path, str(error))
 
     def _check_skip_reasons(self, reasons: Any, path: str) -> None:
         if not isinstance(reasons, list):
             self.add_problem(path, "must be a list.")
             return
         for number, each in enumerate(reasons):
-            is_one = isinstance(each, dict) and set(each) == {"key", "label"}
-            if not is_one or not all(isinstance(part, str) and part for part in each.values()):
+            has_names = isinstance(each, dict) and set(each) == {"key", "label"}
+            if not has_names or not all(isinstance(part, str) and part for part in each.values()):
                 self.add_problem(f"{path}[{number}]", "must be an object with the texts key and label.")
 
     def _check_settings(self, form: type | None, value: Any, path: str) -> None:
         if not isinstance(value, dict):
-            return  # said already
+            return  # reported already
         known = set(form().fields) if form is not None else set()
         for name in sorted(set(value) - known):
-            there = f"; there are {', '.join(sorted(known))}" if known else ""
-            self.add_problem(f"{path}.{name[:80]}", f"there is no such setting{there}.")
+            there = f"; the settings are {', '.join(sorted(known))}" if known else ""
+            self.add_problem(f"{path}.{name[:80]}", f"is not a setting{there}.")
 
     def _pair(self, row: dict[str, Any], path: str) -> tuple[str | None, str | None]:
         x, y = row["x"], row["y"]
@@ -156,9 +157,9 @@ class DesignValidator(BaseValidator):
             if value is not None:
                 self.reference(value, self.systems, f"{path}.{name}", "system")
         if (x is None) != (y is None):
-            self.add_problem(path, "has x and y, or neither.")
+            self.add_problem(path, "must have both x and y, or neither.")
         elif x is not None and x == y:
-            self.add_problem(f"{path}.y", "is the same system as x.")
+            self.add_problem(f"{path}.y", "must be another system than x.")
         return x, y
 
     def check_contrasts_and_rules(self) -> None:
@@ -173,13 +174,13 @@ class DesignValidator(BaseValidator):
                 self.reference(row["section"], self.sections, f"{path}.section", "section")
             conditions = (columns["x_condition"], columns["y_condition"])
             if bool(conditions[0]) != bool(conditions[1]) or (conditions[0] and (conditions[0] == conditions[1] or x)):
-                self.add_problem(path, "compares two systems, or two different conditions, or neither.")
+                self.add_problem(path, "must compare two systems, or two different conditions, or neither.")
             if columns["margin"] == 0:
                 self.add_problem(f"{path}.margin", "must be above 0, or null.")
             pair = frozenset(map(repr, (x, y))) if x else frozenset(conditions)
             same = (row["section"], columns["estimand"], columns["criterion"], pair) if x or conditions[0] else object()
             if same in seen:
-                self.add_problem(path, "stands there already, perhaps reversed.")
+                self.add_problem(path, "occurs twice, perhaps reversed.")
             seen.add(same)
             self.contrasts.append(columns | {"x": x, "y": y, "section": row["section"]})
         self.rules: list[dict[str, Any]] = []

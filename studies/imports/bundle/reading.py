@@ -1,4 +1,4 @@
-"""From a bundle to a new draft."""
+"""Make a new draft from a bundle."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from .storing import store
 
 
 def read_bundle(data: bytes | str | dict[str, Any], owner: Any) -> Study:
-    """A new draft from a bundle, owned by this user. Raises BundleRefused; then nothing was written."""
+    """Make a new draft from a bundle, owned by this user. Raise BundleRefused; then nothing was written."""
     check_permission(owner, Action.CREATE)
     value = parse_bundle(data) if isinstance(data, bytes | str) else data
     bundle = BundleValidator(value)
@@ -29,13 +29,13 @@ def read_bundle(data: bytes | str | dict[str, Any], owner: Any) -> Study:
 
 
 def parse_bundle(data: bytes | str) -> dict[str, Any]:
-    """The JSON of a bundle, read strictly: no duplicate keys, no NaN, no characters that a database cannot hold."""
+    """Parse the JSON of a bundle strictly: no duplicate keys, no NaN, no characters that a database cannot store."""
     if len(data) > MAX_BUNDLE_BYTES:
-        raise BundleRefused([f"The file has {len(data):,} bytes, {MAX_BUNDLE_BYTES:,} are allowed."])
+        raise BundleRefused([f"The file has {len(data):,} bytes. At most {MAX_BUNDLE_BYTES:,} are allowed."])
     try:
         value = strict_json.loads(data)
     except strict_json.BadJson as error:
         raise BundleRefused([f"{error.place}: {error.text}." if error.place else f"The file {error}"]) from error
     if not isinstance(value, dict):
-        raise BundleRefused(["The file must hold one JSON object."])
+        raise BundleRefused(["The file must contain one JSON object."])
     return value

@@ -1,4 +1,4 @@
-"""What a bundle is made of, and how it is refused."""
+"""The parts of a bundle, and the errors for refused bundles."""
 
 SCHEMA = "heval.bundle/1"
 MAX_BUNDLE_BYTES = 200 * 1024 * 1024
@@ -15,7 +15,7 @@ EXPECTED_FIELDS = ("low", "high", "explanation")
 
 
 class BundleRefused(ValueError):
-    """What is no bundle, or a wrong one: ``problems`` names each fault by its path."""
+    """Not a bundle, or an invalid one. ``problems`` lists each fault with its path."""
 
     def __init__(self, problems: list[str]):
         super().__init__("; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" if len(problems) > 5 else ""))
@@ -23,4 +23,4 @@ class BundleRefused(ValueError):
 
 
 class BundleIncomplete(Exception):
-    """A study that cannot be written whole: a file of it is not there."""
+    """A study that cannot be exported completely, because one of its files is missing."""

@@ -1,4 +1,4 @@
-"""From what was checked to rows."""
+"""Write a checked bundle to the database."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from .schema import BATCH_FIELDS, EXPECTED_FIELDS
 
 
 def store(bundle: BundleValidator, owner: Any) -> models.Study:
-    """A new draft of what was checked, in the caller's transaction; its images are stored by then."""
+    """Make a new draft from a checked bundle, in the caller's transaction. Its images must be stored already."""
     study = models.Study.objects.create(**bundle.study, owner=owner)
     access.make_owner(study, owner)
     systems = _by(

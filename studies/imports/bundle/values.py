@@ -1,4 +1,4 @@
-"""Single values of a bundle, each of the type that its column wants."""
+"""Check single values of a bundle against the types of their columns."""
 
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -17,7 +17,7 @@ class ValueRefused(Exception):
 
 
 def to_column_type(field: models.Field, value: Any, path: str) -> Any:
-    """The value as the column's Python type; a JSON value of another type is refused, never converted."""
+    """Return the value as the column's Python type. Refuse a JSON value of another type; never convert it."""
     if value is None and field.null:
         return None
     if isinstance(field, models.JSONField):
@@ -58,7 +58,7 @@ def _text(value: str, path: str) -> str:
 
 
 def check_json(value: Any, path: str, depth: int = 1) -> None:
-    """Every text within is one that a database can hold, and nothing is nested without end."""
+    """Check that a database can store every text in the value, and that its nesting is limited."""
     if depth > MAX_DEPTH:
         raise ValueRefused(path[:200], f"is nested more than {MAX_DEPTH} levels deep.")
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""From a study to its bundle."""
+"""Write a study as a bundle."""
 
 import json
 from base64 import b64encode
@@ -17,9 +17,9 @@ from .schema import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, P
 
 
 def bundle_of(study: Study) -> dict[str, Any]:
-    """Everything of a study's design as plain values, keyed by names: texts inline, images as base64."""
+    """Return a study's whole design as plain values, keyed by names, with texts inline and images as base64."""
     design = serialize_design(study)
-    design.pop("retired")  # a matter of the launched study: a new draft has retired nothing
+    design.pop("retired")  # it concerns only the launched study: a new draft has no retired items
     prompts = [_columns(prompt, PROMPT_FIELDS) for prompt in study.prompts.order_by("key").iterator(1000)]
     rows = Output.objects.filter(system__study=study).select_related("system", "prompt")
     outputs = [
@@ -38,12 +38,12 @@ def bundle_of(study: Study) -> dict[str, Any]:
 
 
 def bundle_text(study: Study) -> str:
-    """The bundle as it is written to a file."""
+    """Return the bundle as the text of a file."""
     return json.dumps(bundle_of(study), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write_bundle(study: Study, file: IO[str]) -> None:
-    """Write the study to a text file (UTF-8). Raises BundleIncomplete where an image is not there any more."""
+    """Write the study to a text file (UTF-8). Raise BundleIncomplete if an image is missing."""
     file.write(bundle_text(study))
 
 
@@ -56,12 +56,12 @@ def _image(name: str) -> str:
         return b64encode(path_of(Path(settings.MEDIA_ROOT), name).read_bytes()).decode("ascii")
     except (OSError, ImageRefused) as error:
         raise BundleIncomplete(
-            f"The image {name} is not among the stored images: the study cannot be exported whole. Restore the file from a backup, or import it again."
+            f"The stored image {name} is missing, so the study cannot be exported. Restore the file from a backup, or import it again."
         ) from error
 
 
 def _items_of(study: Study) -> list[dict[str, Any]]:
-    """Items that the design holds itself: ready-made, practice and test items. Drawn ones follow from seed and design."""
+    """Return the items that are part of the design: ready-made, practice and test items. Seed and design determine drawn items."""
     in_batches = Q(placements__batch__origin=Batch.Origin.IMPORTED)
     by_hand = (
         Q(expected__isnull=False) | Q(kind__in=[Item.Kind.TEST, Item.Kind.PRACTICE]) | Q(section__purpose="training")

@@ -1,7 +1,7 @@
-"""Ready-made study templates: the experiments of the four papers, each a bundle without stimuli, and what is known of it.
+"""Study templates: the experiments of the four papers, each as a bundle without stimuli, with a description.
 
-The files are bundles like any other and are read by the one reader; a draft made of one gets a seed of its own. Wording that a paper
-prints is quoted in questions and scales; instructions are ours.
+The files are ordinary bundles. A draft that is made from one gets its own seed. Questions and scales quote the paper's wording if
+the paper prints it. We wrote the instructions.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ GENIE = "Khashabi et al. 2022, Genie: Toward Reproducible and Standardized Human
 
 @dataclass(frozen=True, slots=True)
 class StudyTemplate:
-    """One experiment. ``follows``: what of it is as the paper prints it; ``departs``: what is not, and why; ``brings``: what a
+    """One experiment. ``as_in_paper`` lists what is as in the paper, ``deviations`` what differs and why, ``required_inputs`` what a
     researcher must add."""
 
     slug: str
@@ -42,7 +42,7 @@ TWO_AT_ONCE = (
     "One task of the paper is one output. Here a page shows the outputs of two systems for one prompt, under letters in random order, "
     "and a batch has ten prompts."
 )
-NO_STATEMENT = "The paper shows its wording in a figure only; the statement is ours."
+NO_STATEMENT = "The paper shows its wording only in a figure. We wrote the statement."
 
 STUDY_TEMPLATES = (
     StudyTemplate(
@@ -56,11 +56,11 @@ STUDY_TEMPLATES = (
             "Delta .001, for the paper's bound in the report; every strategy is replayed on the labels.",
         ),
         (
-            "One task of the paper is one pair. Here a batch has 20 pairs and pays $0.40, for the 8 seconds a pair that the paper planned "
-            "(people took 11 to 12 in the published data: think of $0.60).",
-            "The question's words are ours: the paper shows them in a figure only.",
-            "Sides are drawn for each annotator; in the paper a pair's sides were the same for all ten.",
-            "To stop as soon as it is decided, choose the strategy “one worker” and the anytime-valid rule instead.",
+            "One task of the paper is one pair. Here a batch has 20 pairs and pays $0.40, for the 8 seconds per pair that the paper planned "
+            "(in the published data people took 11 to 12 seconds: consider $0.60).",
+            "We wrote the question: the paper shows its wording only in a figure.",
+            "heval draws the sides for each annotator. In the paper a pair's sides were the same for all ten.",
+            "To stop as soon as the comparison is decided, choose the strategy “one worker” and the anytime-valid rule.",
         ),
         (
             "500 pairs of outputs, imported as prompts with an output of each system (single texts can be paired at import)",
@@ -73,16 +73,16 @@ STUDY_TEMPLATES = (
         GOLD,
         "section 2",
         (
-            "Three domains by two machines: six cells, one an annotator, 130 annotators each.",
+            "Three domains by two machines: six cells with 130 annotators each. Each annotator is in one cell.",
             "Five texts each on four points; “why” after the first point, “what would you change” after the others. Points and both questions "
             "are the paper's words (section 2.1).",
-            "$1.25 an annotator. Work that reviewers refuse is left out: copied, not fitting, not following, vague.",
+            "$1.25 per annotator. Work that reviewers refuse is excluded: copied, not fitting, not following, vague.",
         ),
         (
-            "The words that ask who wrote a text are ours: the paper shows them in a figure only.",
-            "Two or three of the five texts are human, drawn without telling; the paper does not print its shares.",
-            "Instructions are ours, and no duration is printed: ten minutes are our guess.",
-            "Refused work counts as outcome-dependent here, so estimates without that rule stand beside.",
+            "We wrote the question about the author of a text: the paper shows its wording only in a figure.",
+            "Two or three of the five texts are human, and annotators do not know how many. The paper does not print its shares.",
+            "We wrote the instructions. The paper prints no duration: ten minutes are our guess.",
+            "Refused work counts as outcome-dependent here, so the report also shows estimates without that rule.",
         ),
         (
             "50 human and 50 machine texts of at least 100 words for each domain and machine, with the domains stories, news, recipes",
@@ -100,13 +100,13 @@ STUDY_TEMPLATES = (
             "The guess comes first, then the truth and an explanation. Practice texts never count and are never shown again.",
         ),
         (
-            "All conditions run at once, in permuted blocks; the paper had collected the untrained ones before.",
-            "Instructions are ours. Minutes are our guess: 10, 10, 15 and 20.",
-            "Planned comparisons of conditions are of sensitivity; the paper compares accuracy, which the report has too.",
+            "All conditions run at the same time, in permuted blocks. The paper collected the untrained condition first.",
+            "We wrote the instructions. The minutes are our guess: 10, 10, 15 and 20.",
+            "Planned comparisons of conditions use sensitivity. The paper compares accuracy, which the report also shows.",
         ),
         (
             "50 human and 50 machine texts for each domain",
-            "three practice texts a domain and three pairs a domain, with explanations",
+            "three practice texts and three pairs for each domain, with explanations",
             "the name of your machine",
         ),
     ),
@@ -116,21 +116,21 @@ STUDY_TEMPLATES = (
         SPA,
         "section 6.1 and appendix A",
         (
-            "Five writers, five prompts each; the five comparisons in the paper's words, in its one direction.",
-            "The first continuation of each writer on points from 1 to 5, afterwards, in the same batch.",
-            "100 annotators, $5 for 20 minutes. Left out: who is no native speaker, who submitted more than once.",
+            "Five writers with five prompts each. The five comparisons have the paper's wording and its one direction.",
+            "Then, in the same batch, a rating of each writer's first continuation from 1 to 5.",
+            "100 annotators, $5 for 20 minutes. Excluded: people who are not native speakers, or who submitted more than once.",
             "Planned comparisons as the paper expects them: human and davinci alike, every other pair in order.",
         ),
         (
-            "Letters are drawn for each annotator; in the paper A to E were the same writers for everybody.",
+            "heval draws the letters for each annotator. In the paper A to E were the same writers for everybody.",
             "One direction of a pair alone cannot tell a better writer from one that is named first: the checklist says so. Add the reverse "
             "questions to have both.",
-            "The filter tau is not declared: the paper did not use it here, and it needs both directions.",
-            "The margin within which two writers count as alike (10 points) is ours.",
+            "The filter tau is not used: the paper did not use it here, and it needs both directions.",
+            "We chose the equivalence margin of two writers (10 points).",
         ),
         (
             "prompts with a continuation of each of the five writers (the paper's batches had 5 prompts each, 601 in all)",
-            "the names of your systems, where they are not these",
+            "the names of your systems, if they differ from these",
         ),
     ),
     StudyTemplate(
@@ -139,18 +139,18 @@ STUDY_TEMPLATES = (
         SPA,
         "appendix B",
         (
-            "One pair of systems under four pairs of letters: m is 1, 2, 4 and 8, so that eight systems seem to be shown.",
-            "Both directions of each pair, eight questions in all. Prompts are drawn without replacement over all four.",
-            "60 annotators, $3 for 10 minutes. Left out: no native speakers, several submissions, and by tau = 1.1.",
+            "One pair of systems under four pairs of letters, with m = 1, 2, 4 and 8. To annotators they look like eight systems.",
+            "Both directions of each pair: eight questions. Prompts are drawn without replacement over all four pairs.",
+            "60 annotators, $3 for 10 minutes. Excluded: people who are not native speakers, several submissions, and by tau = 1.1.",
         ),
         (
-            "Which of a pair stands first is drawn; in the paper the unscrambled one always had the first letter.",
-            "The published page cut captions by two letters; captions are shown whole.",
-            "The question's words are those of the story experiment with “system” for “writer”: the paper does not print these.",
-            "Estimates without the filter stand beside: it looks at the answers.",
+            "heval draws which system of a pair has the first letter. In the paper this was always the unscrambled one.",
+            "The published page cut two letters off the captions. Here captions are complete.",
+            "The questions are those of the story experiment, with “system” for “writer”. The paper does not print them.",
+            "The report also shows estimates without the filter, because the filter uses the answers.",
         ),
         (
-            "at least 15 prompts with images of both systems (the paper had 4 a prompt and system: give them as samples)",
+            "at least 15 prompts with images of both systems (the paper had 4 per prompt and system: import them as samples)",
         ),
     ),
     StudyTemplate(
@@ -162,9 +162,9 @@ STUDY_TEMPLATES = (
         (
             TWO_AT_ONCE,
             NO_STATEMENT,
-            "The paper pays more than $15 an hour; $2.50 for ten minutes is exactly that. No test questions are declared: without stimuli there is "
-            "nothing to make them of.",
-            "Wrong answers of annotators are not modelled while collecting; the report has the ratings' reliability.",
+            "The paper pays more than $15 per hour; $2.50 for ten minutes is exactly $15. There are no test questions: they need "
+            "stimuli, which a template does not have.",
+            "heval does not model annotators' errors while it collects. The report shows the ratings' reliability.",
         ),
         ("300 questions as prompts, with an answer of each system", "the names of your systems"),
     ),
@@ -177,7 +177,7 @@ STUDY_TEMPLATES = (
         (
             TWO_AT_ONCE,
             NO_STATEMENT,
-            "That αNLG is one of the tasks with 800 instances is our reading: the paper names sentence-level tasks.",
+            "We assume that αNLG is one of the tasks with 800 instances: the paper only names sentence-level tasks.",
         ),
         ("800 scenarios as prompts, with an explanation of each system", "the names of your systems"),
     ),
@@ -202,12 +202,12 @@ TEMPLATES_BY_SLUG = {blueprint.slug: blueprint for blueprint in STUDY_TEMPLATES}
 
 
 def load_template_bundle(template: StudyTemplate) -> dict[str, Any]:
-    """The template as a bundle."""
+    """Return the template as a bundle."""
     return parse_bundle(template.text)
 
 
 def create_template_draft(template: StudyTemplate, owner: Any) -> Study:
-    """A new draft of this experiment, with a seed of its own."""
+    """Make a new draft of this experiment, with its own seed."""
     value = load_template_bundle(template)
     value["study"]["seed"] = new_seed()
     return read_bundle(value, owner)

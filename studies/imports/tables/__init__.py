@@ -1,4 +1,4 @@
-"""Prompts, outputs and ready-made batches from files into a draft. docs: reference/import-formats."""
+"""Import prompts, outputs and ready-made batches from files into a draft. docs: reference/import-formats."""
 
 from .options import Options
 from .result import ImportReport

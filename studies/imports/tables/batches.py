@@ -1,4 +1,4 @@
-"""Ready-made batches as a file gives them: rows gathered to items, items to batches, each checked against the design."""
+"""Ready-made batches of a file: collect rows into items and items into batches, and check each against the design."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class GatheredBatch:
     by_position: dict[tuple[int, object], GatheredPlacement] = field(default_factory=dict)
 
     def ordered(self) -> list[GatheredPlacement]:
-        """By section, then by position where positions are given, else as in the file."""
+        """Return the places by section, then by position if the file gives positions, or else in the order of the file."""
         return sorted(self.places, key=lambda place: (place.section, place.position or 0))
 
     def digest_lines(self) -> list[list]:
@@ -46,7 +46,7 @@ class GatheredBatch:
 
 
 class BatchCollector:
-    """Collects the rows' places; ``finish`` checks each batch as a whole."""
+    """Collect the places that the rows describe. ``finish`` checks each complete batch."""
 
     def __init__(self, study: Study, problems: TableProblems):
         self.problems = problems
@@ -63,10 +63,10 @@ class BatchCollector:
             and not section.reuses_id
         }
         self._seen_by = {p: {arm.name for arm in section.arms.all()} for p, section in self._sections.items()}
-        self._has_told = False
+        self._has_reported_missing_section = False
 
     def add(self, entry: Entry, outputs: dict[str, int]) -> None:
-        """Put an entry's outputs (system > sample) where its row says."""
+        """Add an entry's outputs (system > sample) to the batch and place that its row names."""
         cells = entry.batch
         section = self._section(entry.row, cells.section)
         batch = self._batch(entry)
@@ -83,8 +83,8 @@ class BatchCollector:
                 self.problems.add(
                     entry.row,
                     "system",
-                    f"{system} stands twice for {entry.prompt.key} in batch {batch.key}; where the prompt is met twice, number "
-                    "its places in a column position.",
+                    f"{system} occurs twice for {entry.prompt.key} in batch {batch.key}; if the batch shows the prompt twice, "
+                    "number its places in a column “position”.",
                 )
                 return
             if (allowed := self._arm_systems.get(batch.arm)) and system not in allowed:
@@ -99,11 +99,13 @@ class BatchCollector:
             return position
         there = ", ".join(map(str, self._sections))
         if not self._sections:
-            if not self._has_told:  # once is enough: it is about the study, not the row
+            if not self._has_reported_missing_section:  # report it once: it concerns the study, not the row
                 self.problems.add(
-                    None, None, "The study has no section that shows items: define it before its ready-made batches."
+                    None,
+                    None,
+                    "The study has no section that shows items: add one before you import ready-made batches.",
                 )
-            self._has_told = True
+            self._has_reported_missing_section = True
         elif position is None:
             self.problems.add(row, "section", f"is missing: several sections show items ({there}).")
         else:
@@ -121,7 +123,11 @@ class BatchCollector:
         batch = self.batches.get(cells.key)
         if batch is not None:
             if arm and arm != batch.arm:
-                self.problems.add(entry.row, "arm", f"batch {cells.key} is of the arm {batch.arm} in row {batch.row}.")
+                self.problems.add(
+                    entry.row,
+                    "arm",
+                    f"batch {cells.key} has the arm {batch.arm} in row {batch.row}: use one arm for each batch.",
+                )
                 return None
             return batch
         alike = self._by_name.setdefault(name_key(cells.key), cells.key)
@@ -140,7 +146,7 @@ class BatchCollector:
         if position is not None:
             at: object = position
         elif entry.is_wide:
-            at = ("row", entry.row)  # a row of the wide shape is an item by itself
+            at = ("row", entry.row)  # each row of the wide format is one item
         else:
             at = ("prompt", entry.prompt.key)
         place = batch.by_position.get((section, at))
@@ -157,13 +163,15 @@ class BatchCollector:
             batch.places.append(place)
         elif place.prompt != entry.prompt.key:
             self.problems.add(
-                entry.row, "position", f"place {position} of batch {batch.key} holds {place.prompt} in row {place.row}."
+                entry.row,
+                "position",
+                f"place {position} of batch {batch.key} already has the prompt {place.prompt} (row {place.row}).",
             )
             return None
         return place
 
     def finish(self, report: ImportReport, existing: dict[str, bytes], systems: set[str]) -> None:
-        """Check each batch as a whole, and count what is new."""
+        """Check each complete batch, and count the new ones."""
         count = report.counts["batches"]
         incomplete: list[str] = []
         sizes: list[str] = []
@@ -192,7 +200,7 @@ class BatchCollector:
         self._add_findings(report, incomplete, sizes, uncovered)
 
     def changed(self, existing: dict[str, bytes]) -> Iterator[GatheredBatch]:
-        """Batches that are new or other than in the study."""
+        """Yield the batches that are new or differ from the study's."""
         for batch in self.batches.values():
             if existing.get(batch.key) != batch_digest(batch.digest_lines()):
                 yield batch
@@ -201,7 +209,9 @@ class BatchCollector:
         shown: dict[tuple, int] = {}
         for place in batch.places:
             if not place.outputs:
-                self.problems.add(place.row, None, f"batch {batch.key} holds {place.prompt} without any output.")
+                self.problems.add(
+                    place.row, None, f"batch {batch.key} has the prompt {place.prompt} without any output."
+                )
                 continue
             what = (place.section, place.prompt, tuple(sorted(place.outputs.items())))
             first = shown.setdefault(what, place.row)
@@ -209,7 +219,7 @@ class BatchCollector:
                 self.problems.add(
                     place.row,
                     "prompt_key",
-                    f"batch {batch.key} holds {place.prompt} with these very outputs already (row {first}).",
+                    f"batch {batch.key} already has {place.prompt} with the same outputs (row {first}).",
                 )
 
     def _wrong_sizes(self, batch: GatheredBatch) -> Iterator[str]:
@@ -229,7 +239,7 @@ class BatchCollector:
         if twice:
             report.add_finding(
                 "prompt_twice_in_batch",
-                "A prompt stands more than once in one batch: its annotator meets it again.",
+                "A batch contains the same prompt more than once: its annotator sees it again.",
                 [f"{each.batch}: {each.prompt}, {each.times} times" for each in twice],
             )
         if incomplete:
@@ -238,9 +248,9 @@ class BatchCollector:
             )
         if sizes:
             report.add_finding(
-                "batch_size", "Ready-made batches hold more or fewer items than their section's m.", sizes
+                "batch_size", "Ready-made batches have more or fewer items than their section's m.", sizes
             )
         if uncovered:
             report.add_finding(
-                "section_uncovered", "Ready-made batches hold nothing for a section that shows items.", uncovered
+                "section_uncovered", "Ready-made batches have no items for a section that shows items.", uncovered
             )

@@ -1,4 +1,4 @@
-"""What importers share: rows of a table as records, and the cells that mean the same in every file."""
+"""Code that all importers share: rows of a table as records, and parsers of common cells."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ MAX_LISTED_IGNORED = 50
 
 
 class CellRefused(Exception):
-    """A row, or one cell of it, that cannot be taken."""
+    """A row, or one cell of it, that cannot be imported."""
 
     def __init__(self, column: str | None, text: str):
         super().__init__(text)
@@ -22,7 +22,7 @@ class CellRefused(Exception):
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Which column of a row holds what. ``cells``: our name of a column and the file's; ``problem``: why the columns cannot be read."""
+    """The meaning of a row's columns. ``cells`` maps our name of a column to the file's. ``problem`` says why they cannot be read."""
 
     cells: Mapping[str, str]
     ignored: tuple[str, ...]
@@ -30,7 +30,7 @@ class ColumnLayout:
 
 
 class RecordReader:
-    """The rows of a table as records; a row with a problem is left out and its problem noted."""
+    """Read the rows of a table as records. Skip a row with a problem, and note the problem."""
 
     def __init__(self, rows: Rows, problems: TableProblems):
         self.rows, self.problems = rows, problems
@@ -41,7 +41,7 @@ class RecordReader:
         raise NotImplementedError
 
     def record(self, row: Row, layout: Any) -> Any:
-        """The row as a record; None where a problem was noted."""
+        """Return the row as a record, or None if it has a problem, which is noted."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Any]:
@@ -50,7 +50,7 @@ class RecordReader:
             layout = self.layout(tuple(row.values))
             if layout.problem:
                 self.problems.add(row.number, None, layout.problem)
-                if self.count == 1:  # a header: the rows below it have the same fault
+                if self.count == 1:  # the header's fault: all rows below it have it too
                     return
                 continue
             if layout.ignored and len(self.ignored) < MAX_LISTED_IGNORED:
@@ -60,7 +60,7 @@ class RecordReader:
                 yield record
 
     def read_or_note(self, row: Row, read: Callable[[], Any]) -> Any:
-        """What ``read`` gives; None where it refuses, which is noted as a problem of the row."""
+        """Return the result of ``read``, or None if it refuses. Then note a problem of the row."""
         try:
             return read()
         except CellRefused as refused:
@@ -78,7 +78,7 @@ def parse_text_cell(value: Any, column: str | None, max_length: int | None = Non
 
 
 def parse_name_cell(value: Any, column: str | None, max_length: int) -> str:
-    """A name or key; '' where there is none. An integer of JSON is the name that its digits make."""
+    """Return a name or key, or '' if the cell is empty. A JSON integer becomes the text of its digits."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -94,7 +94,7 @@ def _without_field(refused: TextRefused) -> str:
 
 
 def parse_number_cell(value: Any, column: str | None) -> int | None:
-    """A whole number that the database can keep; None where there is none."""
+    """Return a whole number that the database can store, or None if the cell is empty."""
     if value is None or value == "":
         return None
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value.strip(), re.ASCII):

@@ -1,6 +1,6 @@
-"""The columns of an import, and a row of either shape as one entry: a prompt with outputs, perhaps placed in a batch.
+"""The columns of an import. A row of either format becomes one entry: a prompt with outputs, perhaps in a batch.
 
-Long: one row an output (``system``, ``text`` or ``image``). Wide: one row a prompt, with an ``outputs`` object (JSON lines) or
+Long: one row per output (``system``, ``text`` or ``image``). Wide: one row per prompt, with an ``outputs`` object (JSON lines) or
 columns named by system, such as ``output:ada``. docs: reference/import-formats.
 """
 
@@ -38,7 +38,7 @@ _TRUE, _FALSE = {"true", "1", "yes"}, {"false", "0", "no", ""}
 
 @dataclass(frozen=True, slots=True)
 class PromptCells:
-    """A prompt as one row gives it; '' where the row says nothing (as given before)."""
+    """A prompt as one row describes it. '' means that the row does not change the value."""
 
     key: str
     text: str = ""
@@ -52,7 +52,7 @@ class PromptCells:
 
 @dataclass(frozen=True, slots=True)
 class OutputCells:
-    """An output as one row gives it; None where the row does not say."""
+    """An output as one row describes it. None means that the row gives no value."""
 
     system: str
     column: str
@@ -67,7 +67,7 @@ class OutputCells:
 
 @dataclass(frozen=True, slots=True)
 class BatchCells:
-    """Where a row stands in a ready-made batch."""
+    """The position of a row in a ready-made batch."""
 
     key: str
     position: int | None = None
@@ -77,7 +77,7 @@ class BatchCells:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row, whatever its shape."""
+    """One row, of either format."""
 
     row: int
     prompt: PromptCells
@@ -102,7 +102,7 @@ class StimulusLayout(ColumnLayout):
 
 @lru_cache(maxsize=64)
 def layout_of(columns: tuple[str, ...]) -> StimulusLayout:
-    """How these columns are understood; ``problem`` says why they cannot be."""
+    """Return the meaning of these columns. ``problem`` says why they cannot be read."""
     cells: dict[str, str] = {}
     wide: dict[str, dict[str, str]] = {}
     attributes: dict[str, str] = {}
@@ -127,13 +127,13 @@ def layout_of(columns: tuple[str, ...]) -> StimulusLayout:
             ignored.append(column)
     layout = StimulusLayout(cells, tuple(ignored), problem, wide, attributes)
     if not problem and layout.is_wide and layout.is_long:
-        problem = "both shapes are mixed: either a system and a text (or image) a row, or outputs of several systems."
-    found = f"the columns found are: {', '.join(columns)[:500]}."
-    # Or every text would count as empty, where empty outputs are allowed even without a word.
+        problem = "two formats are mixed: use either one system with a text (or image) per row, or outputs of several systems per row."
+    columns_found = f"the columns found are: {', '.join(columns)[:500]}."
+    # Without this check, every text would count as empty if empty outputs are allowed.
     if not problem and "system" in cells and not any(name in cells for name in ("text", "image", "is_empty")):
-        problem = f"no column text, image or is_empty beside the system; {found}"
+        problem = f"no column text, image or is_empty beside the system; {columns_found}"
     if "prompt_key" not in cells:
-        problem = f"no column prompt_key (or key); {found}"
+        problem = f"no column prompt_key (or key); {columns_found}"
     return replace(layout, problem=problem)
 
 
@@ -173,7 +173,7 @@ def _prompt(values: Mapping[str, Any], layout: StimulusLayout) -> PromptCells:
         raise CellRefused(cells["prompt_key"], "must not be empty.")
     language = text("language", max_length=12).strip()
     if language and not _TAG.fullmatch(language):
-        raise CellRefused(cells["language"], f"“{language}” is no language tag such as en or pt-BR.")
+        raise CellRefused(cells["language"], f"“{language}” is not a language tag such as en or pt-BR.")
     return PromptCells(
         key,
         _unless_blank(text("prompt_text")),
@@ -190,7 +190,7 @@ def _attributes(values: Mapping[str, Any], layout: StimulusLayout) -> str:
     column = layout.cells.get("attributes")
     given = values.get(column) if column else None
     if given is not None and given != "" and not isinstance(given, dict):
-        raise CellRefused(column, "must be an object (JSON lines); in CSV write columns such as attribute:length.")
+        raise CellRefused(column, "must be an object (JSON lines). In CSV, use columns such as attribute:length.")
     attributes = dict(given or {})
     for name, each in layout.attributes.items():
         if values.get(each) not in (None, ""):
@@ -201,13 +201,13 @@ def _attributes(values: Mapping[str, Any], layout: StimulusLayout) -> str:
 def _written_outputs(
     values: Mapping[str, Any], layout: StimulusLayout
 ) -> Iterator[tuple[Any, str, dict[str, Any], dict[str, str]]]:
-    """(system, column of messages, parts, their columns) of each output that a row names."""
+    """Yield (system, column for messages, parts, their columns) of each output in a row."""
     cells = layout.cells
     if layout.is_wide:
         yield from _wide_outputs(values, layout)
     elif layout.is_long:
         if "system" not in cells:
-            raise CellRefused("system", "is missing: a text or image without the system that made it.")
+            raise CellRefused("system", "is missing: name the system that made this text or image.")
         names = [name for name in OUTPUT_COLUMNS[1:] if name in cells]
         yield (
             values[cells["system"]],
@@ -232,15 +232,17 @@ def _wide_outputs(
     if not isinstance(outputs, dict):
         raise CellRefused(column, "must be an object of outputs by system, such as {“ada”: “A text.”}.")
     if len(outputs) > MAX_SYSTEMS:
-        raise CellRefused(column, f"has {len(outputs):,} systems, {MAX_SYSTEMS} are allowed.")
+        raise CellRefused(column, f"has {len(outputs):,} systems. At most {MAX_SYSTEMS} are allowed.")
     for system, given in outputs.items():
         where = f"{column}.{system[:100]}"
-        if given is None:  # said outright: this system has none for the prompt
+        if given is None:  # null: this system has no output for the prompt
             continue
         parts = given if isinstance(given, dict) else {"text": given}
         unknown = [name for name in parts if name not in PARTS]
         if unknown:
-            raise CellRefused(where, f"does not know {', '.join(sorted(unknown))[:200]}; it knows {', '.join(PARTS)}.")
+            raise CellRefused(
+                where, f"has unknown parts: {', '.join(sorted(unknown))[:200]}. Allowed are: {', '.join(PARTS)}."
+            )
         named = {PARTS[name]: value for name, value in parts.items()}
         named |= {name: values.get(each) for name, each in shared.items() if named.get(name) is None}
         yield system, where, named, dict.fromkeys(named, where)
@@ -255,15 +257,17 @@ def _output(system: Any, column: str, parts: dict[str, Any], columns: dict[str, 
     image = parse_text_cell(parts.get("image"), columns.get("image"), max_length=500).strip()
     is_empty = _flag(parts.get("is_empty"), columns.get("is_empty"))
     if image and text:
-        raise CellRefused(columns.get("image"), "is given beside a text: an output is one or the other.")
+        raise CellRefused(
+            columns.get("image"), "is given together with a text: an output is either a text or an image."
+        )
     if is_empty and (image or not is_blank(text)):
-        raise CellRefused(columns.get("is_empty"), "says that the output is empty, but there is a text or an image.")
+        raise CellRefused(columns.get("is_empty"), "marks the output as empty, but it has a text or an image.")
     if not image and is_blank(text):
         if not is_empty and not options.allows_empty:
             raise CellRefused(
                 where,
-                f"the output of {name} is empty. If that is what it gave, say so: is_empty in the file, or the option that "
-                "allows empty outputs. To leave an output out, use null in an outputs object, or one row an output.",
+                f"the output of {name} is empty. If the system produced nothing, set is_empty in the file, or allow empty "
+                "outputs. To leave an output out, use null in an outputs object, or one row per output.",
             )
         text, is_empty = "", True
     return OutputCells(
@@ -285,11 +289,11 @@ def _batch(values: Mapping[str, Any], layout: StimulusLayout, options: Options) 
     if not options.makes_batches:
         if column is not None:
             raise CellRefused(
-                column, "names a batch: say that the file holds ready-made batches, or leave the column out."
+                column, "names a batch: tick “The file contains ready-made batches”, or remove the column."
             )
         return None
     if column is None:
-        raise CellRefused("batch", "is missing: the file was said to hold ready-made batches.")
+        raise CellRefused("batch", "is missing: you ticked “The file contains ready-made batches”.")
     key = parse_name_cell(values.get(column), column, 100)
     if not key:
         raise CellRefused(column, "must not be empty.")
@@ -331,17 +335,17 @@ def _line(value: Any, column: str | None, max_length: int) -> str | None:
 def _language(value: Any, column: str | None) -> str | None:
     tag = _line(value, column, 12)
     if tag and not _TAG.fullmatch(tag):
-        raise CellRefused(column, f"“{tag}” is no language tag such as en or pt-BR.")
+        raise CellRefused(column, f"“{tag}” is not a language tag such as en or pt-BR.")
     return tag
 
 
 def excerpt(text: str, length: int = 160) -> str:
-    """The beginning of a text for a table."""
+    """Return the beginning of a text, short enough for a table."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def entry_summary(entry: Entry) -> dict[str, Any]:
-    """An entry as a researcher checks it: what was understood, cut to what a table can show."""
+    """Return a short form of an entry for a table, so that a researcher can check it."""
     return {
         "row": entry.row,
         "batch": entry.batch and entry.batch.key,
@@ -356,5 +360,5 @@ def _shown_output(output: OutputCells) -> str:
 
 
 def known_columns() -> Iterable[str]:
-    """Names that a header may write in another case."""
+    """Return the column names that a header may write in another case."""
     return (*COLUMNS, *ALIASES)

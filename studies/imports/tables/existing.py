@@ -1,4 +1,4 @@
-"""What a study holds already, as digests: enough to tell the same from the changed, whatever its size."""
+"""The contents of a study as digests, to find changed contents in studies of any size."""
 
 import json
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from studies.imports.preparation import ORIGINAL_KEY
 from studies.models import Batch, Output, Placement, Study
 from studies.stimuli.surface import SurfaceProfile
 
-# A mark that betrays a system shows in so many texts, or it does not show.
+# This many texts are enough to detect a mark that gives a system away.
 MAX_PROFILED_TEXTS = 2_000
 
 OutputKey = tuple[int, int, int]  # index of the system, index of the prompt, sample
@@ -16,12 +16,12 @@ NO_EXTRAS = ("plain", "", "")
 
 
 def digest(text: str) -> bytes:
-    """A text's name; '' has none."""
+    """Return the digest of a text, or b'' for an empty text."""
     return blake2b(text.encode(), digest_size=16).digest() if text else b""
 
 
 def content_digest(text: str, media: str, is_empty: bool) -> bytes:
-    """What an output shows. The leading byte keeps a text from posing as an image's name."""
+    """Return the digest of an output's content. The first byte distinguishes a text from an image's name."""
     if is_empty:
         return b"empty"
     return b"i" + digest(media) if media else b"t" + digest(text)
@@ -29,7 +29,7 @@ def content_digest(text: str, media: str, is_empty: bool) -> bytes:
 
 @dataclass(slots=True)
 class PromptState:
-    """A prompt as known so far: what stands in the study, or what the file gave first."""
+    """A prompt as known so far: from the study, or from its first row in the file."""
 
     index: int
     text: bytes
@@ -58,7 +58,7 @@ class ExistingStimuli:
 
 
 def load_existing_stimuli(study: Study, *, with_profiles: bool = True) -> ExistingStimuli:
-    """Read once, streamed; the fingerprint names all of it."""
+    """Read a study's stimuli and ready-made batches as a stream. The fingerprint covers all of them."""
     found = ExistingStimuli()
     whole = blake2b(digest_size=16)
     system_ids: dict[int, int] = {}
@@ -131,5 +131,5 @@ def _read_batches(study, found: ExistingStimuli, whole) -> None:
 
 
 def batch_digest(lines: list) -> bytes:
-    """What lies in a batch: [arm, place, section, prompt, system, sample], in an order that no database's collation decides."""
+    """Return the digest of a batch's lines: [arm, place, section, prompt, system, sample]. Python sorts them: collations differ."""
     return blake2b(json.dumps(sorted(lines)).encode(), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""The images that a table names, each decoded once: refused with its row in a dry run, kept when it is written."""
+"""The images that a table names, each decoded once. A dry run refuses bad images with their row; an import stores them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from studies.stimuli.images import ImageRefused, encode_image, path_of, store
 
 
 class ImportedImages:
-    """Names of stored images by the names that a table gives. Use it in `with` where they are to be kept."""
+    """Map the image names of a table to the names of stored images. Use it in `with` if the images are to be stored."""
 
     def __init__(self, archive: Archive | None, *, stores: bool):
         self._archive = archive
@@ -29,7 +29,7 @@ class ImportedImages:
             self._waiting.cleanup()
 
     def stored_name(self, member: str) -> str:
-        """What the image will be called, or ImageRefused."""
+        """Return the image's name in the storage. Raise ImageRefused if it is not accepted."""
         if member in self._faults:
             raise ImageRefused(self._faults[member])
         if member not in self._names:
@@ -40,7 +40,7 @@ class ImportedImages:
         try:
             if self._archive is None:
                 raise ImageRefused(
-                    f"the image “{member[:200]}” comes with no file: import a zip of the table and its images."
+                    f"the image “{member[:200]}” has no file: import a zip with the table and its images."
                 )
             image = encode_image(self._archive.image(member))
         except (ImageRefused, MemberMissing) as error:
@@ -53,7 +53,7 @@ class ImportedImages:
         return image.name
 
     def unused(self) -> list[str]:
-        """Images of the archive that no row names."""
+        """Return the images of the archive that no row names."""
         if self._archive is None:
             return []
         named = {member.strip().removeprefix("./") for member in self._names}
@@ -61,7 +61,7 @@ class ImportedImages:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Bring the images to where annotators get them, for the rows that are written inside."""
+        """Store the images for annotators. Write the rows that name them inside this context."""
         waiting = Path(self._waiting.name) if self._waiting else Path()
         with storing_images(sorted(set(self._names.values())), lambda name: path_of(waiting, name).read_bytes()):
             yield

@@ -1,6 +1,6 @@
-"""The import of an upload: at once where it is small, as a job where it is not.
+"""Import an upload: at once if it is small, otherwise as a job.
 
-What a file may hold is said by importers; other apps register theirs in their ready().
+Each importer handles one kind of file. Other apps register their importers in ready().
 """
 
 import uuid
@@ -25,15 +25,16 @@ USER_FACING_ERRORS = (lifecycle.ActionRefused,)
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """One kind of file. ``read`` takes (study, path) and filename, options as JSON, by, is_dry_run, agreed, progress, job.
+    """The importer of one kind of file. ``read`` takes (study, path), and filename, options as JSON, by, is_dry_run,
+    expected_outcome, progress and job as keywords.
 
-    ``refusal``: why a study takes no such file now, '' where it does. ``page``: the name of the page on which a file is chosen.
+    ``reason_not_importable``: why the study does not accept such a file now, or ''. ``page``: the name of the upload page's URL.
     """
 
     read: Callable[..., ImportReport]
     reason_not_importable: Callable[[Study], str]
     page: str
-    confirm_label: str = "Write it into the study"
+    confirm_label: str = "Import into the study"
 
 
 def read_stimuli(study: Study, path, *, options: dict[str, Any], job: Job | None = None, **how: Any) -> ImportReport:
@@ -44,9 +45,9 @@ _importers: dict[str, Importer] = {}
 
 
 def register(kind: str, importer: Importer) -> None:
-    """Make a kind of file known by its name. The same importer may be registered again."""
+    """Register the importer of a kind of file. You may register the same importer again."""
     if _importers.setdefault(kind, importer) != importer:
-        raise ValueError(f"Two importers want to read the kind of file {kind!r}.")
+        raise ValueError(f"Two importers are registered for the kind of file {kind!r}.")
 
 
 def importer(kind: str) -> Importer:
@@ -67,7 +68,7 @@ def _read(study: Study, upload: Upload, by, progress: ProgressCallback, **how: A
 
 
 def dry_run_upload(study: Study, upload: Upload, by, progress: ProgressCallback = no_progress) -> None:
-    """The dry run; its report is kept beside the file."""
+    """Run a dry run, and store its report beside the file."""
     _check(upload)
     report = _read(study, upload, by, progress, is_dry_run=True)
     upload.report, upload.fault = report.as_json(), ""
@@ -77,7 +78,7 @@ def dry_run_upload(study: Study, upload: Upload, by, progress: ProgressCallback 
 def commit_upload(
     study: Study, upload: Upload, by, progress: ProgressCallback = no_progress, job: Job | None = None
 ) -> None:
-    """Write what the dry run reported. Where the study has moved on since, keep a new report to look at, and raise Moved."""
+    """Write what the dry run reported. If the study has changed since, store a new report and raise StudyChanged."""
     _check(upload)
     agreed = ImportReport.from_json(upload.report).outcome() if upload.report else None
     try:
@@ -94,13 +95,13 @@ def commit_upload(
 
 
 def run_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: bool) -> Job | None:
-    """Look at the upload, or write it: at once, or by a job where it is large. Gives the job, None where it is done."""
+    """Dry-run or import the upload: at once if it is small, otherwise by a job. Return the job, or None if it is done."""
     if upload.size <= SMALL_BYTES:
         (commit_upload if is_confirmed else dry_run_upload)(study, upload, by)
         return None
     if is_confirmed and (writing := _unfinished_writing(upload)):
         return writing
-    # Two confirmations at once give one job; one after a fault gives another.
+    # Two simultaneous confirmations share one job. A confirmation after a fault starts a new one.
     attempt = f"write-{upload.job[:8]}" if is_confirmed else "look"
     job = jobs.submit(
         KIND,
@@ -118,30 +119,30 @@ def run_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: bool)
 
 
 def job_of(upload: Upload) -> Job | None:
-    """The job that reads the upload, or last did."""
+    """Return the job that reads the upload or did so last."""
     return Job.objects.filter(code=uuid.UUID(upload.job)).first() if upload.job else None
 
 
 def _unfinished_writing(upload: Upload) -> Job | None:
     job = job_of(upload)
-    is_one = job is not None and job.arguments.get("is_confirmed") and job.state not in jobs.ENDED
-    return job if is_one else None
+    is_unfinished_writing = job is not None and job.arguments.get("is_confirmed") and job.state not in jobs.ENDED
+    return job if is_unfinished_writing else None
 
 
 def _check(upload: Upload) -> None:
     if not upload.is_intact():
         raise lifecycle.ActionRefused(
-            "The uploaded file is no longer here (files are kept for a day). Upload it once more."
+            "The uploaded file no longer exists: heval keeps uploads for one day. Upload it again."
         )
 
 
 @jobs.register(KIND, exclusive=True, user_facing=USER_FACING_ERRORS)
 def run(job: Job, progress: jobs.ProgressReporter) -> dict:
-    """A large import. Run again after a crash it finds what it wrote, and changes nothing."""
+    """Import a large file. A second run after a crash finds everything written and changes nothing."""
     upload = uploads.get_upload(job.arguments["upload"], job.study_id)
     if upload is None:
         raise lifecycle.ActionRefused(
-            "The uploaded file is no longer here (files are kept for a day). Upload it once more."
+            "The uploaded file no longer exists: heval keeps uploads for one day. Upload it again."
         )
     is_confirmed = bool(job.arguments["is_confirmed"])
     if not (is_confirmed and upload.is_confirmed):
@@ -157,5 +158,5 @@ def run(job: Job, progress: jobs.ProgressReporter) -> dict:
 
 @jobs.every(60 * 60)
 def purge_uploads() -> int:
-    """Uploads are kept for a day."""
+    """Delete uploads that are older than one day."""
     return uploads.purge()

@@ -1,4 +1,4 @@
-"""What a researcher declares before a file is read: nothing of it is guessed from the file."""
+"""The options that a researcher sets before an import. heval never guesses them from the file."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,12 +8,12 @@ from studies.stimuli.settings_records import SettingsRefused, parse_record, tupl
 
 @dataclass(frozen=True)
 class Options:
-    """How a file is to be understood; each switch allows something that is refused without it.
+    """How to read a file. Each switch allows something that is refused without it.
 
-    makes_batches: the rows name ready-made batches, one an annotator. creates_systems: names unknown to the study become
-    systems. allows_empty: a blank text is an empty output, also where no row says so. replaces_changed: what stands in the
-    study with other content is replaced. makes_pairs: the rows are single texts of two systems, which are paired by the attributes
-    ``pairs_by`` and by length, at most ``pairs_within`` words apart; ``pairs_most`` of them, 0 for all.
+    makes_batches: the rows name ready-made batches, one per annotator. creates_systems: add systems that the study does not have.
+    allows_empty: a blank text is an empty output, even without is_empty. replaces_changed: replace content of the study that
+    differs from the file. makes_pairs: the rows are single texts of two systems. Pairs have equal attributes ``pairs_by`` and
+    lengths that differ by at most ``pairs_within`` words. ``pairs_most`` limits their number; 0 means all.
     """
 
     makes_batches: bool = False
@@ -27,15 +27,17 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.makes_pairs and self.makes_batches:
-            raise SettingsRefused("options: a file of single texts to be paired cannot hold ready-made batches too.")
+            raise SettingsRefused(
+                "options: a file of single texts cannot contain ready-made batches. Choose makes_pairs or makes_batches."
+            )
         if self.pairs_within < 0 or self.pairs_most < 0:
-            raise SettingsRefused("options: pairs_within and pairs_most are whole numbers from 0.")
+            raise SettingsRefused("options: pairs_within and pairs_most must be whole numbers from 0.")
 
     def as_json(self) -> dict[str, Any]:
         return tuples_to_lists(asdict(self))
 
     @classmethod
     def from_json(cls, stored: object) -> "Options":
-        """The record of stored options; SettingsRefused names what is none."""
+        """Return the options from stored JSON. Raise SettingsRefused, which names the wrong part."""
         options: Options = parse_record(cls, stored, "options")
         return options

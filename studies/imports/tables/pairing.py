@@ -1,7 +1,7 @@
-"""Pairs of outputs that were not made for the same prompt: alike in declared attributes and in length, at random otherwise.
+"""Pair outputs that have no common prompt: equal in declared attributes, similar in length, otherwise at random.
 
-A text is used once, and a text that its system gave before is left out. In each group of equal attributes as many pairs are made as
-the allowed difference in words permits. Source: Thorleiksdóttir et al. 2022, section 5.3.
+Each text is used once; a text that its system repeats is left out. Each group of equal attributes gives the largest number of pairs
+that the allowed difference in words permits. Source: Thorleiksdóttir et al. 2022, section 5.3.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ ATTRIBUTE_PREFIX = "attribute:"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A text that may be paired, with the row that it stands in."""
+    """A text to pair, with its row."""
 
     row: int
     system: str
@@ -31,7 +31,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Pairing:
-    """The pairs of a file as rows of the wide shape, and what became of the others."""
+    """The pairs of a file, and the numbers of unpaired and repeated texts."""
 
     pairs: list[tuple[Candidate, Candidate]] = field(default_factory=list)
     unpaired: dict[str, int] = field(default_factory=dict)
@@ -39,16 +39,18 @@ class Pairing:
     surplus_pairs: int = 0
 
     def notes(self) -> list[str]:
-        """What a researcher must know of it, in words."""
-        said = [f"{n:,} texts of {system} found no partner" for system, n in sorted(self.unpaired.items()) if n]
-        said += [f"{n:,} texts of {system} stood there before" for system, n in sorted(self.repeated.items()) if n]
-        return said + (
-            [f"{self.surplus_pairs:,} more pairs were possible than were asked for"] if self.surplus_pairs else []
+        """Return sentences about the texts that were not used."""
+        notes = [f"{n:,} texts of {system} have no partner" for system, n in sorted(self.unpaired.items()) if n]
+        notes += [f"{n:,} texts of {system} are repeated" for system, n in sorted(self.repeated.items()) if n]
+        return notes + (
+            [f"{self.surplus_pairs:,} more pairs are possible, above the maximum number of pairs"]
+            if self.surplus_pairs
+            else []
         )
 
 
 def pair_texts(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
-    """The rows of a file (``system``, ``text``, attributes) as rows of pairs. What cannot be paired is told in ``rows.problems``."""
+    """Turn the rows of a file (``system``, ``text``, attributes) into rows of pairs. Note problems in ``rows.problems``."""
     problems = rows.problems
     found = Pairing()
     by_system = _candidates(rows, options, problems, found)
@@ -56,18 +58,20 @@ def pair_texts(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
         return Rows((), iter(()), problems), found
     if len(by_system) != 2:
         names = ", ".join(sorted(by_system)) or "none"
-        problems.add(None, "system", f"pairs are made of two systems; the file has {len(by_system)}: {names[:300]}.")
+        problems.add(None, "system", f"pairs need exactly two systems; the file has {len(by_system)}: {names[:300]}.")
         return Rows((), iter(()), problems), found
     (first, ours), (second, theirs) = sorted(by_system.items())
     groups: dict[tuple[str, ...], tuple[list[Candidate], list[Candidate]]] = defaultdict(lambda: ([], []))
     for place, side in enumerate((ours, theirs)):
-        for one in side:
-            groups[one.attributes][place].append(one)
+        for candidate in side:
+            groups[candidate.attributes][place].append(candidate)
     for alike, sides in sorted(groups.items()):
         shuffled = [
             seeded_random(seed, "pairs", alike, place).sample(side, len(side)) for place, side in enumerate(sides)
         ]
-        found.pairs += _matched(*(sorted(side, key=lambda one: one.words) for side in shuffled), options.pairs_within)
+        found.pairs += _matched(
+            *(sorted(side, key=lambda candidate: candidate.words) for side in shuffled), options.pairs_within
+        )
     found.pairs = seeded_random(seed, "pairs").sample(found.pairs, len(found.pairs))
     for name, side in ((first, ours), (second, theirs)):
         found.unpaired[name] = len(side) - len(found.pairs)
@@ -75,7 +79,11 @@ def pair_texts(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
         found.surplus_pairs = max(0, len(found.pairs) - options.pairs_most)
         found.pairs = found.pairs[: options.pairs_most]
     if not found.pairs:
-        problems.add(None, None, "no two texts of the two systems are alike in these attributes and in length.")
+        problems.add(
+            None,
+            None,
+            "no two texts of the two systems have equal attributes and similar lengths: allow a larger difference in length.",
+        )
     columns = (
         "prompt_key",
         *(ATTRIBUTE_PREFIX + name for name in options.pairs_by),
@@ -91,19 +99,19 @@ def _candidates(rows: Rows, options: Options, problems: TableProblems, found: Pa
     for row in rows:
         system, text = row.values.get("system"), row.values.get("text")
         if not isinstance(system, str) or not system.strip():
-            problems.add(row.number, "system", "names no system; pairs are made of rows with a system and a text.")
+            problems.add(row.number, "system", "names no system: each row needs a system and a text.")
             continue
         if not isinstance(text, str) or is_blank(text):
             problems.add(row.number, "text", "is empty: there is nothing to pair.")
             continue
         attributes = tuple(_attribute(row, name, problems) for name in options.pairs_by)
         system, key = system.strip(), text.strip()
-        mine = by_system.setdefault(system, [])
+        candidates = by_system.setdefault(system, [])
         if (system, key) in seen:
             found.repeated[system] = found.repeated.get(system, 0) + 1
             continue
         seen.add((system, key))
-        mine.append(Candidate(row.number, system, text, word_count(text), attributes))
+        candidates.append(Candidate(row.number, system, text, word_count(text), attributes))
     return by_system
 
 
@@ -125,7 +133,7 @@ def _attribute(row: Row, name: str, problems: TableProblems) -> str:
 
 
 def _matched(ours: list[Candidate], theirs: list[Candidate], within: int) -> Iterator[tuple[Candidate, Candidate]]:
-    """Both sorted by length: the shortest that still fits is taken, so that no other way makes more pairs."""
+    """Pair two lists that are sorted by length. Taking the shortest match each time gives the largest number of pairs."""
     i = j = 0
     while i < len(ours) and j < len(theirs):
         apart = ours[i].words - theirs[j].words

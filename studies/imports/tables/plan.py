@@ -1,7 +1,7 @@
-"""What a file would do to a study, decided row by row: the one reading that a dry run reports and a confirmation writes.
+"""The effect of a file on a study, decided row by row. A dry run reports it, and a confirmation writes it.
 
-Nothing of the texts is kept but digests, so memory grows with the number of rows and not with their length. Where the result
-will be written, each decision goes to a journal, a temporary file that the writing replays: it decides nothing again.
+The plan keeps only digests of the texts, so memory grows with the number of rows and not with their length. For a confirmed
+import, each decision goes to a journal: a temporary file that the writing replays without new decisions.
 """
 
 import json
@@ -26,7 +26,7 @@ FIRST_ROWS = 10
 
 
 class ImportPlan:
-    """Takes the entries of a file one by one; ``finish`` completes the report."""
+    """Take the entries of a file one by one. ``finish`` completes the report."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ImportPlan:
                 self.by_content[system, prompt, content] = sample
 
     def add(self, entry: Entry) -> None:
-        """Decide what one row means."""
+        """Decide what one row changes."""
         self.report.rows += 1
         if len(self.report.first) < FIRST_ROWS:
             self.report.first.append(entry_summary(entry))
@@ -77,7 +77,7 @@ class ImportPlan:
             if sample is None:
                 is_whole = False
             elif cells.system in placed:
-                self.problems.add(entry.row, cells.column, f"{cells.system} stands twice in this row.")
+                self.problems.add(entry.row, cells.column, f"{cells.system} occurs twice in this row.")
                 is_whole = False
             else:
                 placed[cells.system] = sample
@@ -100,7 +100,7 @@ class ImportPlan:
         if state.row is not None:
             if differing:
                 self.problems.add(
-                    entry.row, differing[0], f"differs from what row {state.row} says of the prompt {cells.key}."
+                    entry.row, differing[0], f"differs from row {state.row}, which has the same prompt {cells.key}."
                 )
                 return None
             return state
@@ -129,7 +129,7 @@ class ImportPlan:
         if not (cells.text or cells.source or media):
             if cells.has_text_column:
                 self.problems.add(
-                    entry.row, "prompt_text", f"the prompt {cells.key} has no text here, and none in the study."
+                    entry.row, "prompt_text", f"the prompt {cells.key} has no text here and no text in the study."
                 )
                 return None
             self._without_text += 1
@@ -139,7 +139,7 @@ class ImportPlan:
 
     @staticmethod
     def _differing(state: PromptState, cells: PromptCells, media: str) -> list[str]:
-        """The columns in which a row says something else; what it leaves blank it does not say."""
+        """Return the columns in which a row differs from the known prompt. Blank cells are ignored."""
         pairs = (
             ("prompt_text", digest(cells.text), state.text), ("source", digest(cells.source), state.source),
             ("domain", cells.domain, state.domain), ("language", cells.language, state.language),
@@ -180,8 +180,8 @@ class ImportPlan:
                 self.problems.add(
                     entry.row,
                     cells.column,
-                    f"{cells.system} on {entry.prompt.key} stands already in row {self.seen[key]}, {is_same}; several outputs "
-                    "of one system for a prompt are numbered in a column sample.",
+                    f"{cells.system} on {entry.prompt.key} is already in row {self.seen[key]}, {is_same}; number several "
+                    "outputs of one system for a prompt in a column “sample”.",
                 )
                 return None
             return sample
@@ -209,7 +209,7 @@ class ImportPlan:
         return index
 
     def _sample(self, system: int, prompt: int, given: int | None, content: bytes) -> int:
-        """The number given; in ready-made batches the one of the same content, or the next; else 0."""
+        """Return the given number. In ready-made batches: the number of the same content, or the next one. Otherwise 0."""
         if given is not None or self.batch_collector is None:
             return given or 0
         return self.by_content.get((system, prompt, content), self.standing.next_sample.get((system, prompt), 0))
@@ -278,7 +278,7 @@ class ImportPlan:
             self.journal.write(json.dumps(operation) + "\n")
 
     def finish(self) -> None:
-        """Whatever can only be said once all rows are read."""
+        """Complete the report after all rows are read."""
         report = self.report
         report.counts["systems"].new = len(self.new_systems)
         used = {system for system, _, _ in self.seen}
@@ -288,7 +288,7 @@ class ImportPlan:
                 report.problems.add(
                     row,
                     "system",
-                    f"the study has no system “{name}” (in {n:,} row{'' if n == 1 else 's'}); correct the name, or tick “Make systems that the study does not have yet”.",
+                    f"the study has no system “{name}” (in {n:,} row{'' if n == 1 else 's'}); correct the name, or tick “Add systems that the study does not have yet”.",
                 )
         if self.batch_collector:
             self.batch_collector.finish(report, self.standing.batches, set(self.systems))
@@ -298,34 +298,35 @@ class ImportPlan:
         report.changes = self._described_changes()
         if report.changes_count and not self.options.replaces_changed:
             first = report.changes[0]
+            others_n = report.changes_count - 1
             report.problems.add(
                 first.row,
                 None,
-                f"{first.what} stands in the study with other content, and so do {report.changes_count - 1:,} more; tick "
-                "“Replace what the study holds with other content”, or leave it out.",
+                f"{first.what} has other content in the study{f', and so have {others_n:,} more' if others_n else ''}; tick "
+                "“Replace content of the study that differs from the file”, or remove these rows.",
             )
         self._find_missing()
         self._add_findings()
-        report.problems.first.sort(key=lambda problem: problem.row or 0)  # some are only known at the end
+        report.problems.first.sort(key=lambda problem: problem.row or 0)  # some problems are found at the end
 
     def _described_changes(self) -> list[Change]:
-        """Changes with what stands in the study now: one query."""
+        """Return the changes with the study's current content. This needs one query."""
         wanted = {output for _, output in self._changed_keys if output}
         rows = Output.objects.filter(
             system__study=self.study, prompt__key__in={key for _, key, _ in wanted}, system__name__in={s for s, _, _ in wanted}
         ).values_list("system__name", "prompt__key", "sample", "text", "original", "is_empty", "media")  # fmt: skip
-        stands = {
+        current = {
             (system, key, sample): "(empty)" if is_empty else "(image)" if media else original or text
             for system, key, sample, text, original, is_empty, media in (rows if wanted else ())
         }
         changes = []
         for change, output in self._changed_keys:
-            before, after = _around_difference(stands.get(output, "") if output else "", change.after)
+            before, after = _around_difference(current.get(output, "") if output else "", change.after)
             changes.append(Change(change.row, change.what, before, after))
         return changes
 
     def missing_outputs(self) -> Iterator[tuple[str, str]]:
-        """(prompt, system) of every output that would still be missing, in order."""
+        """Yield (prompt, system) of every output that would still be missing, in order."""
         there = self.standing.next_sample
         systems = sorted(self.systems.items())
         for key in sorted(self.prompts):
@@ -345,12 +346,15 @@ class ImportPlan:
         for difference in differences_between(self._profiles):
             report.add_finding(
                 f"surface:{difference.mark}",
-                f"{difference.text[:1].upper()}{difference.text[1:]} It may tell annotators which system they read.",
+                f"{difference.text[:1].upper()}{difference.text[1:]} Annotators may recognise the system by it.",
                 count=difference.n,
             )
         if self._empty_count:
             report.add_finding(
-                "empty", "Empty outputs: annotators read that the system gave no text.", self._empty, self._empty_count
+                "empty",
+                "Empty outputs: annotators see that the system produced no text.",
+                self._empty,
+                self._empty_count,
             )
         if self._between_count:
             report.add_finding(
@@ -372,17 +376,19 @@ class ImportPlan:
         if self.new_systems and self.options.creates_systems:
             report.add_finding(
                 "new_systems",
-                "Systems that will be made; say of each whether it is a human author.",
+                "Systems that will be added; tick for each one whether it is a human author.",
                 sorted(self.new_systems),
             )
         if self.images.notes:
-            report.add_finding("image_notes", "Images that look other than their files.", self.images.notes)
+            report.add_finding("image_notes", "Images that heval changed when it converted them.", self.images.notes)
         if unused := self.images.unused():
-            report.add_finding("images_unused", "Images in the archive that no row names; they are left out.", unused)
+            report.add_finding(
+                "images_unused", "Images in the archive that no row names; they are not imported.", unused
+            )
 
 
 def _around_difference(before: str, after: str) -> tuple[str, str]:
-    """Both texts from shortly before the first character in which they differ."""
+    """Return both texts from shortly before the first difference."""
     at = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
     start = max(0, at - 30) if before else 0
     mark = "…" if start else ""

@@ -1,4 +1,4 @@
-"""What an import found and did, or would do: plain values for a page, a job's result, a command's output."""
+"""The report of an import or a dry run: plain values for a page, a job's result and a command's output."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ COUNTED_KINDS = ("systems", "prompts", "outputs", "batches")
 
 @dataclass
 class Count:
-    """How many of a kind the file brings: not there yet, there with the same content, there with another."""
+    """Numbers of one kind of row in the file: new, the same as in the study, and changed."""
 
     new: int = 0
     same: int = 0
@@ -22,7 +22,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Change:
-    """Something that stands in the study with other content than in the file."""
+    """Something that has other content in the study than in the file."""
 
     row: int
     what: str
@@ -63,7 +63,7 @@ class ImportReport:
 
     @property
     def has_changes(self) -> bool:
-        """Whether anything of the study would be other than it is."""
+        """Whether the import would change anything in the study."""
         return any(count.new for count in self.counts.values()) or self.changes_count > 0
 
     @property
@@ -74,7 +74,7 @@ class ImportReport:
         self.findings.append(Finding(kind, text, count or len(examples), tuple(examples[:MAX_EXAMPLES])))
 
     def outcome(self) -> dict[str, Any]:
-        """What a researcher agrees to when confirming: compared before anything is written."""
+        """Return what a researcher confirms. It is compared before anything is written."""
         return {"sha256": self.sha256, "counts": {kind: asdict(count) for kind, count in self.counts.items()}}
 
     def as_json(self) -> dict[str, Any]:

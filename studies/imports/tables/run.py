@@ -1,4 +1,4 @@
-"""An import from end to end: read, understand, report; and, when confirmed, write what was reported."""
+"""Run a whole import: read the file and report. If it is confirmed, write what was reported."""
 
 import hashlib
 import tempfile
@@ -32,7 +32,7 @@ AUDIT_VERB = "import"
 
 
 def no_progress(done: int, total: int, doing: str = "") -> None:
-    """Nobody is waiting."""
+    """Report no progress."""
 
 
 def import_file(
@@ -46,10 +46,10 @@ def import_file(
     expected_outcome: dict[str, Any] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> ImportReport:
-    """Read a file into a draft: all of it, or nothing and a report that says why.
+    """Import a file into a draft: either all of it, or nothing and a report with the reasons.
 
-    A dry run writes nothing. ``agreed`` is the outcome of the dry run that a researcher confirmed: where it would be another
-    now, nothing is written and Moved is raised. The same file a second time changes nothing.
+    A dry run writes nothing. ``expected_outcome`` is the outcome of the dry run that a researcher confirmed. If it would differ
+    now, write nothing and raise StudyChanged. Importing the same file a second time changes nothing.
     """
     check_permission(by, Action.EDIT, study)
     options = options or Options()
@@ -76,9 +76,9 @@ def import_file(
         plan.finish()
         add_file_findings(study, report, entries, AUDIT_VERB)
         if study.preparation:
-            report.add_finding("preparation", "The study's declared preparation will be applied to what is imported.")
+            report.add_finding("preparation", "The study's preparation will be applied to the imported texts.")
         if pairing is not None:
-            words = f"{len(pairing.pairs):,} pairs of texts were made; each is a prompt without words of its own."
+            words = f"{len(pairing.pairs):,} pairs of texts were made; each is a prompt without a text."
             report.add_finding("pairs", words, pairing.notes(), len(pairing.pairs))
         check_expected_outcome(report, expected_outcome)
         if is_dry_run or not report.is_sound or not report.has_changes:
@@ -92,7 +92,7 @@ def import_file(
             study.refresh_from_db()
             if study.preparation:
                 prepared = prepare(study, study.preparation, by=by)
-                report.add_finding("prepared", f"The declared preparation changed {prepared.changes_text()}.")
+                report.add_finding("prepared", f"The study's preparation changed {prepared.changes_text()}.")
         report.is_written = True
     study.refresh_from_db()
     return report
@@ -107,18 +107,20 @@ def _opened(path: Path, filename: str, stack: ExitStack) -> tuple[Archive | None
 
 
 def add_file_findings(study: Study, report: ImportReport, records: RecordReader, verb: str) -> None:
-    """What every importer has to say of a file: columns that it leaves out, and that the file was imported before."""
+    """Add the findings of every importer: ignored columns, and an earlier import of the same file."""
     if records.ignored:
         report.add_finding("ignored_columns", "Columns that are not imported.", sorted(records.ignored))
     before = AuditEvent.objects.filter(study=study, verb=verb, data__sha256=report.sha256).order_by("pk").last()
     if before:
-        report.add_finding("imported_before", f"This very file was imported on {before.at:%d %B %Y at %H:%M} UTC.")
+        report.add_finding("imported_before", f"The same file was imported on {before.at:%d %B %Y at %H:%M} UTC.")
 
 
 def check_expected_outcome(report: ImportReport, expected_outcome: dict[str, Any] | None) -> None:
-    """Raises Moved where a confirmation would do something else than the dry run that was agreed to."""
+    """Raise StudyChanged if the import would differ from the confirmed dry run."""
     if expected_outcome is not None and report.outcome() != expected_outcome:
-        raise StudyChanged("The study was changed since the file was looked at. Look at what the file would do now.")
+        raise StudyChanged(
+            "The study was changed after the file was checked. Check the new report, then confirm again."
+        )
 
 
 def sha256_of(path: Path) -> str:

@@ -1,6 +1,6 @@
-"""Uploaded files between the dry run and the confirmation: the same bytes for both, private, and gone within a day.
+"""Uploaded files between the dry run and the confirmation: the same bytes for both, private, and deleted after a day.
 
-Each lies under a random name beside a small JSON file that says whose it is, for which study, and what was found in it.
+Each file has a random name. A small JSON file beside it holds its user, its study and its report.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _TOKEN = re.compile(r"[0-9a-f]{32}")
 
 @dataclass
 class Upload:
-    """A kept file and what is known of it."""
+    """A stored file and its record."""
 
     token: str
     study: int
@@ -37,7 +37,7 @@ class Upload:
     size: int
     sha256: str
     options: dict[str, Any] = field(default_factory=dict)
-    job: str = ""  # the code of the job that reads it, or last did
+    job: str = ""  # the code of the job that reads it or did so last
     is_confirmed: bool = False
     report: dict[str, Any] | None = None
     fault: str = ""
@@ -48,18 +48,18 @@ class Upload:
         return root() / f"{self.token}.data"
 
     def save(self) -> None:
-        """Written in one step: whoever reads it sees the whole."""
+        """Replace the record in one step, so that readers never see a part of it."""
         new = root() / f".{self.token}.{secrets.token_hex(4)}"
         new.write_text(json.dumps(asdict(self)), encoding="utf-8")
         os.chmod(new, 0o600)
         os.replace(new, _record(self.token))
 
     def drop_file(self) -> None:
-        """The bytes are no longer needed; what was found in them may still be looked at."""
+        """Delete the file, but keep its record and report."""
         self.path.unlink(missing_ok=True)
 
     def is_intact(self) -> bool:
-        """Whether the bytes are still there and still those that were looked at."""
+        """Return whether the file still exists with the same bytes."""
         try:
             with self.path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
@@ -68,7 +68,7 @@ class Upload:
 
 
 def root() -> Path:
-    """The folder of uploads, beside the media and never served."""
+    """Return the folder of uploads. It is beside the media folder and never served."""
     path = Path(getattr(settings, "UPLOADS_ROOT", None) or Path(settings.MEDIA_ROOT).parent / "uploads")
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
@@ -81,7 +81,7 @@ def _record(token: str) -> Path:
 def store_upload(
     chunks: Iterable[bytes], filename: str, *, study: int, user: int, options: dict[str, Any], kind: str = "stimuli"
 ) -> Upload:
-    """Keep a file as it comes in. NotNow where it is empty or too large; then nothing stays."""
+    """Store a file while it arrives. Raise ActionRefused if it is empty or too large; then nothing remains."""
     token = secrets.token_hex(16)
     name = PurePosixPath(filename.replace("\\", "/")).name
     upload = Upload(
@@ -93,7 +93,9 @@ def store_upload(
             for chunk in chunks:
                 upload.size += len(chunk)
                 if upload.size > MAX_BYTES:
-                    raise ActionRefused(f"The file has more than {MAX_BYTES:,} bytes.")
+                    raise ActionRefused(
+                        f"The file has more than {MAX_BYTES:,} bytes, the maximum. Split it into smaller files."
+                    )
                 digest.update(chunk)
                 file.write(chunk)
         if not upload.size:
@@ -107,7 +109,7 @@ def store_upload(
 
 
 def get_upload(token: str, study: int) -> Upload | None:
-    """The upload of this name, where it is of this study and not gone yet."""
+    """Return the study's upload with this token, or None if there is none."""
     if not _TOKEN.fullmatch(token):
         return None
     try:
@@ -118,7 +120,7 @@ def get_upload(token: str, study: int) -> Upload | None:
 
 
 def purge(older_than_seconds: float = RETENTION_SECONDS) -> int:
-    """Remove what is older than a day. Gives the number of files."""
+    """Remove files older than a day. Return their number."""
     before, n = time.time() - older_than_seconds, 0
     for path in root().iterdir():
         with suppress(FileNotFoundError):  # another process purges too

@@ -1,4 +1,4 @@
-"""A plan written into its draft: all of it in one transaction, or nothing."""
+"""Write a plan into its draft: all of it in one transaction, or nothing."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -34,21 +34,21 @@ CHUNK = 1000
 
 
 class StudyChanged(ActionRefused):
-    """The study was changed since the file was looked at."""
+    """The study was changed after the file was checked."""
 
 
 def reason_not_importable(study: Study) -> str:
-    """Why stimuli cannot be imported into the study now; '' where they can."""
-    return "" if study.is_draft else "Stimuli can be imported into a draft alone; clone the study."
+    """Return why stimuli cannot be imported into the study now, or '' if they can."""
+    return "" if study.is_draft else "Stimuli can only be imported into a draft. Clone the study."
 
 
 def write(plan: ImportPlan) -> None:
-    """Replay the plan's journal, in the caller's transaction. Raises Moved where the study is no longer what was read."""
+    """Replay the plan's journal in the caller's transaction. Raise StudyChanged if the study has changed since it was read."""
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=plan.study.pk)
     if words := reason_not_importable(study):
         raise ActionRefused(words)
     if load_existing_stimuli(study, with_profiles=False).fingerprint != plan.standing.fingerprint:
-        raise StudyChanged("The study was changed while the file was being read. Look at the file once more.")
+        raise StudyChanged("The study was changed while the file was being read. Check the file again.")
     try:
         with transaction.atomic():
             System.objects.bulk_create(System(study=study, name=name) for name in plan.new_systems)
@@ -57,10 +57,8 @@ def write(plan: ImportPlan) -> None:
                 _write_batches(study, list(plan.batch_collector.changed(plan.standing.batches)), plan.standing.batches)
             Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
     except IntegrityError:
-        # Somebody added by hand what the file brings, after the comparison above.
-        raise StudyChanged(
-            "The study was changed while the file was being written. Look at the file once more."
-        ) from None
+        # Somebody added the same rows by hand after the comparison above.
+        raise StudyChanged("The study was changed while the file was being written. Check the file again.") from None
 
 
 def _chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
@@ -74,7 +72,7 @@ def _replay(study: Study, journal) -> None:
     prompts = dict(study.prompts.values_list("key", "pk"))
     journal.seek(0)
     for chunk in _chunks(map(json.loads, journal), CHUNK):
-        # Within a chunk prompts come first: a row's outputs hang on its prompt.
+        # Prompts come first in each chunk, because outputs refer to them.
         made = Prompt.objects.bulk_create([_new_prompt(study, *rest) for kind, *rest in chunk if kind == "p"])
         prompts.update((prompt.key, prompt.pk) for prompt in made)
         Output.objects.bulk_create([_new_output(systems, prompts, *rest) for kind, *rest in chunk if kind == "o"])
@@ -204,7 +202,7 @@ def _write_batches(study: Study, gathered: list[GatheredBatch], standing: dict[s
 
 
 class _Items:
-    """Items by content: what exists already *is* the item."""
+    """Items by content. An existing item with the same content is reused."""
 
     def __init__(self, study: Study):
         self.study = study
@@ -232,7 +230,7 @@ class _Items:
         return known
 
     def write(self) -> None:
-        """Insert the items that wait, with their exposures."""
+        """Insert the new items with their exposures."""
         Item.objects.bulk_create([item for item, _ in self.waiting])
         Exposure.objects.bulk_create(
             Exposure(item=item, output_id=output, number=number)
@@ -245,8 +243,8 @@ class _Items:
 
 
 def _empty_batches(study: Study, keys: list[str]) -> None:
-    """Take the items out of batches that are replaced, and remove items that lie in no batch any more."""
-    # What was tried out hangs on the items.
+    """Empty the batches that are replaced, and delete items that are no longer in any batch."""
+    # Test runs refer to the items.
     signals.deleting_test_runs.send(Study, study=study)
     for some in _chunks(keys, 500):
         placements = Placement.objects.filter(batch__study=study, batch__key__in=some)
@@ -261,7 +259,7 @@ def _empty_batches(study: Study, keys: list[str]) -> None:
 
 
 def _close_gaps(section: Section) -> None:
-    """Items are numbered from 1 without gaps: later ones are numbered by counting."""
+    """Renumber items from 1 without gaps: the numbers of later items are found by counting."""
     items = {item.number: item for item in section.items.filter(number__lt=FIRST_TEST_NUMBER)}
     free = sorted(set(range(1, len(items) + 1)) - set(items))
     moved = [items[number] for number in sorted(items) if number > len(items)]

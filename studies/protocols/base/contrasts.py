@@ -1,4 +1,4 @@
-"""Which of a study's planned comparisons a section is asked about."""
+"""Select the planned comparisons that concern a section."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,7 +7,10 @@ from typing import Any
 def system_contrasts_for_section(
     contrasts: Iterable[Any], section: Any, estimand: str, default_estimand: str
 ) -> list[Any]:
-    """The contrasts of two systems that name this section (or none) and this estimand (or none, and it is the default)."""
+    """Return the contrasts of two systems for this section and estimand.
+
+    A contrast without a section concerns every section. A contrast without an estimand concerns the default one.
+    """
     return [
         contrast
         for contrast in contrasts

@@ -1,4 +1,4 @@
-"""A protocol draws the items of a batch from these records, and into them."""
+"""Records for drawing the items of a batch: what a protocol draws from, and what it returns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class DrawnItem:
-    """An item of a batch to be: outputs in the order of their numbers; or ``item``, one that was made in the draft."""
+    """An item of a future batch: outputs in the order of their numbers, or ``item``, an item made in the draft."""
 
     prompt: int | None = None
     outputs: tuple[int, ...] = ()
@@ -16,12 +16,12 @@ class DrawnItem:
 
 @dataclass(frozen=True, slots=True)
 class StimulusPool:
-    """What a batch may draw from: prompts (ids, in the order of this pass), systems (ids, by name), samples by both, and the
-    section's items made in draft.
+    """What a batch may draw from: prompts (ids, in the order of this pass), systems (ids, by name), samples by prompt and
+    system, and the section's items made in the draft.
 
-    ``turns`` (balanced coverage): of each prompt its place in the first pass, and the number of this pass, both from 0: a protocol
-    that shows parts of a prompt's outputs goes through them turn by turn. ``sources``: where the protocol shows one output of a
-    prompt, the systems from which each place's is taken.
+    ``turns`` (balanced coverage): the place of each prompt in the first pass and the number of this pass, both from 0. A
+    protocol that shows a part of a prompt's outputs uses them to take turns. ``sources``: if the protocol shows one output
+    per prompt, the systems from which the output at each place is taken.
     """
 
     prompts: Sequence[int]
@@ -33,7 +33,7 @@ class StimulusPool:
 
 
 class UnfillableBatch(Exception):
-    """There is not enough left for one batch. The message names what is missing; ``field`` is the part of the study that lacks it."""
+    """Not enough is left to fill a batch. The message names what is missing; ``field`` is the part of the study that lacks it."""
 
     def __init__(self, text: str = "There is not enough left for one batch.", field: str = "prompts"):
         super().__init__(text)
@@ -42,10 +42,10 @@ class UnfillableBatch(Exception):
 
 @dataclass(slots=True)
 class ShownSystems:
-    """What the batches of a study show in one section, as far as they were looked at: ids of systems and of arms.
+    """The ids of systems and arms that the batches read so far show in one section.
 
-    ``arms``: the systems that each arm shows; ``items``: the systems of each item; ``batches``: the systems of all items that one
-    batch shows in the section.
+    ``arms``: the systems that each arm shows. ``items``: the systems of each item. ``batches``: the systems of all items of
+    a batch in the section.
     """
 
     systems: set[int] = field(default_factory=set)

@@ -1,7 +1,7 @@
-"""Form fields of annotators' pages: what a browser may send, checked strictly, with the template that draws each.
+"""Form fields of annotators' pages: what a browser may send, strict checks, and the template of each field.
 
-An answer is either one of those offered or it is refused, and the message says what is wanted. A number may be typed in the
-ways that people write numbers (``70 %``, ``+70``, ``70,0``, digits of any script), as long as it can be read in one way only.
+An answer that is not offered is refused, and the message says what is expected. People may type a number in any usual
+way (``70 %``, ``+70``, ``70,0``, digits of any script) if it has only one meaning.
 """
 
 import re
@@ -16,12 +16,12 @@ from .robots import Robot
 
 
 class AnswerRefused(Exception):
-    """This answer cannot be taken; the message is for the annotator."""
+    """The answer is refused. The message is for the annotator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one slot stores, where it is more than one value: columns of Response."""
+    """The columns of Response that a slot stores, if it stores more than one value."""
 
     value: Decimal | None = None
     chosen_id: int | None = None
@@ -40,7 +40,7 @@ EMPTY_ANSWER = Answer()
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One thing that may be chosen. ``key`` is what is sent and stored."""
+    """An option that may be chosen. ``key`` is sent and stored."""
 
     key: str
     label: str
@@ -49,15 +49,15 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A single answer. ``clean`` takes the text sent ('' when absent) and gives the value to store or None.
+    """The field of a single answer. ``clean`` takes the text sent ('' if absent) and returns the value to store or None.
 
-    A field of several inputs (an error mark: category, severity, place) names them in ``inputs``; they are sent as
-    ``<slot>.<input>``, ``clean`` takes a dict of texts, and ``as_sent`` turns a stored row back into such a dict.
+    A field with several inputs (an error mark: category, severity, place) names them in ``inputs``. They are sent as
+    ``<slot>.<input>``, ``clean`` takes a dict of texts, and ``as_form_values`` turns a stored row back into such a dict.
     """
 
     kind: ClassVar[str] = ""
     inputs: ClassVar[tuple[str, ...]] = ()
-    # Whether it shows something of its page, such as the letters there; else its template is given itself alone.
+    # Whether the template also needs data of the page, such as the letters. Otherwise it gets only the field.
     depends_on_page: ClassVar[bool] = False
     required: bool = True
 
@@ -78,11 +78,11 @@ class Field:
         raise NotImplementedError
 
     def words(self, raw: str, part: str = "") -> str | None:
-        """What was sent (of several inputs: in ``part``) as the page words it; None where no control of the page can show it."""
+        """Return the sent text (of the input ``part``) in the page's words. None if no control of the page can show it."""
         return raw
 
     def plausible(self, robot: Robot, page_field: Any) -> str | None:
-        """What a robot sends here where its protocol says nothing else; None where it sends nothing. ``ask``: what it is asked."""
+        """Return what a robot sends for this field by default, or None if it sends nothing."""
         raise NotImplementedError(
             f"Robots do not know how to answer a {type(self).__name__}: give this field a method `plausible`, or let `plausible` of "
             "its protocol send its inputs."
@@ -91,7 +91,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class WholeNumberField(Field):
-    """A whole number between two ends, both allowed: a chance of 0 to 100, a count."""
+    """A whole number between two ends, both included: a chance from 0 to 100, or a count."""
 
     kind: ClassVar[str] = "number"
     minimum: int = 0
@@ -136,7 +136,7 @@ class WholeNumberField(Field):
 
 # How people type a whole number. static/answers.js reads numbers in the same way: change both together.
 WHOLE_NUMBER_RE = re.compile(r"([+-]?)([0-9]{1,9})(?:[.,](?:00?|0{4,}))?(?: *(%))?")
-# 1,000 may be a thousand, or one with three decimals.
+# 1,000 may mean a thousand, or one with three decimals.
 GROUPED_NUMBER_RE = re.compile(r"[+-]?[0-9]{1,3}(?:[.,'’ ][0-9]{3})+(?: *%)?")
 FRACTION_RE = re.compile(r"[+-]?[0-9]*[.,][0-9]+(?: *%)?")
 SIGN_REPLACEMENTS = dict(zip("−﹣－＋％٪．，٫", "---+%%.,,", strict=True))
@@ -144,7 +144,7 @@ DIRECTION_MARKS = frozenset("\u061c\u200e\u200f")
 
 
 def normalize_number(typed: str) -> str:
-    """What was typed into a number field, with the digits and signs of an English keyboard. Superscripts are no digits."""
+    """Return the typed number with the digits and signs of an English keyboard. Superscripts do not count as digits."""
     if not typed.isascii():
         typed = "".join(_normalize_character(character) for character in typed if character not in DIRECTION_MARKS)
     return typed.replace("\t", " ").strip(" ")
@@ -159,7 +159,7 @@ def _normalize_character(character: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScalePointsField(Field):
-    """Points from which exactly one is chosen, in order."""
+    """A list of ordered points. Exactly one is chosen."""
 
     kind: ClassVar[str] = "scale"
     missing: ClassVar[str] = "Please choose one of the points."
@@ -196,7 +196,7 @@ class ChoiceField(Field):
         return {option.key: option.label for option in self.options}.get(raw)
 
     def plausible(self, robot, page_field):
-        """Where an answer ends participation, the others are alike to who wants to take part: the first of them."""
+        """If some answers end participation, return the first of the others, so that the robot can continue."""
         leaving = [option.key for option in self.options if option.screens_out]
         staying = [option.key for option in self.options if not option.screens_out]
         if leaving and (robot.is_screened_out or not staying):
@@ -209,9 +209,9 @@ TIE = "tie"
 
 @dataclass(frozen=True, slots=True)
 class ExposureChoiceField(Field):
-    """One of the outputs on the page, named by its label; the exposure is stored as ``chosen``.
+    """A choice of one of the outputs on the page, by its label. The exposure is stored as ``chosen``.
 
-    ``tie``: the words of "neither", where that may be said; it is stored as the choice ``tie``, without a label.
+    ``tie``: the words for "neither", if this answer is allowed. It is stored as the choice ``tie``, without a label.
     """
 
     kind: ClassVar[str] = "exposure"
@@ -239,7 +239,7 @@ class ExposureChoiceField(Field):
 
 @dataclass(frozen=True, slots=True)
 class TickBoxField(Field):
-    """A box: ticked (1) or not (0). A required box must be ticked."""
+    """A tick box: 1 if ticked, else 0. A required box must be ticked."""
 
     kind: ClassVar[str] = "tick"
     missing: ClassVar[str] = "Please tick this box to go on."
@@ -261,7 +261,7 @@ class TickBoxField(Field):
 
 @dataclass(frozen=True, slots=True)
 class TextField(Field):
-    """Words. Lengths are counted in code points, as the browser shows them."""
+    """A free text. Lengths are counted in code points, as in the browser."""
 
     kind: ClassVar[str] = "text"
     missing: ClassVar[str] = "Please write a few words."

@@ -1,4 +1,4 @@
-"""The pages of an annotator are made from these records. Nothing on them leads to a system, an arm or an item's kind."""
+"""Records of an annotator's pages. They reveal no system, no arm and no kind of item."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from .scales import ScaleSpec
 
 @dataclass(frozen=True, slots=True)
 class PageField:
-    """One form field, and what its answer is about.
+    """One form field and the subject of its answer.
 
-    ``stores``: the column for a plain cleaned value (value | chosen | choice | text); a field may also clean to an ``Answer``,
-    stored as it is. ``choice`` and ``part`` are constants of the slot (an option of a multiple choice, a marked part).
+    ``stores``: the column for a plain cleaned value (value | chosen | choice | text). A field may also return an ``Answer``,
+    which is stored unchanged. ``choice`` and ``part`` are constants of the slot (an option of a multiple choice, a marked part).
     """
 
     field: Field
@@ -32,7 +32,7 @@ class PageField:
 
 @dataclass(frozen=True, slots=True)
 class PageItem:
-    """An item as this annotator sees it: (label, exposure id), in the order of the labels."""
+    """An item as this annotator sees it. ``exposures`` are pairs (label, exposure id) in the order of the labels."""
 
     position: int
     id: int
@@ -41,7 +41,7 @@ class PageItem:
 
 @dataclass(frozen=True, slots=True)
 class PageQuestion:
-    """A question as this annotator reads it. ``label``: the labels of x and y, when it compares two systems."""
+    """A question as this annotator reads it. It holds the labels of x and y if it compares two systems."""
 
     position: int
     id: int
@@ -56,7 +56,7 @@ class PageQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """A section as this annotator meets it. ``position`` counts the sections that they are shown."""
+    """A section as this annotator sees it. ``position`` counts only the sections that they see."""
 
     position: int
     m: int
@@ -70,8 +70,8 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page. ``step`` tells the protocol's template which of its pages this is; ``said``: what this annotator answered before,
-    in the words that they chose, where the page asks about it."""
+    """One page. ``step`` names the kind of page for the protocol's template. ``said`` is the annotator's earlier answer, in
+    the words that they chose, if the page asks about it."""
 
     key: str
     section: PageSection
@@ -88,7 +88,7 @@ class Page:
         option: int | None = None,
         part: int | None = None,
     ) -> str:
-        """The name of a form field: counts of what is shown, which tell nothing."""
+        """Return the name of a form field. It only counts what is shown, so it reveals nothing."""
         name = f"s{self.section.position}.q{question.position}"
         if item is not None:
             name += f".i{item.position}"
@@ -104,7 +104,7 @@ class Page:
 def question_fields(
     page: Page, question: PageQuestion, item: PageItem | None = None, label: str = "", exposure_id: int | None = None
 ) -> dict[str, PageField]:
-    """The fields of one question about nothing, an item or an exposure: one, or one an option of a multiple choice."""
+    """Return the fields of a question (about nothing, an item or an exposure): one field, or one per option of a multiple choice."""
     about = {
         "question_id": question.id,
         "item_id": item.id if item else None,

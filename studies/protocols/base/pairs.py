@@ -1,4 +1,4 @@
-"""Pairs of systems whose outputs stand side by side: which of them a section shows, and what a batch gets of them."""
+"""Pairs of systems whose outputs are shown side by side: which pairs a section shows and a batch gets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
@@ -22,39 +22,39 @@ PAIR_CHOICES = [
 
 
 class PairSettings(forms.Form):
-    """The settings of every protocol that shows pairs, before its own."""
+    """The settings that all protocols with pairs share."""
 
     pairs = forms.ChoiceField(
         choices=PAIR_CHOICES,
         initial="all",
-        help_text="An item is a prompt with the outputs of one pair; m counts items. Maximal and minimal references are shown where a "
-        "planned comparison names them.",
+        help_text="An item is a prompt with the outputs of one pair; m counts items. Maximal and minimal references are shown only "
+        "if a planned comparison names them.",
     )
     order = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 3}),
         required=False,
         initial="",
         label="order of the systems",
-        help_text="Their names, one a line, for neighbouring systems; those that are not named follow. Empty: by name.",
+        help_text="For neighbouring systems: one name per line. Systems that you do not list come last. Empty: by name.",
     )
 
 
 def order_systems(names: Mapping[int, str], listed_names: str) -> list[int]:
-    """The ids of systems in a researcher's own order: as their names are listed, one a line, the others behind by name."""
+    """Return the ids of systems in the researcher's order: listed names first, one per line, then the others by name."""
     places = {name.strip(): place for place, name in enumerate(listed_names.splitlines())}
     return sorted(names, key=lambda pk: (places.get(names[pk], len(places)), names[pk]))
 
 
 def unknown_system_names(study: Any, listed_names: str) -> list[str]:
-    """What is listed and is no system of the study."""
+    """Return the listed names that are not systems of the study."""
     named = [name.strip() for name in listed_names.splitlines() if name.strip()]
     there = set(study.systems.values_list("name", flat=True))
     return [name for name in named if name not in there]
 
 
 def pairs_shown(section: Any, settings: Mapping[str, Any], systems: Sequence[int]) -> list[Pair]:
-    """The pairs (of ids) of these systems that the section shows."""
-    if not hasattr(section, "_of_pairs"):  # the section is asked once a batch
+    """Return the pairs of ids of these systems that the section shows."""
+    if not hasattr(section, "_of_pairs"):  # cached, because this runs for every batch
         planned = section.study.contrasts.filter(x__isnull=False).filter(Q(section=None) | Q(section=section.pk))
         rows = list(section.study.systems.values_list("pk", "name", "reference"))
         section._of_pairs = (
@@ -86,8 +86,11 @@ def pairs_shown(section: Any, settings: Mapping[str, Any], systems: Sequence[int
 def draw_pairs(
     pairs: Sequence[Pair], m: int, pool: StimulusPool, rng: Random, *, without_repeats: bool = False
 ) -> list[DrawnItem]:
-    """A pair of each of m prompts. In balanced coverage a prompt's pairs take turns, so that each item is drawn once before any is
-    drawn again; ``is_once``: never again, and the last batch may be shorter. Raises PoolSpent."""
+    """Return a pair for each of m prompts. In balanced coverage a prompt's pairs take turns, so that every item is drawn
+    once before any is drawn again. ``is_once``: no item is drawn again, and the last batch may be shorter.
+
+    Raise UnfillableBatch if not enough items are left.
+    """
     if not pairs:
         raise UnfillableBatch(*_no_pair_reason(len(pool.systems)))
     drawn = []
@@ -105,42 +108,44 @@ def draw_pairs(
 
 
 def _no_pair_reason(n: int) -> tuple[str, str]:
-    """Why these systems make no pair, and the part of the study where that is changed."""
+    """Return why these systems form no pair, and the part of the study in which to change this."""
     if n < 2:
         return f"two systems are needed to make a pair and there {'is 1' if n == 1 else 'are none'}", "systems"
     return "none of the pairs that the section shows is made of these systems", "contrasts"
 
 
 def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem]:
-    """What is missing or wrong in the pairs of a section."""
+    """Yield what is missing or wrong in the pairs of a section."""
     study = section.study
     if section.m < 1:
-        yield Problem("Annotators must see at least one pair.", "m")
+        yield Problem("Annotators must see at least one pair. Set m to 1 or more.", "m")
     systems = list(study.systems.order_by("name").values_list("pk", flat=True))
     pairs = {frozenset(pair) for pair in pairs_shown(section, settings, systems)}
     if len(systems) < 2:
         yield Problem(
-            f"Two systems are needed to be shown side by side, and the study has {len(systems) or 'none'}. Add a system and import its outputs.",
+            f"A pair needs two systems, but the study has {len(systems) or 'none'}. Add a system and import its outputs.",
             "systems",
         )
     elif not pairs:
         missing = {
-            "chosen": "No pair is chosen: plan a comparison of two systems, or let the section show all pairs.",
-            "reference": "No system is marked as the reference with which the others are shown: mark one under Systems, or let the section show all pairs.",
+            "chosen": "No pair is chosen. Plan a comparison of two systems, or let the section show all pairs.",
+            "reference": "No system is marked as the reference. Mark one under Systems, or let the section show all pairs.",
         }
-        words = "No two systems are shown side by side: plan a comparison with a maximal or minimal reference, or add a system."
+        words = "No pair is shown. Plan a comparison with a maximal or minimal reference, or add a system."
         yield Problem(missing.get(settings["pairs"], words), "contrasts")
     for name in unknown_system_names(study, settings["order"]):
-        yield Problem(f"The order of the systems names {name}, which is none of the study's.", "settings")
+        yield Problem(f"The order of the systems names {name}, which is not a system of this study.", "settings")
     planned = study.contrasts.filter(x__isnull=False).select_related("x", "y", "section")
     for contrast in planned:
         if contrast.section_id in (None, section.pk) and frozenset((contrast.x_id, contrast.y_id)) not in pairs:
-            yield Problem(f"{contrast} is planned, but its pair is not shown here.", "contrasts")
+            yield Problem(
+                f"The comparison {contrast} is planned, but this section does not show its pair.", "contrasts"
+            )
     wrong = section.items.annotate(n=Count("exposures")).exclude(n=2).count() if section.pk else 0
     if wrong:
-        yield Problem(f"{wrong} ready-made items do not hold two outputs.", "batches")
+        yield Problem(f"{wrong} ready-made items do not have exactly two outputs.", "batches")
 
 
 def pair_key(x: str, y: str) -> str:
-    """The names of both systems, as claims (``analysis.data.planned_labels``) name the pair that an item shows."""
+    """Return the key of a pair, made from both names, as in the claims of ``analysis.data.planned_labels``."""
     return "\x1f".join(sorted((x, y)))

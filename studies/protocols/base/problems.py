@@ -1,11 +1,11 @@
-"""A problem is something missing or unwise in the definition of a study."""
+"""A problem: something missing or unwise in the definition of a study."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something missing (blocking) or unwise (to be acknowledged by name) in a study's definition."""
+    """Something missing (blocking) or unwise (a researcher acknowledges it by name) in a study's definition."""
 
     text: str
     field: str = ""
@@ -14,5 +14,5 @@ class Problem:
 
     @property
     def key(self) -> str:
-        """What an acknowledgement names."""
+        """The key that an acknowledgement names."""
         return self.name or self.text

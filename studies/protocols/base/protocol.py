@@ -1,4 +1,4 @@
-"""The class Protocol is the contract: it holds what every protocol says of itself."""
+"""The class Protocol: the contract that every protocol fulfils."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,11 +16,16 @@ from .scales import read_scale
 
 @dataclass(frozen=True, slots=True)
 class ExampleStudy:
-    """What a small study of a protocol needs beside what the protocol says anyway. Blinding, the costs of pages and robots are tested
-    on such a study of every protocol, so it should show as much on a page as campaigns do.
+    """What an example study of a protocol needs in addition to the protocol's own attributes.
 
-    ``questions`` (columns of Question): where the protocol has no ``questions`` of its own and one on a plain ``question_kind`` does
-    not do. ``settings``: where the defaults do not do. ``has_human``: whether one of the systems is a human author.
+    Tests of blinding, page costs and robots use an example study of every protocol. Its pages should therefore show as
+    much as the pages of real campaigns.
+
+    Tests of blinding, page costs and robots use an example study of every protocol. Its pages should therefore show as much
+    as the pages of real campaigns.
+
+    ``questions`` (columns of Question): needed if the protocol has no ``questions`` and a plain ``question_kind`` is not
+    enough. ``settings``: needed if the defaults are not enough. ``has_human``: whether one system is a human author.
     """
 
     systems: int = 2
@@ -30,8 +35,8 @@ class ExampleStudy:
 
 
 class Protocol:
-    """What a protocol says of itself. Only ``slug``, ``label`` and ``asks`` must be given; what its answers
-    say is told in ``analysis.protocols``."""
+    """The definition of a protocol. Only ``slug``, ``label`` and ``asks`` are required. ``analysis.protocols`` analyses
+    its answers."""
 
     slug = ""
     label = ""
@@ -41,24 +46,24 @@ class Protocol:
     labels = "item"
     # A protocol that shows no items (survey) has m = 0.
     has_items = True
-    # What a researcher calls the items of an annotator, which m counts.
+    # The researcher's word for the items of an annotator, which m counts.
     item_noun = "prompts"
-    # What becomes a letter in the words of its questions, told beside their fields.
+    # Help beside the question fields: which placeholders in a question's text become letters.
     placeholder_help = ""
     # Whether a question may be about two systems, x and y.
     has_directed_questions = False
-    # Whether an item holds an output of every system: prompts that lack one are then not shown.
+    # Whether an item holds an output of every system. If so, prompts that lack an output are not shown.
     shows_every_system = True
-    # Where two systems must be together to be compared: in one "item", in an item that holds no other (a "pair"), in one "batch",
-    # or nowhere (""): outputs are judged by themselves, and those of two systems may be judged by different annotators.
+    # Where two systems must appear together to be compared: in one "item", in an item with no other system (a "pair"), in
+    # one "batch", or nowhere (""). With "" outputs are judged one by one, and different annotators may judge two systems.
     comparison_scope = "item"
-    # The kind of scale (studies.protocols.base.scales.SCALE_KINDS) with which a new question begins.
+    # The kind of scale (studies.protocols.base.scales.SCALE_KINDS) of a new question.
     default_scale_kind = "percent"
-    # What a new section asks to begin with: columns of Question.
+    # The questions of a new section: columns of Question.
     questions: Sequence[Mapping[str, Any]] = ()
-    # What a small study of it needs.
+    # What an example study needs.
     sample = ExampleStudy()
-    # The paper and section that it implements.
+    # The paper and section that the protocol implements.
     source = ""
 
     @property
@@ -66,51 +71,53 @@ class Protocol:
         return f"protocols/{self.slug}.html"
 
     def raw_settings(self, section) -> dict[str, Any]:
-        """A section's settings as its form takes them: what is stored, and the form's initial value of what is not."""
+        """Return a section's settings as data for its form: stored values, or initial values where none is stored."""
         if self.settings_form is None:
             return {}
         fields = self.settings_form.base_fields
         return {name: section.settings.get(name, field.initial) for name, field in fields.items()}
 
     def cleaned_settings(self, section) -> dict[str, Any]:
-        """A section's settings, each with its initial value where it is not given or cannot be read (the checklist names that)."""
+        """Return a section's cleaned settings. A missing or unreadable setting has its initial value (the checklist reports it)."""
         if self.settings_form is None:
             return {}
         return _clean_settings(self.settings_form, json.dumps(self.raw_settings(section), sort_keys=True, default=str))
 
     def problems(self, section) -> Iterable[Problem]:
-        """What is missing or unwise in a section's definition."""
+        """Yield what is missing or unwise in a section's definition."""
         return ()
 
     def drawing_problems(self, section, drawing) -> Iterable[Problem]:
-        """What the arms and their outputs lack for the section. Asked where batches are drawn from the design; ``drawing`` holds the
-        arms, their systems and the outputs (``studies.design.draw.BatchDraw``)."""
+        """Yield what the arms and their outputs lack for the section, if batches are drawn from the design.
+
+        ``drawing`` holds the arms, their systems and the outputs (``studies.design.draw.BatchDraw``).
+        """
         return ()
 
     def answer_keys(self, section, question) -> tuple[str, ...]:
-        """The keys that an answer to the question may store as its choice; empty where nothing is chosen from a list."""
+        """Return the keys that an answer may store as its choice. Empty if the question has no list of answers."""
         try:
             return tuple(option.key for option in read_scale(question.scale).options)
         except (ValueError, TypeError, KeyError):
-            return ()  # the checklist names the scale
+            return ()  # the checklist reports the scale
 
     def estimands(self, section) -> Mapping[str, str]:
-        """Keys that a Contrast may name, each with its words; the first is the default."""
+        """Return the estimands that a Contrast may name, with descriptions. The first is the default."""
         return {}
 
     def sources(
         self, section, systems: Sequence[int], human_systems: frozenset[int], rng: Random
     ) -> Sequence[tuple[int, ...]]:
-        """The systems from which the output at each of the m places is taken, where an item shows one of them; else nothing.
+        """Return the source systems of each of the m places, if an item shows one output. Otherwise return nothing.
 
-        ``systems``: those of the arm, ``human`` those of them that are human authors.
+        ``systems`` are the arm's systems. ``human_systems`` are those of them that are human authors.
         """
         return ()
 
     def draw(self, section, pool: StimulusPool, rng: Random) -> list[DrawnItem]:
-        """The section's items of one batch: the first m prompts of the pool, each with one output of every system.
+        """Return the section's items of one batch: the first m prompts of the pool, each with one output of every system.
 
-        Where a system has several samples of a prompt, one is drawn. A section with items made in the draft shows those.
+        If a system has several samples of a prompt, one is drawn. A section with items made in the draft shows those items.
         """
         if pool.items:
             return [
@@ -123,40 +130,40 @@ class Protocol:
         ]
 
     def order_questions(self, questions: Sequence[Any], settings: Mapping[str, Any], rng: Random) -> list[Any]:
-        """The order in which one annotator is asked: as listed, or shuffled where the section's settings say so."""
+        """Return the questions in the order for one annotator: as listed, or shuffled if the section's settings say so."""
         if settings.get("question_order") == "random":
             return rng.sample(questions, len(questions))
         return list(questions)
 
     def pages(self, section: PageSection, items: Sequence[PageItem], answers: Mapping[str, Any]) -> list[Page]:
-        """The section's pages as far as the answers given so far determine them: one an item."""
+        """Return the section's pages that the answers so far determine. By default, one page per item."""
         return [Page(f"s{section.position}.p{item.position}", section, (item,), section.questions) for item in items]
 
     def asks(self, page: Page) -> dict[str, PageField]:
-        """The form fields of a page, by slot."""
+        """Return the form fields of a page, by slot."""
         raise NotImplementedError
 
     def clean(self, page: Page, data: dict[str, Any]) -> dict[str, str]:
-        """Rules across fields: {slot: message}. ``data`` holds the cleaned values and may be completed (mid-ranks).
+        """Check rules across fields and return {slot: message}. ``data`` holds the cleaned values and may be extended (mid-ranks).
 
-        Called whatever the fields said: a slot that its own field refused is not in ``data`` (one left empty is None there), and
-        its own message stays.
+        This is called even if a field was refused. A refused slot is not in ``data`` and keeps its own message. An empty slot
+        is None in ``data``.
         """
         return {}
 
     def count_answers(self, section, outputs_per_item: Sequence[int]) -> int:
-        """How many answers a person gives in a section, for the checklist. ``section.asked`` counts its questions, ``shown`` holds for
-        each of its items how many outputs it shows."""
+        """Return how many answers an annotator gives in a section, for the checklist. ``outputs_per_item`` gives the number of
+        outputs of each item."""
         return section.asked * (len(outputs_per_item) if self.has_items else 1)
 
     def reason_not_answerable(self, section, contrast, shown_systems: ShownSystems) -> str:
-        """Why the section cannot answer a planned comparison when its batches show this, and what to do; '' where it can."""
+        """Return why the section cannot answer a planned comparison, and what to do. Return '' if it can."""
         if not contrast.x_id:
-            return "it compares systems, and this comparison names none: choose two systems"
+            return "the section compares systems and this comparison names none: choose two systems"
         if contrast.criterion and contrast.criterion not in {
             question.criterion for question in section.questions.all()
         }:
-            return f"no question asks about the criterion “{contrast.criterion}”: add one, or take the criterion away"
+            return f"no question asks about the criterion “{contrast.criterion}”: add one, or remove the criterion"
         missing = [system.name for system in (contrast.x, contrast.y) if system.pk not in shown_systems.systems]
         if missing:
             return f"no batch shows {' or '.join(missing)}: check the systems of the arms, the prompts that have outputs, and the target"
@@ -177,15 +184,15 @@ class Protocol:
     def expected_practice_answers(
         self, section, outputs: Sequence[tuple[str, bool]]
     ) -> Mapping[str, tuple[float, float] | int]:
-        """What a practice item of these outputs should be answered, by the question's key: a range, or the place of an output.
+        """Return the expected answers to a practice item, by question key: a range, or the place of an output.
 
-        ``outputs``: (system's name, whether it is a human author) in the order of their numbers. Raises ValueError, saying what is
-        wrong, for outputs that make no practice item; gives nothing where the protocol has none.
+        ``outputs``: (name of the system, whether it is a human author), in the order of their numbers. Raise ValueError with the
+        reason if the outputs cannot form a practice item. Return nothing if the protocol has no practice items.
         """
         return {}
 
     def truth(self, page: Page, question: PageQuestion, expected: tuple[float, float] | str) -> str:
-        """A practice item's expected answer in words: a range on the question's scale, or the label of an output."""
+        """Return the expected answer of a practice item in words: a range on the question's scale, or the label of an output."""
         noun = str(page.section.settings.get("noun") or "text").capitalize()
         if isinstance(expected, str):
             return f"{noun} {expected}"
@@ -194,38 +201,37 @@ class Protocol:
         return " or ".join(words) if question.scale.kind == "likert" else f"{low:g} to {high:g}"
 
     def plausible(self, page_fields: Mapping[str, PageField], robot: Robot) -> Mapping[str, str]:
-        """What a robot sends from a page, by the names of its inputs. Fields left out are answered by their own ``plausible``.
+        """Return what a robot sends from a page, by input name. The other fields use their own ``plausible``.
 
-        Write it where ``clean`` has rules across fields, which must hold for what is sent; or where what robots perceive shall come
-        out of the report as it went in.
+        Override this if ``clean`` has rules across fields, or if the report must recover what the robots perceive.
         """
         return {}
 
     def is_item_settled(self, section, labels: Sequence[Any]) -> bool:
-        """Whether the answers to one item and question, in the order given, decide it."""
+        """Return whether the answers to an item and question, in the order given, decide it."""
         return True
 
     def settles_items(self, section) -> bool:
-        """Whether an item of the section may want more answers than its batches have places (see ``settled``)."""
+        """Return whether an item may need more answers than its batches have places (see ``is_item_settled``)."""
         return False
 
     def is_for_one_annotator(self, section) -> bool:
-        """Whether one and the same annotator answers all batches."""
+        """Return whether a single annotator answers all batches."""
         return False
 
     def has_stopping_rule(self, section) -> bool:
-        """Whether the section has a rule that may end the study before its target is reached."""
+        """Return whether a rule of the section may end the study before it reaches its target."""
         return False
 
 
 @lru_cache(maxsize=1024)
 def _clean_settings(settings_form: type, settings_json: str) -> dict[str, Any]:
     form = settings_form(data=json.loads(settings_json))
-    form.full_clean()  # what is refused is not among the cleaned
+    form.full_clean()  # refused values are not in cleaned_data
     return {name: field.initial for name, field in settings_form.base_fields.items()} | form.cleaned_data
 
 
 def arms_of(section) -> list:
-    """The arms that see a section, each with its systems read."""
+    """Return the arms that see a section, with their systems prefetched."""
     named = list(section.arms.prefetch_related("systems"))
     return named or list(section.study.arms.prefetch_related("systems"))

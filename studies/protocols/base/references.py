@@ -1,4 +1,4 @@
-"""What a system is measured against: the part that a reference plays, in the design and in the protocols that show pairs."""
+"""Reference systems: their role in the design and in protocols that show pairs."""
 
 from django.db.models import TextChoices
 
@@ -9,5 +9,5 @@ class Reference(TextChoices):
     MINIMAL = "minimal", "minimal reference"
 
 
-# The planted ends of a rating scale: no systems that anybody wants to know something about.
+# The planted ends of a rating scale. They are not systems under evaluation.
 EXTREME_REFERENCES = (Reference.MAXIMAL, Reference.MINIMAL)

@@ -1,7 +1,7 @@
-"""Robots: plausible answers to whatever a page asks, for the demo, for trying a study, for rehearsals and for tests.
+"""Robots: plausible answers to any page, for the demo, test runs, rehearsals and tests.
 
-A field knows what is plausible for its kind (``Field.plausible``). A protocol whose rules span fields, or whose robots shall find
-what is there to be found, answers the page as a whole (``Protocol.plausible``).
+A field gives a plausible answer of its kind (``Field.plausible``). A protocol answers the whole page
+(``Protocol.plausible``) if its rules span fields, or if the report must recover what robots perceive.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ EXPLANATIONS = (
 
 
 class Robot:
-    """Answers validly and prefers nothing. A subclass with opinions perceives systems: see ``annotators.participation.simulate``.
+    """A robot that answers validly and has no preference. ``annotators.participation.simulate`` has robots with preferences.
 
-    ``middle``: the mean strength of the systems. ``round_to``: long scales of numbers are answered in such steps. ``comment``: what
-    it writes wherever words may be written.
+    ``middle``: the mean strength of the systems. ``round_to``: the step of answers on long scales of numbers. ``comment``:
+    the text for every text field.
     """
 
     middle = 0.0
@@ -38,22 +38,22 @@ class Robot:
         self.rng, self.comment, self.is_commenting = rng, comment, bool(comment)
 
     def strength(self, exposure_id: int | None) -> float:
-        """How strong the system behind an output is, in standard deviations of what a robot perceives."""
+        """Return the strength of an output's system, in standard deviations of a robot's perception."""
         return self.middle
 
     def liking(self, exposure_id: int | None) -> float:
-        """How this robot likes an output just now, for choosing among several."""
+        """Return how much the robot likes an output at this moment, for a choice among several."""
         return self.rng.random()
 
     def share(self, page_field: Any) -> float:
-        """An answer's place between the lowest (0) and the highest (1) of its scale."""
+        """Return an answer's place on its scale, from the lowest (0) to the highest (1)."""
         return self.rng.random()
 
     def words(self, is_required: bool) -> str:
         return self.comment or self.rng.choice(EXPLANATIONS if is_required else COMMENTS)
 
     def answers(self, protocol: Any, page_fields: Mapping[str, Any]) -> dict[str, str]:
-        """What is sent from a page, by the names of its inputs."""
+        """Return what the robot sends from a page, by input name."""
         sent = dict(protocol.plausible(page_fields, self))
         for slot, ask in page_fields.items():
             names = {f"{slot}.{part}" for part in ask.field.inputs} or {slot}

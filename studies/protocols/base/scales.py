@@ -1,4 +1,4 @@
-"""Scales of questions: what is stored as JSON on a Question, what it asks, and how a report reads it."""
+"""Scales of questions: their stored JSON, their form fields, and how a report reads the answers."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,7 +22,7 @@ SCALE_KINDS: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ScaleSpec:
-    """A scale, read from a question's JSON with every default filled in."""
+    """A scale, read from a question's JSON, with all defaults."""
 
     kind: str = "percent"
     minimum: int = 0
@@ -43,7 +43,7 @@ class ScaleSpec:
 
     @property
     def points(self) -> tuple[Option, ...]:
-        """The points of a likert scale with their words: all of them, or the two ends and the middle."""
+        """The points of a Likert scale with their words: all points, or the two ends and the middle."""
         values = range(self.minimum, self.maximum + 1)
         if len(self.labels) == len(values):
             words = dict(zip(values, self.labels, strict=True))
@@ -55,15 +55,15 @@ class ScaleSpec:
         return points[::-1] if self.is_best_first else points
 
     def field(self, required: bool = True) -> Field:
-        """The form field that asks for one answer on this scale (``multiple``: see ``option_fields``)."""
+        """Return the form field for one answer on this scale (for ``multiple`` see ``option_fields``)."""
         return _build_field(self, required)
 
     def option_fields(self) -> list[tuple[Option, Field]]:
-        """A box for each option of a ``multiple`` scale."""
+        """Return a tick box for each option of a ``multiple`` scale."""
         return [(option, TickBoxField(required=False, option=option)) for option in self.options]
 
     def as_json(self) -> dict:
-        """The shortest JSON that reads back as this scale."""
+        """Return the shortest JSON of this scale."""
         default = ScaleSpec(self.kind)
         stored: dict[str, Any] = {"kind": self.kind}
         for name in self.__slots__:
@@ -80,7 +80,7 @@ class ScaleSpec:
 
 @lru_cache(maxsize=1024)
 def _build_field(scale: ScaleSpec, required: bool) -> Field:
-    # The same question stands on each page under each output.
+    # The same question is asked on each page under each output.
     ends: dict[str, Any] = {
         "minimum": scale.minimum,
         "maximum": scale.maximum,
@@ -109,14 +109,14 @@ def _build_field(scale: ScaleSpec, required: bool) -> Field:
 
 
 def read_scale(stored: dict) -> ScaleSpec:
-    """The scale of a question. Raises ValueError, naming what is wrong, for JSON that is no scale."""
+    """Return the scale of a question. Raise ValueError with the reason if the JSON is not a scale."""
     stored = dict(stored or {"kind": "percent"})
     kind = stored.pop("kind", "percent")
     if kind not in SCALE_KINDS:
-        raise ValueError(f"There is no scale {kind!r}; there are {', '.join(SCALE_KINDS)}.")
+        raise ValueError(f"The scale {kind!r} does not exist. Choose one of {', '.join(SCALE_KINDS)}.")
     unknown = set(stored) - set(ScaleSpec.__slots__)
     if unknown:
-        raise ValueError(f"A scale has no {', '.join(sorted(unknown))}.")
+        raise ValueError(f"A scale has no setting {', '.join(sorted(unknown))}. Remove it.")
     if "options" in stored:
         stored["options"] = tuple(Option(o["key"], o["label"], bool(o.get("screens_out"))) for o in stored["options"])
     if "labels" in stored:
@@ -128,9 +128,9 @@ def read_scale(stored: dict) -> ScaleSpec:
     if spec.minimum >= spec.maximum:
         raise ValueError("A scale's lowest value must be below its highest.")
     if kind == "likert" and spec.maximum - spec.minimum > 19:
-        raise ValueError("A scale of points has at most 20 of them; use a number between two ends.")
+        raise ValueError("A scale of points has at most 20 points. For more, use a number between two ends.")
     if kind in ("choice", "multiple"):
         keys = [option.key for option in spec.options]
         if len(keys) < (2 if kind == "choice" else 1) or len(set(keys)) < len(keys):
-            raise ValueError("The answers to choose from must be at least two, each with a key of its own.")
+            raise ValueError("Give at least two answers to choose from, each with its own key.")
     return spec

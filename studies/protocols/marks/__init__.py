@@ -1,4 +1,4 @@
-"""Error marks: an output is read, its errors are marked with a kind and a grade, then the whole gets a number from 0 to 100.
+"""Error marks: annotators mark the errors of an output with a kind and a grade, then score it from 0 to 100.
 
 Source: error span annotation (Kocmi et al. 2024) and the multidimensional quality metrics as campaigns use them (Freitag et al. 2021).
 """
@@ -34,23 +34,23 @@ class MarksSettings(forms.Form):
         widget=forms.Textarea(attrs={"rows": 9, "cols": 80}),
         initial=DEFAULT_CATEGORIES,
         label="kinds of errors",
-        help_text="One a line: key | label | explanation. Annotators read label and explanation.",
+        help_text="One per line: key | label | explanation. Annotators read the label and the explanation.",
     )
     severities = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
         initial=DEFAULT_SEVERITIES,
         label="grades",
-        help_text="One a line, the mildest first: key | label | weight | explanation. Weights make the penalty and are not shown.",
+        help_text="One per line, the mildest first: key | label | weight | explanation. Annotators do not see weights; their sum is the penalty.",
     )
     max_marks = forms.IntegerField(
         min_value=1,
         max_value=20,
         initial=6,
-        label="most errors marked in one output",
-        help_text="Who finds more marks the worst. Campaigns often stop at 5.",
+        label="maximum number of errors marked in one output",
+        help_text="If there are more errors, annotators mark the worst ones. Campaigns often use 5.",
     )
     noun = forms.CharField(
-        max_length=30, initial="text", help_text="What is judged is called: text, translation, summary."
+        max_length=30, initial="text", help_text="The word for an output: text, translation, summary."
     )
     explanation = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 4}), required=False, help_text="What counts as an error here. Markdown."
@@ -72,7 +72,7 @@ class MarksSettings(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class ErrorMarkField(Field):
-    """One error: where it is, of what kind, how bad. ``words``: from which to which character of the sentence, where a script said."""
+    """One error: its place, kind and severity. ``words``: the range of characters in the sentence, if a script sent it."""
 
     kind: ClassVar[str] = "mark"
     inputs: ClassVar[tuple[str, ...]] = ("where", "category", "severity", "words")
@@ -111,16 +111,16 @@ class ErrorMarkField(Field):
         return raw if offered is None else {option.key: option.label for option in offered}.get(raw)
 
     def plausible(self, robot, page_field):
-        return None  # another error than those that the protocol's robots found
+        return None  # the protocol's robots found no further error
 
     def parts(self, output) -> tuple[Sentence, ...]:
-        """The sentences of what is shown, from which its page offers."""
+        """Return the sentences of an output, which the page offers as places."""
         return split_sentences(output.text)
 
 
 @dataclass(frozen=True, slots=True)
 class NoErrorsField(TickBoxField):
-    """That there is no error is said, and stored as 0."""
+    """A tick box for "there is no error", stored as 0."""
 
     is_none: ClassVar[bool] = True
 
@@ -128,7 +128,7 @@ class NoErrorsField(TickBoxField):
         return Answer(value=Decimal(0)) if TickBoxField.clean(self, raw) else None
 
     def plausible(self, robot, page_field):
-        return None  # the protocol's robots found errors, else they had ticked it
+        return None  # the protocol's robots found errors, otherwise they would have ticked it
 
 
 @register
@@ -136,8 +136,8 @@ class Marks(Protocol):
     slug = "marks"
     label = "Error marks: errors with kind and grade, then 0 to 100"
     help = (
-        "One output at a time: annotators mark its errors by sentence (with a script also by words), each with a kind and a grade "
-        "from a codebook, then judge the whole. Plain text only: no Markdown, dialogues or images."
+        "Annotators see one output at a time. They mark its errors by sentence (with JavaScript also by words), each with a kind and a "
+        "grade from a codebook, then score the whole. Plain text only: no Markdown, dialogues or images."
     )
     comparison_scope = ""
     placeholder_help = "{label} becomes the letter of the output asked about."
@@ -170,27 +170,29 @@ class Marks(Protocol):
         questions = {question.key: question for question in section.questions.all()}
         asked = questions.get(ERRORS)
         if asked is None:
-            yield Problem(f"There must be a question with the key “{ERRORS}”: which errors there are.", "questions")
+            yield Problem(
+                f"The question with the key “{ERRORS}” is missing. Add one that asks for the errors.", "questions"
+            )
         else:
             yield from _errors_problems(asked, self.codebook_of(section))
         if SCORE not in questions:
             yield Problem(
-                f"No question “{SCORE}” judges the whole: two outputs with the same marks cannot be told apart.",
+                f"No question “{SCORE}” scores the whole, so the report cannot distinguish two outputs with the same marks.",
                 "questions",
                 False,
                 "no_score",
             )
         elif (questions[SCORE].scale or {}).get("kind") not in ("continuous", "likert"):
-            yield Problem(f"Question {SCORE} must be asked between two ends or on points.", "questions")
+            yield Problem(f"Question {SCORE} must have a scale of points or a number between two ends.", "questions")
         if any(question.x_id for question in questions.values()):
-            yield Problem("A question about one output cannot name two systems.", "questions")
+            yield Problem("A question about one output cannot name two systems. Leave x and y empty.", "questions")
         if section.m < 1:
-            yield Problem("Annotators must see at least one prompt.", "m")
+            yield Problem("Annotators must see at least one prompt. Set m to 1 or more.", "m")
         wrong = _study_outputs(section.study).exclude(format="plain", media="")
         if first := wrong.select_related("system", "prompt").order_by("prompt__key", "system__name").first():
             what = "media" if first.media else f"format “{first.format}”"
             yield Problem(
-                f"{wrong.count()} outputs are Markdown, dialogues or images: errors are marked in sentences of plain text. The first: "
+                f"{wrong.count()} outputs are Markdown, dialogues or images, but error marks need plain text. The first: "
                 f"{first.system.name} for prompt {first.prompt.key}, {what}.",
                 "outputs",
             )
@@ -199,7 +201,7 @@ class Marks(Protocol):
         return section.asked * sum(outputs_per_item)
 
     def pages(self, section, items, answers):
-        """One output a page, those of a prompt after one another."""
+        """Return one page per output. The outputs of a prompt follow one another."""
         found: list[Page] = []
         for item in items:
             for exposure in item.exposures:
@@ -208,7 +210,7 @@ class Marks(Protocol):
         return found
 
     def codebook_of(self, section) -> Codebook:
-        """The kinds of error and their weights that the section's settings list."""
+        """Return the kinds of errors and the weights from the section's settings."""
         settings = self.cleaned_settings(section)
         return parse_codebook(settings["categories"], settings["severities"])
 
@@ -239,7 +241,7 @@ class Marks(Protocol):
         return asks
 
     def clean(self, page, data):
-        """Marks or "no error", not both, no mark twice, each in a sentence that there is."""
+        """Require marks or "no error", but not both. Refuse double marks and unknown sentences."""
         (item,) = page.items
         ((label, exposure),) = item.exposures
         asked = next((question for question in page.questions if question.key == ERRORS), None)
@@ -251,7 +253,7 @@ class Marks(Protocol):
         most = self.cleaned_settings(page.section)["max_marks"]
         has_refused = any(f"{start}{number}" not in data for number in range(1, most + 1))
         if (marks or has_refused) and data.get(none):
-            return {none: "You marked errors: take them back, or take this tick away."}
+            return {none: "You marked errors. Please remove them, or remove this tick."}
         if not marks and not has_refused and not data.get(none):
             return {none: "Please mark an error, or say that there is none."} if asked.required else {}
         parts = split_sentences(_exposure_texts([exposure])[exposure])
@@ -262,7 +264,7 @@ class Marks(Protocol):
                 errors[slot] = "Please choose one of the sentences."
                 continue
             if words and int(words.partition("-")[2]) > len(parts[int(number) - 1].text):
-                # Words of another sentence, chosen before: the sentence stays.
+                # The words belong to a sentence chosen before. Keep only the new sentence.
                 data[slot] = answer = Answer(value=answer.value, choice=answer.choice, part=number)
             if answer in seen:
                 errors[slot] = "This error is marked twice."
@@ -270,7 +272,7 @@ class Marks(Protocol):
         return errors
 
     def plausible(self, page_fields, robot):
-        """A robot finds the more errors the weaker the system, and takes points off for each."""
+        """Find more errors in weaker systems, and subtract points for each error."""
         sent: dict[str, str] = {}
         marks = [(slot, ask) for slot, ask in page_fields.items() if isinstance(ask.field, ErrorMarkField)]
         if not marks:
@@ -303,13 +305,14 @@ def _errors_problems(question, codebook: Codebook):
     most = max(one.weight for one in codebook.severities)
     if scale.get("kind") != "number" or scale.get("minimum", 0) != 0:
         yield Problem(
-            f"Question {ERRORS} must be asked as a whole number from 0: the weights of the grades.", "questions"
+            f"Question {ERRORS} must have the scale “a whole number” from 0, for the weights of the grades.",
+            "questions",
         )
     elif scale.get("maximum", 100) < most:
         yield Problem(f"Question {ERRORS} must reach up to {most:f}, the weight of the worst grade.", "questions")
     if question.skip_reasons:
         yield Problem(
-            f"Question {ERRORS} offers ways not to answer; let it be left empty instead (not required).", "questions"
+            f"Question {ERRORS} has reasons to skip. Remove them and make the question optional.", "questions"
         )
 
 

@@ -1,4 +1,4 @@
-"""The codebook of error marks: kinds of errors, and grades with weights, one a line as a researcher writes them."""
+"""The codebook of error marks: kinds of errors and grades with weights, written one per line."""
 
 import re
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Severity:
 
 @dataclass(frozen=True, slots=True)
 class Codebook:
-    """What a mark may say. A grade is stored as its weight, so no two grades weigh the same."""
+    """The kinds and grades of a mark. A grade is stored as its weight, so all weights differ."""
 
     categories: tuple[Category, ...]
     severities: tuple[Severity, ...]
@@ -59,7 +59,7 @@ class Codebook:
 
 
 def parse_categories(text: object) -> tuple[Category, ...]:
-    """``key | label | explanation``, one a line. Raises ValueError, naming the line."""
+    """Parse lines of ``key | label | explanation``. Raise ValueError with the line number."""
     found = []
     for number, parts in _parse_lines(text):
         if len(parts) not in (2, 3):
@@ -71,7 +71,7 @@ def parse_categories(text: object) -> tuple[Category, ...]:
 
 
 def parse_severities(text: object) -> tuple[Severity, ...]:
-    """``key | label | weight | explanation``, one a line. Raises ValueError, naming the line."""
+    """Parse lines of ``key | label | weight | explanation``. Raise ValueError with the line number."""
     found = []
     for number, parts in _parse_lines(text):
         if len(parts) not in (3, 4):
@@ -79,13 +79,13 @@ def parse_severities(text: object) -> tuple[Severity, ...]:
         found.append(Severity(parts[0], parts[1], _parse_weight(parts[2], number), *parts[3:]))
     found = _require_distinct(found, "grade")
     if len({one.weight for one in found}) < len(found):
-        raise ValueError("Two grades have the same weight: a report could not tell them apart.")
+        raise ValueError("Two grades have the same weight, so the report cannot distinguish them. Change one.")
     return found
 
 
 @lru_cache(maxsize=64)
 def parse_codebook(categories: str, severities: str) -> Codebook:
-    """The codebook of a section's settings. Raises ValueError."""
+    """Return the codebook of a section's settings. Raise ValueError if it cannot be read."""
     return Codebook(parse_categories(categories), parse_severities(severities))
 
 
@@ -98,7 +98,7 @@ def _parse_lines(text):
         if line.strip():
             parts = [part.strip() for part in line.split("|")]
             if not parts[0] or len(parts[0]) > 50 or len(parts) > 1 and not parts[1]:
-                raise ValueError(f"Line {number}: a key of at most 50 characters and a label are needed.")
+                raise ValueError(f"Line {number}: write a key of at most 50 characters and a label.")
             yield number, parts
 
 
@@ -116,9 +116,9 @@ def _parse_weight(text: str, number: int) -> Decimal:
 
 def _require_distinct(entries, noun):
     if not entries:
-        raise ValueError(f"At least one {noun} is needed.")
+        raise ValueError(f"Write at least one {noun}.")
     for name in ("key", "label"):
         values = [getattr(one, name).casefold() for one in entries]
         if twice := next((value for value in values if values.count(value) > 1), None):
-            raise ValueError(f"“{twice}” stands twice.")
+            raise ValueError(f"“{twice}” occurs twice. Remove or rename one.")
     return tuple(entries)

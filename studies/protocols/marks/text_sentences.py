@@ -1,4 +1,4 @@
-"""A text in sentences, numbered from 1: a pure function of the text, so that a stored number finds its sentence for ever."""
+"""Split a text into sentences, numbered from 1. The result depends only on the text, so stored numbers stay valid."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -6,12 +6,12 @@ from functools import lru_cache
 from studies.stimuli.lengths import get_sentence_end_rule
 from studies.stimuli.texts import is_blank
 
-WHOLE_TEXT = 0  # a mark that no sentence holds: something is missing, or the whole is wrong
+WHOLE_TEXT = 0  # a mark outside all sentences: something is missing, or the whole text is wrong
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence. ``gap``: the blanks and line breaks before it, so that the parts together are the text."""
+    """One sentence. ``gap`` is the white space before it, so that all parts together give the text."""
 
     number: int
     text: str
@@ -20,7 +20,7 @@ class Sentence:
 
 @lru_cache(maxsize=2048)
 def split_sentences(text: str) -> tuple[Sentence, ...]:
-    """Cut where a sentence ends, in any script that marks it, and at every line break (lists, verse, headings)."""
+    """Split at sentence ends, in any script that marks them, and at every line break (lists, verse, headings)."""
     cuts = set(get_sentence_end_rule("whole")(text)) | {n + 1 for n, c in enumerate(text) if c == "\n"} | {len(text)}
     found: list[Sentence] = []
     gap, start = "", 0

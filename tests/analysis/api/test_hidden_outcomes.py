@@ -33,7 +33,7 @@ def test_outcomes_are_hidden_while_a_study_collects_and_shown_when_it_is_unblind
         return [api.get(f"studies/{study.code}/{path}").status_code for path in OUTCOMES]
 
     assert seen() == [403] * len(OUTCOMES)
-    assert "still collects" in api.get(f"studies/{study.code}/responses/").json()["detail"]
+    assert "still collecting" in api.get(f"studies/{study.code}/responses/").json()["detail"]
     assert api.post(f"studies/{study.code}/exports/", {}).status_code == 403
     assert "result" not in api.get(f"studies/{study.code}/analyses/").json()["results"][0]
     for path in ("assignments/", "progress/", "exports/assignments.csv", "responses/?origin=test,robot"):

@@ -59,7 +59,7 @@ def test_the_command_says_what_is_due_and_writes_it_down_once(recruitment):
         call_command("pay", recruitment.key, *how, stdout=out)
         return out.getvalue()
 
-    assert "1 newly due: 2.50 USD" in said("--dry-run") and "Nothing was written down." in said("--dry-run")
+    assert "1 newly due: 2.50 USD" in said("--dry-run") and "Nothing was recorded." in said("--dry-run")
     assert not Payment.objects.exists()
     assert (
         "1 newly due: 2.50 USD" in said() and "0 newly due: 0.00 USD" in said() and "2.50 due, 27.50 to come" in said()

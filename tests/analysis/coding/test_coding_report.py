@@ -51,7 +51,7 @@ def test_items_that_one_coder_has_not_coded_do_not_count(study, coders):
     code_all(sample, coders[0], lambda i: ["grammar"])
     assert made(study) == []
     record.store_coding(sample.items.first(), coders[1], ["grammar"], False, 0)
-    assert "1 of 8 coded by both" in tables(made(study))["coding_agreement_1"]["note"]
+    assert "Both coders coded 1 of 8 items" in tables(made(study))["coding_agreement_1"]["note"]
 
 
 def test_coders_who_may_see_more_are_told_of(study):
@@ -59,7 +59,7 @@ def test_coders_who_may_see_more_are_told_of(study):
     sample = sample_of(study, [carl, olga])
     for coder in (carl, olga):
         code_all(sample, coder, lambda i: ["grammar"])
-    assert "1 of the coders may see the study otherwise" in tables(made(study))["coding_agreement_1"]["note"]
+    assert "1 of the coders can see the study by another role" in tables(made(study))["coding_agreement_1"]["note"]
 
 
 def test_who_withdraws_after_being_coded_is_gone_from_the_report(study, coders):
@@ -67,7 +67,7 @@ def test_who_withdraws_after_being_coded_is_gone_from_the_report(study, coders):
     for coder in coders:
         code_all(sample, coder, lambda i: ["grammar"])
     withdraw_annotator(sample.items.first().assignment)
-    assert "7 of 7 coded" in tables(made(study))["coding_agreement_1"]["note"]
+    assert "Both coders coded 7 of 7 items" in tables(made(study))["coding_agreement_1"]["note"]
     assert len(record.items_for(sample, 1, record.current_codings(sample))) == 7
 
 
@@ -120,7 +120,10 @@ def test_both_must_refuse_where_the_rule_says_so(study, coders):
     code_all(sample, coders[1], lambda i: ["copied"] if i == items[0] else [])
     assert list(refusal_reasons(read_samples(study, ["live"]))) == [items[0].assignment_id]
     note = tables(made(study))["coding_refused_1"]["note"]
-    assert "Work is refused that both refuse, if not for the same reason." in note and "label" not in note
+    assert (
+        "Work counts as refused if both reviewers refuse it, even for different reasons." in note
+        and "label" not in note
+    )
 
 
 def test_what_a_third_has_not_decided_leaves_an_earlier_review_as_it_was(study, coders):
@@ -136,7 +139,7 @@ def test_what_a_third_has_not_decided_leaves_an_earlier_review_as_it_was(study, 
     found = _reviews(study)
     assert found.pop(let_pass) == "" and list(found.values()) == ["reviewed: Vague"] * 7
     note = tables(made(study))["coding_refused_2"]["note"]
-    assert "7 items wait for the third coder and do not count." in note and "third coder decides" in note
+    assert "7 items wait for the third coder and are not counted." in note and "third coder decides" in note
     rows = {row["condition"]: row for row in tables(made(study))["coding_refused_2"]["rows"]}
     assert sorted(row["n"] for row in rows.values()) == [0, 1]
     assert {row["reason"] for row in rows.values() if not row["n"]} == {"no value to analyse"}

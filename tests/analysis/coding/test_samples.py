@@ -49,8 +49,8 @@ def test_practice_and_people_who_left_are_not_sampled(study, coders):
         (lambda s, c: sample_of(s, c[:1]), "two different coders"),
         (lambda s, c: sample_of(s, [c[0], c[0]]), "two different"),
         (lambda s, c: sample_of(s, c, rule="third"), "three different"),
-        (lambda s, c: sample_of(s, [c[0], user("sven")]), "sven is no coder"),
-        (lambda s, c: sample_of(s, c, origin="robot"), "has written"),
+        (lambda s, c: sample_of(s, [c[0], user("sven")]), "sven is not a coder"),
+        (lambda s, c: sample_of(s, c, origin="robot"), "has an explanation to code"),
     ],
 )
 def test_what_cannot_be_sampled_is_refused_with_words(study, coders, change, words):
@@ -75,10 +75,10 @@ def test_a_codebook_is_read_from_lines_and_written_back():
     [
         (["Form | grammar"], [], "Line 1: write category"),
         (["Form | Bad key | Grammar"], [], "Line 1: the key"),
-        (["Form | a | A", "Form | a | B"], [], "Line 2: the key “a” stands twice"),
+        (["Form | a | A", "Form | a | B"], [], "Line 2: the key “a” is used twice"),
         ([], [], "at least one label"),
-        (["Form | a | A"], ["Null"], "No label is in the category “Null”"),
-        (["Form | a | A"], ["Form"], "must count"),
+        (["Form | a | A"], ["Null"], "the category “Null” has no label"),
+        (["Form | a | A"], ["Form"], "must be counted"),
         ([f"Form | a{n} | A" for n in range(61)], [], "at most 60"),
     ],
 )
@@ -91,7 +91,7 @@ def test_no_label_applies_is_an_answer_and_not_coded_is_none(study, coders):
     sample = sample_of(study, coders)
     first, second = sample.items.all()[:2]
     record.store_coding(first, coders[0], [], True, 0)
-    with pytest.raises(ActionRefused, match="at least one label, or say that none applies"):
+    with pytest.raises(ActionRefused, match="at least one label, or choose that no label applies"):
         record.store_coding(second, coders[0], [], False, 0)
     with pytest.raises(ActionRefused, match="not both"):
         record.store_coding(second, coders[0], ["grammar"], True, 0)
@@ -129,4 +129,4 @@ def test_a_third_coder_sees_what_two_differ_on_and_decides(study, coders):
     assert read.counted_codings(by_number[items[1].assignment_id]) is None
     assert read.counted_codings(by_number[items[5].assignment_id]) == [{"grammar"}]
     note = tables(made(study))["coding_categories_1"]["note"]
-    assert note.endswith("1 item waits for the third coder and does not count.") and "a third coder decides" in note
+    assert note.endswith("1 item waits for the third coder and is not counted.") and "a third coder decides" in note

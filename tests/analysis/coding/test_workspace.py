@@ -47,7 +47,7 @@ def test_a_reviewer_sees_text_and_answer_and_neither_author_nor_condition(study,
     written = Response.objects.filter(assignment=item.assignment, question__key__in=["why", "change"])
     assert all(answer.text in seen and answer.exposure.output.text in seen for answer in written)
     assert "human-written" in seen or "machine-generated" in seen
-    assert "Nothing is wrong with this work" in seen and "Mismatch" in seen
+    assert "No reason to refuse this work" in seen and "Mismatch" in seen
     hidden = [study.title, item.assignment.batch.arm.name, "gpt3", item.assignment.code, "none", "condition"]
     assert [
         word
@@ -62,7 +62,7 @@ def test_coding_goes_from_item_to_item_and_refuses_an_empty_page(study, coders):
     first = client.get(f"/admin/analysis/codingsample/{sample.pk}/code/")
     assert first["Location"] == pages(sample, 1)
     refused = client.post(pages(sample, 1), {"seen": "0"})
-    assert refused.status_code == 422 and "say that none applies" in refused.content.decode()
+    assert refused.status_code == 422 and "choose that no label applies" in refused.content.decode()
     client.post(pages(sample, 1), {"seen": "0", "label": ["grammar", "intent"]})
     assert client.get(f"/admin/analysis/codingsample/{sample.pk}/code/")["Location"] == pages(sample, 2)
     page = client.get(pages(sample, 1)).content.decode()
@@ -72,7 +72,7 @@ def test_coding_goes_from_item_to_item_and_refuses_an_empty_page(study, coders):
     for number in range(2, 9):
         client.post(pages(sample, number), {"seen": "0", "none": "1"})
     end = client.get(f"/admin/analysis/codingsample/{sample.pk}/code/", follow=True).content.decode()
-    assert "Everything that is yours to code is coded" in end and "8 are coded" in end
+    assert "You have coded all your items" in end and "8 are coded" in end
 
 
 def test_a_third_coder_sees_two_codings_and_not_whose(study, coders):
@@ -125,14 +125,14 @@ def test_a_researcher_draws_a_sample_on_a_page(study, coders):
         "third": "", "codebook": "\n".join(EXPLANATIONS_CODEBOOK.as_lines()), "left_out": "Null",
     }  # fmt: skip
     page = client.post(address, data, follow=True).content.decode()
-    assert "Sample 1 is drawn: 4 items" in page and "carl" in page and "Writer intent" in page
+    assert "Sample 1 was drawn: 4 items" in page and "carl" in page and "Writer intent" in page
     for change, words in (
         ({"second": coders[0].pk}, "two different coders"),
         ({"codebook": "Form"}, "Line 1"),
         ({"per_arm": "0"}, "greater than"),
-        ({"rule": "third"}, "chosen with the rule"),
+        ({"rule": "third"}, "Choose a third coder"),
         ({"kind": "other"}, "valid choice"),
-        ({"left_out": "Other"}, "No label is in"),
+        ({"left_out": "Other"}, "has no label"),
     ):
         refused = client.post(address, data | change)
         assert refused.status_code == 422 and words in refused.content.decode(), words

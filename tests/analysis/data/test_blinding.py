@@ -24,9 +24,9 @@ def asked(study, **options):
 
 def test_an_export_of_outcomes_is_refused_while_the_study_collects(study):
     for table in ("responses", "codings"):
-        with pytest.raises(PermissionDenied, match="still collects"):
+        with pytest.raises(PermissionDenied, match="still collecting"):
             selection_for(table, study, by=study.owner)
-        with pytest.raises(PermissionDenied, match="still collects"):
+        with pytest.raises(PermissionDenied, match="still collecting"):
             asked(study, table=table)
     assert not Job.objects.filter(kind="export").exists()
     assert selection_for("responses", study, ["robot"], by=study.owner).origins == ("robot",)
@@ -36,5 +36,5 @@ def test_an_export_of_outcomes_is_refused_while_the_study_collects(study):
 
 
 def test_an_origin_that_is_none_is_named(study):
-    with pytest.raises(BadOrigins, match="'lives' is none of"):
+    with pytest.raises(BadOrigins, match="'lives' is not an origin"):
         asked(study, table="items", origins=["live", "lives"])

@@ -113,7 +113,7 @@ def test_rest_gives_them_by_pages_under_the_same_rules(study):
     base = f"studies/{study.code}"
     for address in (f"{base}/codings/", f"{base}/exports/codings.csv", f"{base}/exports/codings.jsonl.sha256"):
         answer = reader.get(address)
-        assert answer.status_code == 403 and "still collects" in answer.json()["detail"]
+        assert answer.status_code == 403 and "still collecting" in answer.json()["detail"]
     study = closed(study)
     first = reader.get(f"{base}/codings/?page_size=4").json()
     second = reader.get(first["next"].partition("/api/v1/")[2]).json()

@@ -103,7 +103,7 @@ def test_the_command_hides_outcomes_while_a_study_collects(db, tmp_path):
     submitted(study, "p", comment="x")
     path = str(tmp_path / "x")
     for form in ("csv", "jsonl", "archive", "parquet"):
-        with pytest.raises(CommandError, match="still collects"):
+        with pytest.raises(CommandError, match="still collecting"):
             call_command("export", str(study.code), format=form, output=path)
     quiet = {"stderr": io.StringIO()}
     call_command("export", str(study.code), table="assignments", output=path, **quiet)

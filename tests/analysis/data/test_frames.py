@@ -146,4 +146,4 @@ def test_an_answer_to_another_studys_question_is_listed_and_left_out(study):
     )
     read = responses_frame(study)
     assert "s9.q9" not in set(read.rows["slot"])
-    assert len(read.problems) == 1 and "this study does not have" in read.problems[0]["text"]
+    assert len(read.problems) == 1 and "belongs to another study" in read.problems[0]["text"]

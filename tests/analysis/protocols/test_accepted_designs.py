@@ -304,9 +304,9 @@ def test_a_comparison_that_no_batch_can_answer_is_named_with_the_reason_and_what
             Planned("relative", arms="one system each"),
             ("two systems are needed to make a pair", "show more systems in this arm"),
         ),
-        (Planned("spa", arms="in common"), ("does not show beta", "add the system to the arm")),
-        (Planned("two_choice", again="two_choice", is_first=False), ("items of its own",)),
-        (Planned("humanlike", human=True), ("an arm of its own",)),
+        (Planned("spa", arms="in common"), ("does not show beta", "Add the system to the arm")),
+        (Planned("two_choice", again="two_choice", is_first=False), ("Give it its own items",)),
+        (Planned("humanlike", human=True), ("its own arm",)),
     ):
         text = " ".join(problem.text for problem in refused(drafted(planned)))
         assert bool(text) == bool(words), (str(planned), text)

@@ -231,7 +231,7 @@ def test_what_the_overall_answers_go_with_is_found_again():
         assert each.interval.low < truth < each.interval.high and each.test is None
         assert (each.unit, each.n, each.n_rows) == ("annotator", 40, 80)
     (table,) = found.tables
-    assert [row["what"] for row in table["rows"]] == [*DRIVEN, "left where no criterion decides"]
+    assert [row["what"] for row in table["rows"]] == [*DRIVEN, "remainder if no criterion decides"]
     assert table["rows"][2]["slope"] == pytest.approx(100 * LEFT, abs=1) and "section 1: 9" in table["note"]
     # Whoever is left out takes all pairs along.
     frame.loc[frame["assignment"] == 0, "is_kept"] = False

@@ -102,7 +102,7 @@ def is_what_they_alone_say(study):
             e
             for e in mine
             if (e["settings"]["contrast"]["section"], e["settings"]["contrast"]["key"]) == (section, key)
-            and e["estimand"].startswith(f"{estimand}, from those")
+            and e["estimand"].startswith(f"{estimand}, from annotators of the newest")
         ]
         assert same["estimate"] == pytest.approx(one["estimate"])
         for field in ("n", "n_clusters", "n_rows", "unit", "status", "reason"):

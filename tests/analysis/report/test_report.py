@@ -192,7 +192,7 @@ def test_outcomes_are_hidden_while_a_study_collects():
     result = report(study)
     assert not result["outcomes"]["is_hidden"] and pairs(result)
     closed(study)
-    assert "The study was unblinded while it collected." in report(study)["confirmatory"]["reasons"]
+    assert "The study was unblinded while it was collecting." in report(study)["confirmatory"]["reasons"]
 
 
 def test_robots_count_when_asked_for_alone():
@@ -250,7 +250,7 @@ def test_a_changed_design_is_printed_and_takes_the_confirmation_away():
             )  # past the triggers, as an administrator could
         cursor.execute("UPDATE studies_prompt SET text = 'another' WHERE id = (SELECT min(id) FROM studies_prompt)")
     result = report(study)
-    assert "is not the frozen version 1" in result["design"]["mismatch"]
+    assert "differs from the frozen version 1" in result["design"]["mismatch"]
     assert not result["confirmatory"]["is_confirmatory"]
 
 

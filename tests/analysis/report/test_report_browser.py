@@ -93,7 +93,7 @@ def test_the_first_screen_says_what_was_found(report, browser, client):
     claim = page.locator(".claim").first
     assert claim.bounding_box()["y"] < 600 and claim.inner_text() == "babbage was preferred to ada."
     shot(page, "report-closed-1280")
-    page.get_by_role("button", name="Run it again").click()
+    page.get_by_role("button", name="Run again").click()
     page.wait_for_url("**/jobs/**")
     assert page.locator("progress").count() == 1
     context.close()

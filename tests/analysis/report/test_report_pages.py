@@ -108,7 +108,7 @@ def test_no_archive_is_offered_while_the_study_is_blind(client, owner):
     study = spa_study(owner, target_n=2)
     client.force_login(owner)
     page = client.get(address("share", study)).content.decode()
-    assert "still collects" in page and address("api-archive", study) not in page
+    assert "still collecting" in page and address("api-archive", study) not in page
     hidden = {name for name in EXPORTS if address(name, study) not in page}
     assert hidden == {"api-export-responses.csv", "api-export-responses.jsonl"}
     assert address("bundle", study) in page and "No analysis has been run yet" in page
@@ -123,7 +123,10 @@ def test_where_robots_alone_answered_the_files_hold_what_they_said(client, study
     Assignment.objects.filter(pk=first.pk).update(origin=origins[-1])
     client.force_login(owner)
     page = client.get(address("share", study)).content.decode()
-    assert ("Nobody but robots" in page, "Robots, and people who withdrew" in page) == (is_theirs, not is_theirs)
+    assert ("Only robots have answered" in page, "Robots and withdrawn annotators are not included" in page) == (
+        is_theirs,
+        not is_theirs,
+    )
     for name in EXPORTS:
         (link,) = re.findall(rf'href="({address(name, study)}[^"]*)" download', page)
         assert link.endswith("?origin=robot") == (is_theirs and "items" not in name and "codebook" not in name)
@@ -136,7 +139,7 @@ def test_the_form_says_whose_answers_there_are(client, study, owner):
     Assignment.objects.filter(pk=Assignment.objects.filter(study=study).first().pk).update(origin="robot")
     client.force_login(owner)
     page = " ".join(client.get(address("analyses", study)).content.decode().split())
-    said = re.findall(r'(\w+)</label> <span class="quiet">(\d+) submitted and not withdrawn</span>', page)
+    said = re.findall(r'(\w+)</label> <span class="quiet">(\d+) submitted, without withdrawals</span>', page)
     assert said == [("Live", "11"), ("Robot", "1"), ("Imported", "0")]
 
 
@@ -162,7 +165,7 @@ def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study,
         "by researcher",
     ):
         assert printed in page, printed
-    assert "beta was preferred to alpha." in page and page.index("What was found") < page.index("Everything else")
+    assert "beta was preferred to alpha." in page and page.index(">Results<") < page.index(">Details<")
 
 
 def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_told(client, study, owner):
@@ -174,7 +177,7 @@ def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_told(client, stud
     failed = jobs.submit("analyse", study=study, by=None, parameters={"level": 9})
     jobs.run(failed.pk)
     assert (
-        "level: 9 is no confidence level"
+        "level: 9 must be a number from 0.5"
         in client.get(address("analysis_progress", study, failed.code)).content.decode()
     )
 
@@ -235,7 +238,7 @@ def test_a_study_without_planned_comparisons_is_told_so(client, owner):
     run_analysis(Study.objects.get(pk=study.pk), QUICK, by=owner)
     client.force_login(owner)
     page = client.get(address("analysis", study, 1)).content.decode()
-    assert "The study plans no comparison" in page and "could be estimated" not in page
+    assert "The study has no planned comparison" in page and "could be estimated" not in page
 
 
 def test_a_number_stands_under_its_head_in_the_first_column_too(client, study, owner):
@@ -298,7 +301,7 @@ def test_poison_rows_are_listed_and_the_page_stands(client, study, owner):
     listed = [problem["text"] for problem in run.result["problems"]]
     assert sum("outside" in text for text in listed) == 4, listed
     assert any("yesterday" in text for text in listed)
-    assert "could not be read as an answer" in page and "yesterday" in page
+    assert "stored rows that could not be read" in page and "yesterday" in page
 
 
 def test_a_scale_that_cannot_be_read_costs_its_question_alone(client, study, owner):

@@ -62,9 +62,9 @@ def test_a_token_is_kept_enciphered_and_shown_nowhere(client, recruitment, panel
     caplog.set_level(logging.DEBUG)
     with pytest.raises(NoService):
         service_of(recruitment)
-    assert "once its token is kept" in page(client, recruitment)
+    assert "once you store its token" in page(client, recruitment)
     answer = client.post(address(recruitment), {"token": TOKEN, "keep": "1"}, follow=True).content.decode()
-    assert "Kept since" in answer and TOKEN not in answer and TOKEN not in page(client, recruitment)
+    assert "Stored since" in answer and TOKEN not in answer and TOKEN not in page(client, recruitment)
     assert TOKEN.encode() not in bytes(PanelSecret.objects.get().ciphertext) and service_of(recruitment) is panel
     assert TOKEN not in caplog.text and TOKEN not in str(list(AuditEvent.objects.values()))
     # An empty field leaves it as it is; forgetting is said.
@@ -89,7 +89,7 @@ def test_the_panel_is_asked_and_what_came_to_both_is_approved_once(client, recru
     client.post(address(recruitment), {"ask": "1"})
     run_jobs()
     shown = page(client, recruitment)
-    assert "Approve the 1 sent to both" in shown and "sent to the panel, unknown here" in shown
+    assert "Approve 1 finished at both" in shown and "submitted at the panel, unknown in heval" in shown
     assert Assignment.objects.get(pk=assignment.pk).trust == "confirmed"
     for _ in range(2):
         client.post(address(recruitment), {"approve": "1"})
@@ -111,13 +111,13 @@ def test_what_the_panel_refused_to_approve_is_approved_once_it_can(client, recru
         run_jobs()
         Job.objects.update(request_token=None)
         assert list(PanelOrder.objects.order_by("pk").values_list("state", flat=True)) == ended
-        assert ("Approve the 1 sent to both" in page(client, recruitment)) is (ended == ["refused"])
+        assert ("Approve 1 finished at both" in page(client, recruitment)) is (ended == ["refused"])
     assert len(panel.given) == 2 and len(set(PanelOrder.objects.values_list("token", flat=True))) == 2
 
 
 def test_without_a_token_nothing_is_asked_and_the_reason_is_told(client, recruitment):
     answer = client.post(address(recruitment), {"ask": "1"}, follow=True).content.decode()
-    assert "has no token of its panel" in answer and not Job.objects.exists()
+    assert "has no panel token" in answer and not Job.objects.exists()
 
 
 def test_the_panels_file_is_looked_at_and_then_read(client, recruitment):
@@ -125,7 +125,7 @@ def test_the_panels_file_is_looked_at_and_then_read(client, recruitment):
     submitted(recruitment.study, "W", recruitment=recruitment, external_ids={"session": "S1"})
     text = "S1,W,submitted\nS2,V,returned\n"
     looked = exported(client, recruitment, text, "look").content.decode()
-    assert "2 submissions in the file: 2 new, 0 changed, 2 found here, 1 place would go back" in looked
+    assert "2 submissions in the file: 2 new, 0 changed, 2 matched to assignments, 1 place would be released" in looked
     assert (
         "1 submission in the file: 1 new" in exported(client, recruitment, "S1,W,submitted\n", "look").content.decode()
     )
@@ -134,7 +134,7 @@ def test_the_panels_file_is_looked_at_and_then_read(client, recruitment):
     assert Assignment.objects.get(pk=back.pk).released_reason == "returned" and PanelSubmission.objects.count() == 2
     for wrong, words in (
         ("S1,W\n", "Row 1 has not three columns."),
-        (b"\xff\xfe\x00", "not text in UTF-8"),
+        (b"\xff\xfe\x00", "not UTF-8 text"),
         (f"{'S' * 65},W,submitted\n", "Submission 1: the submission"),
         ("", "empty"),
     ):
@@ -164,7 +164,7 @@ def test_the_code_that_somebody_entered_is_told_beside_their_work(client, recrui
     assert re.findall(r"AWAITING REVIEW, (S\d)(?:; entered ([^<]*))?</td>", told) == [
         ("S0", "the code of “completed”"),
         ("S1", "the code of “no place left”"),
-        ("S2", "a code that is none of this link&#x27;s (NOCODE)"),
+        ("S2", "a code that does not belong to this link (NOCODE)"),
         ("S3", ""),
         ("S4", "the receipt of this work"),
     ]
@@ -184,7 +184,7 @@ def test_a_code_is_known_by_where_its_link_sends_people(client, recruitment):
             "connect",
             {"return_complete": "https://connect.cloudresearch.com/x"},
             "x",
-            "a code that is none of this link&#x27;s (x)",
+            "a code that does not belong to this link (x)",
         ),
     ):
         link = Recruitment.objects.create(study=recruitment.study, channel=channel, pool="panel", settings=settings)
@@ -200,14 +200,14 @@ def test_a_person_says_what_became_of_an_order(client, recruitment, panel):
         create_order(recruitment, "extend", "e1", by=None, task="T", places=3),
     )
     PanelOrder.objects.filter(pk=order.pk).update(state="unclear", sent_at=order.made_at)
-    assert "Was it carried out?" in page(client, recruitment)
+    assert "was this order carried out?" in page(client, recruitment)
     to = f"{address(recruitment)}order/"
     assert client.get(f"{to}{order.pk}/").status_code == 405 and client.post(f"{to}999999/").status_code == 404
     client.post(f"{to}{order.pk}/", {"carried_out": "yes"})
     client.post(f"{to}{waiting.pk}/", {"cancel": "1"})
     assert set(PanelOrder.objects.values_list("token", "state")) == {("s1", "done"), ("e1", "cancelled")}
     told = client.post(f"{to}{order.pk}/", {"carried_out": "no"}, follow=True).content.decode()
-    assert "cannot be done any more" in told and PanelOrder.objects.get(pk=order.pk).state == "done"
+    assert "no longer possible" in told and PanelOrder.objects.get(pk=order.pk).state == "done"
 
 
 def test_only_editors_see_it(recruitment):

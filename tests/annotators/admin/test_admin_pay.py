@@ -54,7 +54,7 @@ def test_what_is_due_is_paid_from_the_file_and_marked(study, client):
     recruitment = panel(study)
     done = [submitted(study, person, recruitment=recruitment) for person in ("a", "b")]
     store_person_id(done[0].annotator, "=1+1")
-    assert "Nothing is written down as due yet." in page(client, recruitment) and not Payment.objects.exists()
+    assert "Nothing is recorded as due yet." in page(client, recruitment) and not Payment.objects.exists()
     assert "2 newly due, 5.00 USD" in sent(client, recruitment, settle="1")
     assert "Nothing new is due." in sent(client, recruitment, settle="1")
     file = client.get(address(recruitment, "file.csv"))
@@ -84,7 +84,7 @@ def test_who_may_only_look_pays_nobody_and_sees_no_ids(study, client):
     assert (
         receipt_of(done.code) in seen
         and "A-RAW-ID" not in seen
-        and "Mark the ticked" not in seen
+        and "Mark ticked" not in seen
         and "Give a bonus" not in seen
     )
     for fields in (
@@ -118,27 +118,27 @@ def test_faults_of_a_bonus_file_are_told_by_row_and_nothing_is_written(study, cl
     with pytest.raises(ValueError) as faults:
         read_bonuses(recruitment, "\n".join(rows))
     assert [line.partition(":")[0] for line in str(faults.value).split("\n")] == [
-        "Row 3, receipt", "Row 4, amount", "Row 5, amount", "Row 6, amount", "Row 7, reason", "Row 8 has 4 cells, not three", "Row 9", "Row 10, amount",
+        "Row 3, receipt", "Row 4, amount", "Row 5, amount", "Row 6, amount", "Row 7, reason", "Row 8 has 4 cells instead of three", "Row 9", "Row 10, amount",
     ]  # fmt: skip
     answer = client.post(address(recruitment), {"lines": "\n".join(rows), "add": "1"})
     assert (
         answer.status_code == 400
-        and "Row 9: it is row 2 again." in answer.content.decode()
+        and "Row 9: it repeats row 2." in answer.content.decode()
         and not Payment.objects.exists()
     )
-    for wrong, words in (("", "There is no row."), ('"a', "is no CSV")):
+    for wrong, words in (("", "The file has no rows."), ('"a', "is not valid CSV")):
         assert words in client.post(address(recruitment), {"lines": wrong, "see": "1"}).content.decode()
     good = f'{receipt},1.50,"Thank you, truly"'
-    assert "1 bonus, <b>1.50 USD</b>. Nothing was written down yet." in sent(client, recruitment, lines=good, see="1")
+    assert "1 bonus, <b>1.50 USD</b>. Nothing is recorded yet." in sent(client, recruitment, lines=good, see="1")
     assert not Payment.objects.exists()
-    assert "1 written down as due." in sent(client, recruitment, lines=good, add="1")
+    assert "1 payment recorded as due." in sent(client, recruitment, lines=good, add="1")
     assert (
-        "this bonus is written down already"
+        "this bonus is already recorded"
         in client.post(address(recruitment), {"lines": good, "add": "1"}).content.decode()
     )
     made = Payment.objects.get(kind="bonus")
     assert "1 taken back." in sent(client, recruitment, cancel="1", payment=[made.pk])
-    assert "1 written down as due." in sent(client, recruitment, lines=good, add="1")
+    assert "1 payment recorded as due." in sent(client, recruitment, lines=good, add="1")
 
 
 @pytest.fixture
@@ -173,14 +173,14 @@ def test_bonuses_are_ordered_for_the_sum_that_was_typed_back(study, client, serv
         and f"screen_out person {screened.pk} 0.30" in seen
         and "Type the total" not in seen
     )
-    assert "has no token" in sent(client, recruitment, order="1", total="1.60")
+    assert "has no panel token" in sent(client, recruitment, order="1", total="1.60")
     store_secrets(recruitment, {"token": "t"}, by=None)
     assert "3 payments, <b>1.60 USD</b>" in page(client, recruitment)
-    assert "Type the total as it is shown" in sent(client, recruitment, order="1", total="all")
-    assert "It comes to 1.60 now, and 1.59 was typed." in sent(client, recruitment, order="1", total="1.59")
+    assert "Enter the total as shown" in sent(client, recruitment, order="1", total="all")
+    assert "The total is now 1.60, but 1.59 was entered." in sent(client, recruitment, order="1", total="1.59")
     assert not PanelOrder.objects.exists()
-    assert "3 ordered at the panel." in sent(client, recruitment, order="1", total="1.60")
-    assert "Nothing is due that could be ordered" in sent(client, recruitment, order="1", total="1.60")
+    assert "3 payments ordered at the panel." in sent(client, recruitment, order="1", total="1.60")
+    assert "There are no due payments that can be ordered" in sent(client, recruitment, order="1", total="1.60")
     for job in Job.objects.filter(state="waiting"):
         jobs.run(job.pk)
     states = Payment.objects.exclude(way="approval").values_list("kind", "way", "state")
@@ -193,16 +193,16 @@ def test_who_never_reached_the_panel_is_paid_by_hand(study, client, service):
     store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
     done = submitted(study, "a", recruitment=recruitment)
     ledger.settle_payments(recruitment, by=None)
-    assert "not with the panel" not in page(client, recruitment)
+    assert "not submitted at the panel" not in page(client, recruitment)
     hour_ago = timezone.now() - timedelta(hours=1)
     Assignment.objects.filter(pk=done.pk).update(started_at=hour_ago - timedelta(hours=1), submitted_at=hour_ago)
-    assert "not with the panel" in page(client, recruitment)
+    assert "not submitted at the panel" in page(client, recruitment)
     base = Payment.objects.get()
     # The panel has it after all: it is paid there. Given back there, it is not.
     shown(recruitment, (done, "submitted"))
-    assert "not with the panel" not in page(client, recruitment)
+    assert "not submitted at the panel" not in page(client, recruitment)
     shown(recruitment, (done, "returned"))
-    assert "not with the panel" in page(client, recruitment)
+    assert "not submitted at the panel" in page(client, recruitment)
     assert "1 to be paid by hand." in sent(client, recruitment, compensate="1", payment=[base.pk])
     assert set(Payment.objects.values_list("kind", "way", "state")) == {
         ("base", "approval", "cancelled"),
@@ -226,13 +226,13 @@ def test_pay_an_hour_by_arm_with_its_warning(study, client):
     assert (arm.n, arm.below_wage, arm.without_active_time) == (5, 3, 0)
     assert [str(x) for x in (arm.minutes.low, arm.minutes.median, arm.minutes.high)] == ["12.5", "15.0", "16.7"]
     assert [str(x) for x in (arm.hourly.low, arm.hourly.median, arm.hourly.high)] == ["9.00", "10.00", "12.00"]
-    assert wage_warning(study, [arm]).startswith("Half of the people come to less an hour than the 12.00 USD")
+    assert wage_warning(study, [arm]).startswith("Half of the people earn less per hour than the declared 12.00 USD")
     chart = chart_of([arm], study.wage_per_hour)
     assert chart.bars[0].low < chart.bars[0].median < chart.bars[0].high == chart.wage
     seen = client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/").content.decode()
     assert "<b>10.00</b>" in seen and "3 of 5" in seen and "<circle" in seen and "Half of the people" in seen
     collecting = client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/").content.decode()
-    assert "Half of the people come to less an hour" in collecting
+    assert "Half of the people earn less per hour" in collecting
     # A bonus is pay too; where no second was counted, start to end stands for it.
     extras = [ledger.ExtraPayment(done, Decimal("2.50"), "thanks") for done in Assignment.objects.filter(study=study)]
     ledger.settle_payments(recruitment, by=None)

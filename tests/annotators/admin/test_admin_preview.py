@@ -172,7 +172,7 @@ def test_a_launched_study_is_not_tried_out(client, study, owner):
     with pytest.raises(ActionRefused):
         start_test_run(study, owner)
     response = client.post(f"/admin/annotators/inquiry/study/{study.pk}/try/", follow=True)
-    assert "cannot be tried out" in errors_of(response) and not Assignment.objects.exists()
+    assert "A test run is not possible" in errors_of(response) and not Assignment.objects.exists()
 
 
 def test_a_try_does_not_count(client, study, owner):

@@ -105,7 +105,7 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
     )
     # What was said is never said otherwise.
     other = import_answers(study, written(tmp_path, HEAD + "w1,p002,alpha,beta,alpha,2021-05-17T15:52:44Z\n"), by=None)
-    assert "stored with another answer" in words(other) and not other.is_written
+    assert "another answer of “w1” to this is already stored" in words(other) and not other.is_written
     with pytest.raises(lifecycle.ActionRefused):
         lifecycle.request_launch(study, by=None)
 
@@ -120,7 +120,7 @@ def test_imported_answers_are_told_apart(tmp_path, client):
     assert default_origins(study) == ["imported"]
     result = build_report(study, {"resamples": 99})
     assert result["parameters"]["origins"] == ["imported"] and result["flow"]["origins"] == {"imported": 2}
-    assert not result["confirmatory"]["is_confirmatory"] and "given elsewhere" in result["confirmatory"]["reasons"][0]
+    assert not result["confirmatory"]["is_confirmatory"] and "imported answers" in result["confirmatory"]["reasons"][0]
     (source,) = result["data"]["sources"]
     assert (source["filename"], source["assignments"], len(source["sha256"])) == ("answers.csv", 2, 64)
     assert build_report(study, {"resamples": 99, "origins": ["live"]})["n"]["submitted"] == 0
@@ -222,11 +222,11 @@ def test_never_beside_answers_that_still_come_in(tmp_path, state, client):
         lifecycle.pause(study, by=None)
     if state == "closing":
         lifecycle.close(study, by=None)
-    with pytest.raises(lifecycle.ActionRefused, match="still collects"):
+    with pytest.raises(lifecycle.ActionRefused, match="A study that collects answers cannot import others"):
         import_answers(again(study), written(tmp_path, CHOICES), by=None)
     client.force_login(user())
     address = reverse("import_answers", args=[study.code])
-    assert "still collects" in client.get(address).content.decode()
+    assert "A study that collects answers cannot import others" in client.get(address).content.decode()
     assert client.post(address).status_code == 409
 
 
@@ -240,7 +240,7 @@ def test_never_beside_answers_of_the_studys_own(tmp_path):
     )
     lifecycle.close(study, by=None)
     lifecycle.finish_closing(study, by=None)
-    with pytest.raises(lifecycle.ActionRefused, match="answers of its own"):
+    with pytest.raises(lifecycle.ActionRefused, match="The study has collected answers, so it cannot import others"):
         import_answers(again(study), written(tmp_path, CHOICES), by=None)
 
 
@@ -249,7 +249,7 @@ def test_a_study_that_cannot_be_read_is_not_frozen(tmp_path):
     study.sections.get().questions.update(scale={"kind": "stars"})
     study = again(study)
     report = import_answers(study, written(tmp_path, CHOICES), by=None)
-    assert "There is no scale 'stars'" in words(report) and again(study).is_draft
+    assert "The scale 'stars' does not exist" in words(report) and again(study).is_draft
     with pytest.raises(lifecycle.NotReady):
         lifecycle.freeze_and_close(study, by=None)
 
@@ -272,14 +272,14 @@ def test_the_pages_look_first_then_write(client, settings, tmp_path):
     assert address in client.get(reverse("admin:studies_study_change", args=[study.pk])).content.decode()
     text = CHOICES.replace("annotator", "worker")
     bad = client.post(address, {"file": SimpleUploadedFile("a.csv", text.encode()), "columns": "annotator: worker"})
-    assert bad.status_code == 400 and "line 1: write a name of ours" in bad.content.decode()
+    assert bad.status_code == 400 and "line 1: write heval&#x27;s column name" in bad.content.decode()
     response = client.post(
         address, {"file": SimpleUploadedFile("a.csv", text.encode()), "columns": "annotator = worker"}
     )
     page = client.get(response.url).content.decode()
-    assert "Look, then confirm" in page and "w1" in page and "Write the answers" in page and again(study).is_draft
+    assert "Check, then confirm" in page and "w1" in page and "Write the answers" in page and again(study).is_draft
     done = client.post(response.url, {"confirm": "1"}, follow=True).content.decode()
-    assert "All of it was written" in done and again(study).state == "closed"
+    assert "The whole file was imported" in done and again(study).state == "closed"
     assert Response.objects.filter(assignment__study=study).count() == 3
     client.post(response.url, {"confirm": "1"})
     assert study.audit_events.filter(verb="import answers").count() == 1
@@ -315,8 +315,11 @@ def test_the_command(tmp_path):
     assert "annotators       2 new" in out.getvalue() and again(study).is_draft
     call_command(*arguments, "--json", stdout=(out := io.StringIO()))
     assert json.loads(out.getvalue())["is_written"]
-    for wrong, message in ((["--column", "x"], "OURS=THEIRS"), (["--column", "people=worker"], "there is no “people”")):
+    for wrong, message in (
+        (["--column", "x"], "HEVAL_NAME=FILE_NAME"),
+        (["--column", "people=worker"], "heval has no column “people”"),
+    ):
         with pytest.raises(CommandError, match=message):
             call_command("import_study", str(study.code), str(path), "--answers", *wrong)
-    with pytest.raises(CommandError, match="--answers too"):
+    with pytest.raises(CommandError, match="Add --answers"):
         call_command("import_study", str(study.code), str(path), "--column", "annotator=worker")

@@ -27,13 +27,13 @@ def ended(outcome, **more):
         ("screened_out", "You did nothing wrong."),
         ("failed_checks", "If you think that this is a mistake"),
         ("full", "No place was free"),
-        ("closed", "It was closed before you had sent any answers"),
+        ("closed", "It was closed before you sent any answers"),
     ],
 )
 def test_each_end_has_honest_words_and_can_be_reopened(outcome, words):
     page = ended(outcome)
     assert words in page.words
-    assert "You can reopen this page at any time." in page.words
+    assert "You can open this page again at any time." in page.words
     assert "AAAAA-BBBBB" in page.words
 
 
@@ -51,7 +51,7 @@ def test_the_way_back_is_a_link_or_a_form_and_the_code_can_be_copied():
 
 def test_late_answers_are_told_truthfully_with_the_code():
     page = ended("complete", is_late=True)
-    assert "somebody else had been given the place" in page.words and "marked as late" in page.words
+    assert "another person had it" in page.words and "marked as late" in page.words
     assert "AAAAA-BBBBB" in page.words
     assert "late" not in ended("complete").words
 
@@ -60,11 +60,11 @@ def test_late_answers_are_told_truthfully_with_the_code():
 def test_leaving_says_first_what_becomes_of_everything(client):
     assignment = claimed(spa_study(withdrawal_blanks_ratings=True))
     page = seen(client.get(at(assignment) + "withdraw/"))
-    assert "and all your ratings" in page.words and "You have not finished" in page.words
+    assert "all your ratings" in page.words and "You have not finished" in page.words
     assert Assignment.objects.get().withdrawn_at is None
     client.post(at(assignment) + "withdraw/", {"leave": "1"})
     done = seen(client.get(at(assignment) + "done/"))
-    assert "Your ratings are deleted too" in done.words and "Leave the study" not in done.words
+    assert "We have also deleted your ratings" in done.words and "Leave the study" not in done.words
 
 
 @pytest.mark.django_db

@@ -88,7 +88,7 @@ def test_a_name_that_the_page_does_not_show_is_refused_clearly_and_the_rest_is_k
     key = one.key
     refused = one.send(**{"unseen.i1.B": "1"}, **fields)
     html = refused.content.decode()
-    assert refused.status_code == 422 and "This page shows no such image: unseen." in html
+    assert refused.status_code == 422 and "This page does not show the image unseen." in html
     assert not one.visit(key).recorded_at and not Response.objects.exists()
     # What could be read is there again: the tick and the answers.
     assert 'name="unseen.i1.B" value="1" id="unseen-i1-B" checked' in html
@@ -151,7 +151,7 @@ def test_the_note_is_in_every_export_and_in_the_codebook_and_a_notice_counts_the
     assert mine == {keys[0]: "i1;i1.A", keys[2]: "i3;i3.A"}
     notices = {notice["code"]: notice["text"] for notice in build_report(study, {"resamples": 99})["notices"]}
     assert notices["unseen"].startswith(
-        "2 pages were answered without seeing an image: 1 submitted assignment says so."
+        "2 pages were answered by annotators who reported that they could not see an image (1 submitted assignment)."
     )
 
 

@@ -144,13 +144,13 @@ def test_a_recorded_page_is_looked_at_and_a_different_resend_is_refused_with_wha
     client.get(at(assignment, "s1"))
     client.post(at(assignment, "s1"), {"s1.q1": "yes", "go": "1"})
     recorded = seen(client.get(at(assignment, "s1")))
-    assert "are stored and cannot be changed" in recorded.words
+    assert "are stored and can no longer be changed" in recorded.words
     assert all("disabled" in attrs for attrs in recorded.named("s1.q1")) and not recorded.named("go")
     assert f"{at(assignment)}start/" in [attrs.get("href") for attrs in recorded.of("a")]
     again = client.post(at(assignment, "s1"), {"s1.q1": "no", "go": "1"})
     assert again.status_code == 409
     page = seen(again)
-    assert "Other answers are stored" in page.words
+    assert "Other answers are already stored" in page.words
     assert [attrs["value"] for attrs in page.named("s1.q1") if "checked" in attrs] == ["yes"]
     assert Response.objects.get(assignment=assignment).choice == "yes"
 

@@ -67,7 +67,7 @@ def test_plain_text_keeps_its_lines_and_shows_its_markup():
 
 
 def test_an_empty_output_says_that_nothing_was_written():
-    assert "Nothing was given here." in exposure(ShownOutput("empty"))
+    assert "There is nothing here." in exposure(ShownOutput("empty"))
 
 
 def test_an_image_is_described_and_leads_to_itself():

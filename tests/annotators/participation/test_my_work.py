@@ -81,16 +81,14 @@ def test_the_link_leads_to_the_work_and_the_work_to_its_end():
     assert "Your work" in words_of(robot.responses[-1])
     for done in range(1, PARTS):
         said = words_of(robot.get(door))
-        assert (
-            f"Your work: {done} of {PARTS}" in said and f"come{'s' if done == 1 else ''} to {done * 2.5:.2f} " in said
-        ), said
+        assert f"Your work: {done} of {PARTS}" in said and f"you earn {done * 2.5:.2f} " in said, said
         assert said.count("done on") == done and f"{PARTS - done} more part" in said
         action = re.search(r'action="([^"]+another/)"', robot.responses[-1].content.decode())[1]
         page = robot.post(action, {"start": "1"})
         first = robot.url
         said = words_of(robot.get(door))
         assert (
-            f"Go on with part {done + 1}" in said
+            f"Continue part {done + 1}" in said
             and "you are at page 1 of 2" in said
             and "your place is kept until" in said
         )
@@ -134,7 +132,7 @@ def test_what_is_left_is_told_as_it_is():
     said = words_of(robot.get(door))
     assert "there are 0 more parts for you" in said and "There is no part for you right now" in said
     lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    assert "The study takes no new parts" in words_of(robot.get(door))
+    assert "You cannot start a new part" in words_of(robot.get(door))
 
 
 def test_a_part_that_was_given_back_is_told_and_taken_up_again():
@@ -145,7 +143,7 @@ def test_a_part_that_was_given_back_is_told_and_taken_up_again():
     later(days=30)
     assign.release_expired_places()
     said = words_of(robot.get(door))
-    assert "begun, and given back on" in said and "Go on with part 1" in said and "Begin part" not in said
+    assert "started, but given back on" in said and "Continue part 1" in said and "Start part" not in said
     answered(last(study))
     assert last(study).submitted_at and "Your work: 1 of 3" in words_of(robot.get(door))
 
@@ -158,7 +156,7 @@ def test_whoever_left_or_whose_invitation_was_revoked_has_no_list():
     door_row = last(study).recruitment
     door_row.settings = door_row.settings | {"revoked": "1"}
     door_row.save()
-    assert "no longer good" in words_of(robot.get(door))
+    assert "no longer valid" in words_of(robot.get(door))
     robot.post(f"/p/{code}/withdraw/", {"leave": "1"})
     assert Client().get(f"/p/{code}/parts/")["Location"] == f"/p/{code}/"
     assert Client().get("/p/nobody/parts/").status_code == 404 and Client().post(f"/p/{code}/parts/").status_code == 405

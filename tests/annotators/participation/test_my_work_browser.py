@@ -22,7 +22,7 @@ def test_the_list_is_accessible_and_leads_on_without_script(browser, live_server
     for _ in range(2):
         answered(Assignment.objects.select_related("study").latest("pk"))
     page.goto(live_server.url + door)
-    page.get_by_role("button", name="Begin part 2").click()
+    page.get_by_role("button", name="Start part 2").click()
     page.wait_for_url("**/s1.p1/")
     page.goto(live_server.url + door)
     shot(page, "work")
@@ -30,7 +30,7 @@ def test_the_list_is_accessible_and_leads_on_without_script(browser, live_server
     seen, wrong = with_script.new_page(), []
     seen.goto(live_server.url + door)
     look_at(seen, "work", wrong)
-    page.get_by_role("link", name="Go on with part 2").click()
+    page.get_by_role("link", name="Continue part 2").click()
     page.wait_for_url("**/s1.p1/")
     context.close(), with_script.close()
     assert not wrong

@@ -46,7 +46,7 @@ def test_a_protocol_whose_rules_its_robots_break_is_named(monkeypatch):
     study = sample_draft("ranking")
     study.sections.update(settings={"allows_ties": False})
     with pytest.raises(
-        ValueError, match="The protocol ranking must say what is plausible: give it a method `plausible"
+        ValueError, match="The protocol ranking must define plausible answers: give it a method `plausible"
     ):
         simulate_answers(launched(study), 1)
 
@@ -62,7 +62,7 @@ def test_a_field_that_no_robot_can_answer_is_named():
 def test_a_protocol_that_does_not_say_enough_for_a_sample_is_named(monkeypatch):
     monkeypatch.setattr(type(REGISTRY["relative"]), "questions", ())
     with pytest.raises(
-        AssertionError, match="must have words for each of its points.* Say in `sample` of studies/protocols/relative"
+        AssertionError, match="must have words for each point.* Say in `sample` of studies/protocols/relative"
     ):
         sample_draft("relative")
 
@@ -107,9 +107,9 @@ def test_some_leave_before_the_last_page():
 @pytest.mark.parametrize(
     ("preferences", "message"),
     [
-        ({"alpha": 0, "beta": 1, "gamma": 2, "omega": 3}, "'omega' is no system"),
-        ({"alpha": 0}, "'beta' has none"),
-        ({"alpha": 0, "beta": float("nan"), "gamma": 0}, "'beta' is no finite"),
+        ({"alpha": 0, "beta": 1, "gamma": 2, "omega": 3}, "no system 'omega'"),
+        ({"alpha": 0}, "'beta' has no preference"),
+        ({"alpha": 0, "beta": float("nan"), "gamma": 0}, "'beta' must be a finite"),
     ],
 )
 def test_a_wrong_preference_is_named(preferences, message):

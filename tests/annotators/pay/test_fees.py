@@ -85,11 +85,11 @@ def at_prolific():
 
 def test_what_the_panel_itself_tells_stands_with_its_source_and_moment(at_prolific):
     client, address = logged_in(user("owner")), f"/admin/annotators/recruitment/{at_prolific.pk}/pay/"
-    assert "The panel adds its own, which it alone can tell." in client.get(address).content.decode()
+    assert "The panel adds its own fee. heval does not know the amount." in client.get(address).content.decode()
     cache_fees(at_prolific, Telling(T1=told("1.00"), T2=told("0.50")), ["T1", "T2"])
     found = link_cost(at_prolific)
     sums = {fee.label: fee.amount for fee in found.fees}
-    assert sums == {"of rewards": Decimal("1.50"), "of bonuses": Decimal("0.40"), "tax on these": Decimal("0.10")}
+    assert sums == {"on rewards": Decimal("1.50"), "on bonuses": Decimal("0.40"), "tax on these fees": Decimal("0.10")}
     assert found.is_lower_bound and found.total == found.to_come + Decimal("2.00")
     page = client.get(address).content.decode()
     today = f"{timezone.now():%Y-%m-%d}"

@@ -122,13 +122,15 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
         return pay, at_panel, doctor._panels().words
 
     closed_long_ago(recruitment.study, 29)
-    assert not any("beyond their day" in words for words in told()) and retained_ids(recruitment) is None
+    assert not any("beyond the erasure date" in words for words in told()) and retained_ids(recruitment) is None
     closed_long_ago_again(recruitment.study, 31)
     tasks.erase_person_ids()
     day = (timezone.now() - timedelta(days=1)).date()
     pay, at_panel, finding = told()
-    assert f"Ids of 2 people are kept beyond their day ({day}) because they are owed 5.50 USD" in pay
-    assert f"Ids of 2 people are kept beyond their day ({day}), because 5.50 USD are owed to them" in at_panel
+    assert f"Ids of 2 people are kept beyond the erasure date ({day}), because 5.50 USD is still due to them" in pay
+    assert (
+        f"Ids of 2 people are kept beyond the erasure date ({day}), because 5.50 USD is still due to them" in at_panel
+    )
     assert f"{recruitment}: Ids of 2 people" in finding
     assert [alert.kind for alert in find_alerts(recruitment)] == ["ids"]
     ledger.mark_paid(recruitment, [Payment.objects.get(assignment=first).pk], user("owner"))
@@ -137,7 +139,7 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
         recruitment, list(Payment.objects.filter(assignment=second).values_list("pk", flat=True)), user("owner")
     )
     tasks.erase_person_ids()
-    assert not any("beyond their day" in words for words in told())
+    assert not any("beyond the erasure date" in words for words in told())
     assert ids_of(first) == ids_of(second) == ids_of(third) == NONE
 
 

@@ -51,18 +51,21 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
     client = logged_in(user("owner"))
     address = f"/admin/annotators/recruitment/{link.pk}/pay/"
     page = text(client.get(address))
-    assert '<dt>Not written down yet</dt><dd>5.00 USD <span class="quiet">(owed since the last look: look' in page
+    assert (
+        '<dt>Not recorded yet</dt><dd>5.00 USD <span class="quiet">(due since the last check: press “Record what is due now” below)</span>'
+        in page
+    )
     everything = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
-    assert "Not written down yet" in everything and "10.00 USD</td>" in everything
+    assert "Not recorded yet" in everything and "10.00 USD</td>" in everything
     out = StringIO()
     call_command("pay", link.key, "--dry-run", stdout=out)
-    assert "0.00 due, 5.00 not written down yet, 5.00 to come" in out.getvalue()
+    assert "0.00 due, 5.00 not recorded yet, 5.00 to come" in out.getvalue()
     assert pay_report.build_pay_report(study)["links"][0]["unwritten"] == "5.00"
     client.post(address, {"settle": "1"})
     found = link_cost(again(link))
     assert (found.due, found.unsettled, found.total) == (Decimal("5.00"), 0, Decimal("10.00"))
     for page in (client.get(address), client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/")):
-        assert "Not written down yet" not in text(page)
+        assert "Not recorded yet" not in text(page)
     # A raise is owed to who is done, before anybody has looked.
     Recruitment.objects.filter(pk=link.pk).update(reward=Decimal("3.00"))
     assert link_cost(again(link)).unsettled == Decimal("1.00")
@@ -70,7 +73,7 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
     ledger.settle_payments(again(link), by=None)
     rejected(Assignment.objects.earliest("pk"))
     assert link_cost(again(link)).unsettled == Decimal("-3.00")
-    assert "(written down and owed no more: look" in text(client.get(address))
+    assert "(recorded, but no longer due: press" in text(client.get(address))
 
 
 def rejected(assignment) -> Verdict:
@@ -139,12 +142,12 @@ def test_a_list_that_is_cut_says_so(monkeypatch):
     for person in "abc":
         submitted(study, person, recruitment=link)
     client, address = logged_in(user("owner")), f"/admin/annotators/recruitment/{link.pk}/pay/"
-    assert "more: the sums above" not in text(client.get(address))
+    assert "more are not listed here" not in text(client.get(address))
     ledger.settle_payments(again(link), by=None)
-    assert "And 2 more: the sums above" in text(client.get(address))
+    assert "2 more are not listed here" in text(client.get(address))
     ledger.mark_paid(again(link), list(Payment.objects.values_list("pk", flat=True)[:2]), user("owner"))
     page = text(client.get(address))
-    assert "more: the sums above" not in page and "And 1 older." in page
+    assert "more are not listed here" not in page and "1 older payment is not listed here." in page
 
 
 # Pay an hour
@@ -180,8 +183,7 @@ def test_pay_in_another_currency_is_no_part_of_pay_an_hour():
     assert "1 of 1" in page and "5 in all are paid in another currency" in page
     collecting = text(client.get(f"/admin/annotators/inquiry/study/{study.pk}/collecting/"))
     assert (
-        "10.00 USD (12.00 aimed at), by the time at work, bonuses with it, 1 person; 5 in another currency"
-        in collecting
+        "10.00 USD (target: 12.00), by working time, including bonuses, 1 person; 5 in another currency" in collecting
     )
     Assignment.objects.filter(recruitment=here).update(recruitment=elsewhere)
     page = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
@@ -230,4 +232,4 @@ def test_the_collecting_page_and_the_pay_page_tell_one_pay_an_hour():
         text(client.get(f"/admin/annotators/{address}/"))
         for address in (f"inquiry/study/{study.pk}/collecting", f"recruitment/study/{study.pk}/pay")
     ]
-    assert "<dt>Pay an hour, median</dt><dd>10.00 USD (12.00 aimed at)" in pages[0] and "<b>10.00</b>" in pages[1]
+    assert "<dt>Pay per hour, median</dt><dd>10.00 USD (target: 12.00)" in pages[0] and "<b>10.00</b>" in pages[1]

@@ -44,7 +44,10 @@ def test_screening_out_a_share_and_a_bonus_are_paid_once(settings):
             for name, person in PEOPLE.items()
         }
         page = finished(mine["done"])
-        assert "You are paid <b>2.50 USD</b>. It comes through Prolific, once what you sent there is approved." in page
+        assert (
+            "You are paid <b>2.50 USD</b>. You receive it through Prolific, once the researchers approve your work there."
+            in page
+        )
         assign.release(mine["half"].pk, "screened_out")
         fake.send(session["done"], "A2K7PQ")
         fake.send(session["half"], "B3T4RW")

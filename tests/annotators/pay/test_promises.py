@@ -67,10 +67,10 @@ def test_the_first_page_says_what_an_early_end_pays(study):
 def test_the_end_says_what_it_pays_and_how(study):
     recruitment = promised(panel(study), screened_out="0.30")
     done = submitted(study, "done", recruitment=recruitment)
-    assert "You are paid 2.50 USD. It comes by the way that brought you here." in told(done)
+    assert "You are paid 2.50 USD. You receive it from the panel or the people who invited you." in told(done)
     for person, reason, words in (
         ("s", "screened_out", "You are paid 0.30 USD."),
-        ("f", "failed_checks", "Nothing is paid for this"),
+        ("f", "failed_checks", "You are not paid for this"),
     ):
         mine = claimed(study, person, recruitment)
         assign.release(mine.pk, reason)
@@ -81,7 +81,7 @@ def test_who_leaves_is_told_their_share_and_their_id_is_kept_until_it_is_paid(st
     recruitment = promised(panel(study), withdrawn="share")
     mine = claimed(study, "leaves", recruitment)
     store_person_id(mine.annotator, "leaves")
-    assert "Nothing is paid to who leaves now" in seen(f"/p/{mine.code}/withdraw/")
+    assert "If you leave now, you are not paid" in seen(f"/p/{mine.code}/withdraw/")
     answered(mine)
     page = seen(f"/p/{mine.code}/withdraw/")
     assert "For the 1 page that you sent you are paid" in page and "until you are paid" in page
@@ -105,15 +105,17 @@ def test_a_link_that_pays_says_what_each_end_pays_before_launch_and_publishing()
     recruitment = panel(draft)
     key = f"outcome_pay_{recruitment.pk}"
     assert key in warnings_of(draft) and any("left part-way" in words for words in publishing_obstacles(recruitment))
-    with pytest.raises(lifecycle.NotReady, match="What is paid to people who end so"):
+    with pytest.raises(lifecycle.NotReady, match="No pay is set for these early ends"):
         lifecycle.launch(draft, None, [one for one in warnings_of(draft) if one != key])
     promised(recruitment, screened_out="0.30")
-    assert key not in warnings_of(draft) and not any("end so" in words for words in publishing_obstacles(recruitment))
+    assert key not in warnings_of(draft) and not any(
+        "early ends" in words for words in publishing_obstacles(recruitment)
+    )
     recruitment.settings |= {"screen_out_pay": "0.20"}
-    assert any("promises them something else" in words for words in publishing_obstacles(recruitment))
+    assert any("promises another amount" in words for words in publishing_obstacles(recruitment))
     OutcomePay.objects.all().delete()
     recruitment.reward = Decimal(0)
-    assert not any("end so" in words for words in publishing_obstacles(recruitment))
+    assert not any("early ends" in words for words in publishing_obstacles(recruitment))
 
 
 def test_the_form_proposes_that_nobody_is_refused_and_keeps_what_is_said(study):
@@ -127,11 +129,11 @@ def test_the_form_proposes_that_nobody_is_refused_and_keeps_what_is_said(study):
         ("withdrawn", "share"),
     }
     page = client.get(address(recruitment)).content.decode()
-    assert "is not said: screened out, no place left" in page
+    assert "early ends: screened out, no place left" in page
     answer = saved(client, recruitment, ends_full="amount")
-    assert "Say how much." in errors_of(answer)
+    assert "Enter the amount." in errors_of(answer)
     answer = saved(client, recruitment, ends_full="all", ends_full_amount="1")
-    assert "An amount is paid only where" in errors_of(answer)
+    assert "Leave the amount empty unless you choose" in errors_of(answer)
     answer = saved(client, recruitment, ends_full="amount", ends_full_amount="0.10", ends_screened_out="nothing")
     assert answer.status_code == 302, errors_of(answer)
     assert OutcomePay.objects.get(outcome="full").amount == Decimal("0.10")
@@ -143,9 +145,9 @@ def test_once_people_came_pay_only_rises_and_who_is_done_gets_the_difference(stu
     client, recruitment = logged_in(user("owner")), promised(panel(study, reward=Decimal("2.00")), full="0.10")
     submitted(study, "early", recruitment=recruitment)
     for changes, words in (
-        ({"reward": "1.99"}, "pay can only rise. They were told 2.00"),
-        ({"currency": "EUR"}, "were told another currency"),
-        ({"ends_full_amount": "0.05"}, "what they were promised can only rise"),
+        ({"reward": "1.99"}, "pay can only rise. They were promised 2.00"),
+        ({"currency": "EUR"}, "the currency cannot change"),
+        ({"ends_full_amount": "0.05"}, "the promised pay can only rise"),
         ({"ends_full": "", "ends_full_amount": ""}, "can only rise"),
     ):
         assert words in errors_of(saved(client, recruitment, **changes)), changes

@@ -142,7 +142,7 @@ def test_the_words_are_those_of_the_row_and_come_true(study):
             met.add(state)
             found = wrong_words(words, *truth(mine))
             # The pay of those who finish is the same, late or not: they are told so where they might doubt it.
-            if ("you are paid all the same" in words) != (PlaceState(state) in EXPIRED_TEXTS):
+            if ("you are still paid" in words) != (PlaceState(state) in EXPIRED_TEXTS):
                 found.append(f"{words!r}: and the pay?")
             # "More time" gives it, or says why it does not.
             with undone():
@@ -173,7 +173,7 @@ def test_pay_is_spoken_of_only_where_it_was_promised():
     mine = begun(spa_study(target_n=4, reward="0"))
     give_away(mine)
     words, _ = line(Client().get(f"/p/{mine.code}/", follow=True))
-    assert "given to somebody else" in words and "paid" not in words
+    assert "Another person has your place" in words and "paid" not in words
 
 
 def test_who_has_answered_nothing_when_the_study_is_closed_is_led_to_the_end_with_the_pay(study):

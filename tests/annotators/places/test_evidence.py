@@ -37,8 +37,10 @@ def test_the_figure_shows_evidence_threshold_and_what_is_to_be_expected():
     study = choice_study(target_n=40, prompts=80, m=2)
     many(study, 5, 0.6)
     page = page_of(looked_at(study))
-    assert "Stopping rule" in page and "Which side is ahead is told when it is closed" in page
-    assert "of 1.30 after 5 annotators" in page and re.search(r"labels (are to be expected|that are left)", page)
+    assert "Stopping rule" in page and "heval shows which side is ahead when the study is closed" in page
+    assert "of 1.30 after 5 annotators" in page and re.search(
+        r"About \d+ more labels are expected|The remaining \d+ labels will probably not decide it", page
+    )
     (path,) = re.findall(r'<polyline points="([^"]+)"', page)
     places = [tuple(map(float, pair.split(","))) for pair in path.split()]
     assert len(places) == 6 and [x for x, _ in places] == sorted({x for x, _ in places})
@@ -50,7 +52,7 @@ def test_a_look_without_units_has_words_and_no_path():
     study = choice_study(target_n=40, prompts=80, m=2)
     choosing(study, "a", lambda item: "beta", until="s1.p2")
     page = page_of(looked_at(study))
-    assert "nothing has entered yet" in page and "<polyline" not in page
+    assert "no data yet" in page and "<polyline" not in page
 
 
 def test_a_long_path_is_thinned_and_keeps_its_end():

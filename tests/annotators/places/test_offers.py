@@ -30,7 +30,7 @@ def seen(address):
 
 def test_the_landing_page_tells_from_what_to_what(study):
     page = seen(f"/e/{panel(study).key}/?who=w")
-    assert "about 5 to 11 minutes" in page and "1.25 to 2.25 USD" in page and "told then" in page
+    assert "about 5 to 11 minutes" in page and "1.25 to 2.25 USD" in page and "you see it then" in page
     # 1.25 for 5 minutes is 15.00 an hour, 1.75 for 8 is 13.12, 2.25 for 11 is 12.27.
     assert "at least 12.27 USD an hour" in page
 

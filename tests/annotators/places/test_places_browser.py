@@ -129,8 +129,8 @@ def test_the_line_is_renewed_warns_once_and_says_when_the_time_is_over(clocked):
     # Over.
     person.pass_time(minutes=40)
     person.waits_for("no longer kept")
-    assert "your answers count as long as nobody else is given the place" in person.line
-    assert "you are paid all the same" in person.line and person.said[1:] == [person.line]
+    assert "your answers count if no other person takes the place" in person.line
+    assert "you are still paid" in person.line and person.said[1:] == [person.line]
     page.get_by_role("button", name="More time").click()
     page.wait_for_selector("text=You have more time now.")
     person.is_true()
@@ -144,7 +144,7 @@ def test_who_lost_the_place_is_told_so_and_why_there_is_no_more_time(clocked):
     person.waits_for("given to somebody else")
     assert "stored and marked as late" in person.line and person.said == [person.line]
     page.get_by_role("button", name="More time").click()
-    page.wait_for_selector("text=More time is not possible. Your place was given to somebody else.")
+    page.wait_for_selector("text=You cannot get more time. Another person has your place now.")
     page.locator("[data-has-range]").first.fill("9")
     page.clock.run_for(2000)
     page.wait_for_selector("text=/^Saved/")
@@ -188,10 +188,10 @@ def test_a_second_tab_in_which_the_study_was_left_is_told_in_the_first(clocked):
     withdraw_annotator(row(person.mine))
     person.page.locator("[data-has-range]").first.fill("9")
     person.page.clock.run_for(2000)
-    person.page.wait_for_selector("text=You have left this study. Nothing that you send is stored any more.")
+    person.page.wait_for_selector("text=You have left this study. We do not store answers that you send now.")
     person.page.locator("[name=go]").click()
     person.page.wait_for_selector("text=These answers were not stored")
-    person.page.get_by_role("link", name="To the end of the study").click()
+    person.page.get_by_role("link", name="Go to the end of the study").click()
     person.page.wait_for_url("**/done/")
     assert "You have left the study" in person.page.inner_text("h1")
     assert Assignment.objects.get().withdrawn_at < timezone.now()

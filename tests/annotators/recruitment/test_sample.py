@@ -103,11 +103,11 @@ def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recru
         (lines((PEOPLE[0], "thirty", "Female")), "Row 2, Age: “thirty” is not a number"),
         (lines((PEOPLE[0], "NaN1", "x")), "Row 2, Age"),
         (lines((PEOPLE[0], "Infinity", "x")), "not a number"),
-        (lines((PEOPLE[0], 31, "F" * 101)), "Row 2, Sex: it is longer than 100"),
-        (lines((PEOPLE[0], 31, "F\x00")), "no text"),
-        (lines((" ", 31, "F")), "Row 2, Participant id: it is empty"),
+        (lines((PEOPLE[0], 31, "F" * 101)), "Row 2, Sex: the value is longer than 100"),
+        (lines((PEOPLE[0], 31, "F\x00")), "or not text"),
+        (lines((" ", 31, "F")), "Row 2, Participant id: the cell is empty"),
         (f"{HEADER}\ns1,{PEOPLE[0]}\n", "Row 2 has 2 columns"),
-        (f'{HEADER}\n"s1', "is not CSV"),
+        (f'{HEADER}\n"s1', "is not valid CSV"),
     ):
         with pytest.raises(ValueError, match=words):
             import_sample(recruitment, text, "Participant id", by=None)
@@ -199,8 +199,8 @@ def test_the_page_declares_looks_reads_and_shows(recruitment, client):
     assert "The file" not in client.get(address).content.decode(), "columns come first"
     for wrong, words in (
         ({"numbers": "Age\nage"}, "named twice"),
-        ({"shown_small": "Sex"}, "no column that is kept"),
-        ({"numbers": "\n".join(f"c{n}" for n in range(21))}, "At most 20"),
+        ({"shown_small": "Sex"}, "not one of the columns to keep"),
+        ({"numbers": "\n".join(f"c{n}" for n in range(21))}, "Declare at most 20 columns"),
     ):
         refused = client.post(address, wrong | {"declare": "1"})
         assert refused.status_code == 400 and words in refused.content.decode()
@@ -215,7 +215,7 @@ def test_the_page_declares_looks_reads_and_shows(recruitment, client):
     text = lines(*((person, 20 + n, "Female" if n < 6 else "Male") for n, person in enumerate(PEOPLE)))
     assert "12 people of this link are in the file" in sent("look", text).content.decode() and not kept()
     of_two = sent("look", lines((PEOPLE[0], 20, "Female"), ("nobody", 30, "Male"))).content.decode()
-    assert "1 person of this link is in the file, and 1 other, of whom" in of_two
+    assert "1 person of this link is in the file, and 1 other, about whom heval stores nothing" in of_two
     refused = sent("take", lines((PEOPLE[0], "x", "y")))
     assert refused.status_code == 400 and "Row 2, Age" in refused.content.decode()
     assert sent("take", text).status_code == 302

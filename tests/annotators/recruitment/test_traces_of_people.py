@@ -152,7 +152,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         text = io.StringIO()
         lines = [["id", "Age", "Nick"], *([they.arrival(who).person, "30", they.arrival(who).person] for who in names)]
         csv.writer(text).writerows(lines)
-        with pytest.raises(ValueError, match="id of the person"):
+        with pytest.raises(ValueError, match="this is the person's panel id"):
             sample.import_sample(they.door, text.getvalue(), "id", by=they.owner)
         sample.declare_columns(they.study, [("Age", "number", False)], by=they.owner)
         assert sample.import_sample(they.door, text.getvalue(), "id", by=they.owner).values == 5
@@ -209,7 +209,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         assert "panel.example.org/complete?p=" in end.content.decode()
 
     # Leaving: at once, part-way with pay owed, and after the end.
-    kept = "panel's id of you"
+    kept = "your panel id"
     for one, stays in ((left, False), (share, True)):
         page = Client().get(f"/p/{one.code}/withdraw/").content.decode()
         assert ("encrypted, until you are paid" in page) is (stays and is_known)
@@ -217,7 +217,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         assert answer.status_code in (200, 302)
         assert (get_person_id(one.annotator) is not None) is (stays and is_known)
         last = Client().get(f"/p/{one.code}/done/").content.decode()
-        assert kept in last and ("stays stored, encrypted" in last) is (stays and is_known)
+        assert kept in last.lower() and ("your panel id, encrypted" in last) is (stays and is_known)
         if they.case.slug == "generic":
             assert answer.status_code == (302 if stays else 200)
             assert "panel.example.org/withdrawn?p=" in (last if stays else answer.content.decode())

@@ -69,7 +69,7 @@ def test_without_a_connection_nothing_is_lost_and_the_page_stays(visit):
     person.context.set_offline(True)
     person.give_chances()
     page.locator("[name=go]").click()
-    page.wait_for_selector("text=Not saved yet. Keep this page open; we try again.")
+    page.wait_for_selector("text=Not saved yet. Keep this page open; we will try again.")
     assert person.at.endswith("/s2.ask/")
     person.context.set_offline(False)
     page.wait_for_url("**/s3.p1/", timeout=15000)

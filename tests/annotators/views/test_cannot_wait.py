@@ -202,7 +202,7 @@ def test_who_had_begun_and_finds_no_place_is_led_to_their_own_page_and_given_no_
     answer = knocks(door, session="2")
     assert answer.status_code == 302 and answer.url == f"/p/{mine.code}/"
     assert not left() and Assignment.objects.get(pk=mine.pk).external_ids["session"] == "S2"
-    assert "Your place was given to somebody else" in words(Client().get(answer.url, follow=True))
+    assert "Another person has your place now" in words(Client().get(answer.url, follow=True))
 
 
 def test_who_wanted_another_part_tries_again_by_a_form_and_keeps_their_last_page():
@@ -229,7 +229,7 @@ def test_who_found_no_place_and_took_part_elsewhere_since_is_kept_out():
     knocks(door, leave="1", waited=waited(knocks(door)))
     submitted(other, "W1")
     assign.release(Assignment.objects.get(study=mine, batch__isnull=False).pk, "returned")
-    assert "You have taken part already" in words(knocks(door))
+    assert "You have already taken part" in words(knocks(door))
 
 
 def test_at_the_panel_they_are_turned_away_and_not_unknown(study):

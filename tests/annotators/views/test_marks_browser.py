@@ -74,7 +74,7 @@ def test_words_are_marked_by_selecting_them_and_a_mark_is_taken_back(visit):
     row.locator("[name$='.severity']").select_option("major")
     assert row.locator("summary").inner_text() == "Error 1: sentence 4, Fluency, Major"
     page.get_by_role("button", name="Mark an error in sentence 1").click()
-    page.locator(".mark").nth(1).get_by_role("button", name="Take this error back").click()
+    page.locator(".mark").nth(1).get_by_role("button", name="Remove this error").click()
     assert page.locator(".part.marked").count() == 1
     shot(page, "marks-words")
     until(lambda: (PageVisit.objects.get(key="s1.p1").draft or {}).get("s1.q1.i1.A.p1.words") == ["8-14"])

@@ -162,7 +162,7 @@ UNREAD = {
     "too many fields": (lambda: "&".join(f"f{n}=1" for n in range(5_001)), "application/x-www-form-urlencoded"),
     "too many bytes": (lambda: "s1.q2=" + "x" * (2**20 + 1), "application/x-www-form-urlencoded"),
     "not a form": (lambda: "--x\r\n", "multipart/form-data"),
-    "another character set": (lambda: "s1.q1=40", "application/x-www-form-urlencoded; charset=utf-16"),
+    "the character set": (lambda: "s1.q1=40", "application/x-www-form-urlencoded; charset=utf-16"),
 }
 
 

@@ -172,7 +172,7 @@ def test_whoever_has_begun_comes_back_to_their_own_pages_and_to_no_end(study):
             happens(mine)
             for sent in (START, DECLINE):
                 person.get(person.link)
-                if "Welcome back" not in person.words and "Go on with part 1" not in person.words:
+                if "Welcome back" not in person.words and "Continue part 1" not in person.words:
                     wrong.append(f"{name}: {words}: {person.words[:90]}")
                 person.post(person.link, sent)
                 if sent is START and not person.path.startswith(f"/p/{mine.code}/s"):
@@ -255,9 +255,9 @@ def test_autosave_says_why_it_did_not_save(study):
         return client.post(f"/p/{mine.code}/{key}/", data | {"save": "auto"})
 
     stored = submitted(study, "a", until="s2.ask")
-    assert "stored already" in told(stored, "s2.read", {}).content.decode()
+    assert "already stored" in told(stored, "s2.read", {}).content.decode()
     too_long = told(stored, "s2.ask", {"s2.q1": "x" * 200_001})
-    assert too_long.status_code == 422 and "more than can be saved" in too_long.content.decode()
+    assert too_long.status_code == 422 and "too long to be saved" in too_long.content.decode()
     out = claimed(study, "b")
     client.get(f"/p/{out.code}/s1/")
     assign.release(out.pk, Released.SCREENED_OUT)

@@ -105,7 +105,7 @@ def test_a_choice_and_its_taking_back_work_without_script(visit):
     page.locator("select").select_option("cannot_judge")
     page.locator("[name=go]").click()
     assert "not both" in page.locator("#problems").inner_text()
-    page.get_by_label("Take my choice back").check()
+    page.get_by_label("Remove my choice").check()
     page.locator("[name=go]").click()
     page.wait_for_url("**/s1.p2/")
     assert Response.objects.get().skip_reason == "cannot_judge"

@@ -22,7 +22,7 @@ START, DECLINE = {"agree": "1", "start": "1"}, {"agree": "1", "decline": "1"}
 HEADINGS = {
     "complete": "Thank you", "screened_out": "This study is not for you", "failed_checks": "The study ends here for you",
     "full": "No place was free", "withdrawn": "You have left the study", "closed": "This study has ended",
-    "no_consent": "You did not agree to take part", "done": "You have taken part already",
+    "no_consent": "You did not agree to take part", "done": "You have already taken part",
 }  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def first_look_was_before(seconds):
 
 
 def test_places_that_run_out_all_together_wait_for_a_second_look(crowd, caplog):
-    assert assign.release_expired_places() == 0 and "12 of 12 places ran out together" in caplog.text
+    assert assign.release_expired_places() == 0 and "12 of 12 places expired together" in caplog.text
     first_look_was_before(assign.CLOCK_RECHECK_SECONDS - 60)
     assert assign.release_expired_places() == 0
     first_look_was_before(61)

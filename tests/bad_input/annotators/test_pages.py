@@ -18,7 +18,7 @@ def test_a_tab_that_stayed_behind_overwrites_nothing_and_is_shown_what_is_stored
     assert client.post(address, good).status_code == 302
     other = {slot: str((int(value) + 1) % 101) for slot, value in good.items()}
     refused = client.post(address, other)
-    assert refused.status_code == 409 and "Other answers are stored" in words_of(refused)
+    assert refused.status_code == 409 and "Other answers are already stored" in words_of(refused)
     # Neither does a draft of it, nor a page that is not yet due.
     assert client.post(address, other | {"save": "auto"}).status_code == 409
     early = client.post(f"/p/{assignment.code}/s4/", {"s4.q1": "words"})

@@ -40,27 +40,32 @@ FORMS = {
         lambda good: urlencode({f"f{n}": 1 for n in range(5001)}).encode(),
         FORM,
         400,
-        "More than 5,000 fields",
+        "more than 5,000 fields",
     ),
-    "too much": (b"s2.q1=" + b"4" * (2**20 + 1), FORM, 400, "More than 1 MB"),
+    "too much": (b"s2.q1=" + b"4" * (2**20 + 1), FORM, 400, "larger than 1 MB"),
     "a megabyte in a number": (
         lambda good: urlencode(dict.fromkeys(good, "4" * 100_000)).encode(),
         FORM,
         422,
         "4 answers are missing",
     ),
-    "a file": (multipart('; filename="a.png"'), "multipart/form-data; boundary=x", 422, "takes no files"),
+    "a file": (
+        multipart('; filename="a.png"'),
+        "multipart/form-data; boundary=x",
+        422,
+        "You cannot send files on this page",
+    ),
     "JSON": (b'{"s2.q1": "40"}', "application/json", 422, "4 answers are missing"),
     "compressed": (b"\x1f\x8b\x08\x00", FORM, 422, "4 answers are missing"),
     "no UTF-8": (b"s2.q1=\xff", FORM, 422, "4 answers are missing"),
     "cut off": (b"--x\r\nContent-Disp", "multipart/form-data; boundary=x", 422, "4 answers are missing"),
     "no boundary": (b"--x\r\n", "multipart/form-data", 400, "was not understood"),
-    "UTF-16": (b"s2.q1=40", f"{FORM}; charset=utf-16", 400, "another character set than UTF-8"),
+    "UTF-16": (b"s2.q1=40", f"{FORM}; charset=utf-16", 400, "did not use the character set UTF-8"),
     "no character set": (
         multipart(""),
         "multipart/form-data; boundary=x; charset=rot13",
         400,
-        "another character set than UTF-8",
+        "did not use the character set UTF-8",
     ),
 }
 
@@ -104,7 +109,7 @@ def test_an_answer_that_was_cut_off_on_its_way_is_not_taken_for_a_shorter_one(st
     for missing in (1, len(sent) - 1):
         environ["wsgi.input"] = stream(sent[:-missing])
         response = served(environ)
-        assert response.status_code == 400 and "before all of it had come" in words_of(response)
+        assert response.status_code == 400 and "before all data had arrived" in words_of(response)
         assert not Response.objects.filter(assignment=assignment, slot__startswith="s2").exists()
     environ["wsgi.input"] = stream(sent)
     assert served(environ).status_code == 302
@@ -117,7 +122,7 @@ def test_a_character_set_that_is_another_is_refused_before_anything_is_read(char
     environ = RequestFactory().generic(method, "/e/some-key/?who=%C3%A4", b"agree=1", FORM).environ
     environ["CONTENT_TYPE"] = f"{FORM}; charset={charset}"
     response = served(environ)
-    assert response.status_code == 400 and "another character set than UTF-8" in words_of(response)
+    assert response.status_code == 400 and "did not use the character set UTF-8" in words_of(response)
 
 
 METHODS = {

@@ -98,7 +98,7 @@ def test_what_is_not_an_answer_is_refused_at_its_field(kind, value):
 def test_two_answers_are_none_and_no_answer_is_told_where_one_is_needed(kind):
     good = next(value for value in TAKEN[kind] if value)
     for values in ([good, good], ["", good], [good, ""]):
-        assert sent(kind, *values).errors == {"s1.q1": "Please give one answer only."}
+        assert sent(kind, *values).errors == {"s1.q1": "Please give only one answer."}
     for values in ([], [""]):
         assert (list(sent(kind, *values).errors) == ["s1.q1"]) is FIELDS[kind].required
 

@@ -44,7 +44,7 @@ def test_a_bad_file_is_told_on_the_page_with_its_row(editor, shelf, data, name, 
     response = editor.post(reverse("import", args=[shelf.code]), sent, follow=True)
     assert response.status_code == (200 if data else 400)
     words = text_of(response)
-    assert said in words and "Write it into the study" not in words
+    assert said in words and "Import into the study" not in words
     assert row is None or re.search(rf"Row Column What is wrong .*\b{row:,}\b", words) or f"line {row}" in words, words[
         :800
     ]
@@ -134,12 +134,12 @@ BUNDLES = {
     "twice": (lambda text: text.encode() * 2, "The file is not JSON at line"),
     "surrogate": (
         lambda text: text.replace("Take your time", "\\ud800").encode(),
-        "study.instructions: holds half of a surrogate",
+        "study.instructions: contains half of a surrogate",
     ),
-    "NUL": (lambda text: text.replace("Take your time", "\\u0000").encode(), "study.instructions: holds a NUL"),
+    "NUL": (lambda text: text.replace("Take your time", "\\u0000").encode(), "study.instructions: contains a NUL"),
     "NaN": (
         lambda text: text.replace('"seed": 7', '"seed": NaN').encode(),
-        "study.seed: holds NaN, which is no number",
+        "study.seed: contains NaN, which is not a number",
     ),
     "deep": (lambda text: b"[" * 100_000, "levels deep"),
 }

@@ -22,9 +22,9 @@ STIMULI = {
     "a hidden domain": (Prompt, {"domain": "ne\u200bws"}, "invisible character"),
     "NUL": (Prompt, {"text": "a\x00b"}, "Null characters"),
     "control character": (Output, {"text": "a\x1bb"}, "control character (U+001B)"),
-    "nothing": (Output, {"text": ""}, "exactly one of them"),
-    "nothing that is seen": (Output, {"text": "\u200b \u200d"}, "exactly one of them"),
-    "empty beside a text": (Output, {"is_empty": "on"}, "exactly one of them"),
+    "nothing": (Output, {"text": ""}, "exactly one of these"),
+    "nothing that is seen": (Output, {"text": "\u200b \u200d"}, "exactly one of these"),
+    "empty beside a text": (Output, {"is_empty": "on"}, "exactly one of these"),
     "format unknown": (Output, {"format": "html"}, "not one of the available choices"),
     "description too long": (Output, {"alt": "x" * 301}, "at most 300"),
 }
@@ -61,7 +61,7 @@ def test_more_rows_than_a_request_may_have_are_refused_with_the_number_and_none_
     rows = {f"systems-{n}-name": f"system {n}" for n in range(3, 1004)} | {"systems-TOTAL_FORMS": "1004"}
     response = save(client, study, **rows)
     words = response.content.decode()
-    assert response.status_code == 400 and "More than 1,000 fields were sent at once" in words
+    assert response.status_code == 400 and "The request had more than 1,000 fields" in words
     assert "Nothing of it is saved" in words and study.systems.count() == 3
 
 
@@ -80,7 +80,7 @@ def test_an_act_on_more_rows_than_it_takes_says_so(client, study):
     )
     chosen = {"action": "exclude_chosen", "_selected_action": [made[0].pk], "select_across": "1"}
     response = client.post(f"/admin/annotators/assignment/?study={study.pk}", chosen, follow=True)
-    assert "at most 1000 at a time" in errors_of(response) and not Exclusion.objects.exists()
+    assert "at most 1000 assignments at a time" in errors_of(response) and not Exclusion.objects.exists()
 
 
 def test_a_system_with_outputs_is_not_deleted_and_one_with_answers_cannot_be(client, study):

@@ -22,10 +22,10 @@ BURDENS = {
         "A batch needs 13 prompts",
         "prompts",
     ),
-    "no system": (lambda s: (_no_stimuli(s), s.systems.all().delete()), "There are no systems", "systems"),
+    "no system": (lambda s: (_no_stimuli(s), s.systems.all().delete()), "The study has no systems", "systems"),
     "one system": (
         lambda s: (_no_stimuli(s), s.systems.exclude(name="alpha").delete()),
-        "There is 1 system",
+        "The study has only 1 system",
         "systems",
     ),
 }

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.django_db
 NAMES = {
     "empty": ("", "required"),
     "blank": ("   ", "required"),
-    "zero width": ("\u200b\u200d", "nothing in it can be seen"),
-    "marks alone": ("\u0301\u0302", "nothing in it can be seen"),
+    "zero width": ("\u200b\u200d", "no visible character"),
+    "marks alone": ("\u0301\u0302", "no visible character"),
     "NUL": ("a\x00b", "Null characters"),
     "control character": ("a\x07b", "control character (U+0007) at character 2"),
     "zero width within": ("al\u200bpha", "invisible character (U+200B) at character 3"),
@@ -37,7 +37,7 @@ def test_a_name_is_one_line_that_can_be_seen(client, small, name, said):
 
 @pytest.mark.parametrize("name", ["P000", "ｐ000", " p000 ", "p000"], ids=["case", "width", "blanks", "the same"])
 def test_a_prompts_key_that_reads_like_anothers_is_refused(client, small, name):
-    refused(client, small.prompts.get(key="p001"), "another prompt with this key: “p000”", key=name)
+    refused(client, small.prompts.get(key="p001"), "Another prompt has this key: “p000”", key=name)
 
 
 def test_keys_of_questions_and_links_that_differ_only_in_case_are_refused(client, study):

@@ -84,6 +84,6 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(command, settings,
         with pytest.raises(SystemExit, match="1"):
             call_command(command)
     said = capsys.readouterr().err
-    assert f"port {settings.PORT} of 127.0.0.1 cannot be had: Address already in use. Set PORT" in said
+    assert f"Port {settings.PORT} of 127.0.0.1 is not available: Address already in use. Set another PORT" in said
     assert f"PORT={settings.PORT + 1}" in said
     startup.claim_home_and_port().close()  # it is free now, and so is the home

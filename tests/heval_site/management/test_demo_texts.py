@@ -94,7 +94,7 @@ def test_consent_names_what_people_must_know():
 def test_consent_promises_no_way_back_that_an_open_link_does_not_have():
     """A person who opens the demo's link again is somebody new: only the page's own address knows them."""
     said = study_texts.CONSENT["How long it takes"]
-    assert "by the address of the page" in said and "link" not in said
+    assert "open the address of the page" in said and "link" not in said
 
 
 @pytest.mark.parametrize("text", [study_texts.INSTRUCTIONS, study_texts.SPA_EXPLANATION, study_texts.DEBRIEFING])

@@ -36,14 +36,17 @@ def test_a_file_is_rehearsed_and_read(recruitment, tmp_path, capsys):
     file = tmp_path / "export.csv"
     file.write_text("S1,W,submitted\nS2,X,submitted\n")
     told = said(capsys, recruitment.key, "--file", str(file), "--dry-run")
-    assert "2 submissions: 2 new, 0 changed, 1 found here, 1 confirmed" in told and "Nothing was changed." in told
+    assert (
+        "2 submissions: 2 new, 0 changed, 1 matched to assignments, 1 confirmed" in told
+        and "Nothing was changed." in told
+    )
     assert not PanelSubmission.objects.exists()
-    assert "     1 sent to the panel, unknown here" in said(capsys, recruitment.key, "--file", str(file))
+    assert "     1 submitted at the panel, unknown in heval" in said(capsys, recruitment.key, "--file", str(file))
     assert PanelSubmission.objects.count() == 2
 
 
 def test_the_service_is_asked(recruitment, panel, capsys):
-    with pytest.raises(CommandError, match="has no token of its panel"):
+    with pytest.raises(CommandError, match="has no panel token"):
         call_command("reconcile", recruitment.key)
     store_secrets(recruitment, {"token": "t"}, by=None)
     PanelTask.objects.create(recruitment=recruitment, external_id="T")
@@ -59,7 +62,7 @@ def test_what_is_wrong_is_told(recruitment, tmp_path):
     for arguments, words in (
         (["nothing"], "no link with the key nothing"),
         ([recruitment.key, "--file", str(odd)], "Row 1 has not three columns"),
-        ([recruitment.key, "--file", str(binary)], "is not text in UTF-8"),
+        ([recruitment.key, "--file", str(binary)], "is not UTF-8 text"),
         ([recruitment.key, "--file", str(tmp_path / "none.csv")], "cannot be read"),
     ):
         with pytest.raises(CommandError, match=words):

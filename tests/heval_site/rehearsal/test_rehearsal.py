@@ -85,12 +85,12 @@ def test_prolific_without_a_fault(site):
     assert {row["key"] for row in report["roles"]} == {role.key for role in ROLES}
     assert {row["key"]: row["there"] for row in report["roles"]}["rejected"] == "rejected"
     assert (
-        "publishing lost its reply: the task stands at the panel once" in report["proofs"]
+        "the reply to publishing was lost: the task still exists only once at the panel" in report["proofs"]
         and len(report["proofs"]) == 6
     )
     assert (report["money"]["paid"], report["money"]["rehearsed"]) == (3, "8.00")
     # Those who gave the task back and took it again are no riddle to anybody.
-    assert not any("given back at the panel" in row["standing"] for row in report["roles"])
+    assert not any("returned at the panel" in row["standing"] for row in report["roles"])
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def test_a_code_that_the_panel_was_not_told_is_found(site, monkeypatch):
 def test_who_is_screened_out_must_not_go_back_as_who_completed(site):
     report = played(site, "generic", GENERIC | {"return_screened_out": GENERIC["return_complete"]})
     assert not report["is_ok"]
-    assert "goes back exactly as those who completed" in wrong(report, "screened_out")
+    assert "return exactly like those who completed" in wrong(report, "screened_out")
     assert [row["key"] for row in report["roles"] if not row["is_ok"]] == ["screened_out"], report
 
 
@@ -157,13 +157,13 @@ def test_pages_that_lose_people_are_found(site, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(assign, "release_expired_places", lambda: 0)
     report = played(site, "generic", GENERIC, people=5)
-    assert "In our books they are “at work”" in wrong(report, "leaves")
+    assert "In heval they are “at work”" in wrong(report, "leaves")
 
 
 def test_without_pay_nothing_is_published(site):
     recruitment = played(site, "prolific", CODES, people=3, currency="GBP", reward=Decimal(0))
     assert recruitment["faults"] == [
-        "No pay is set, in the link or in the study: nothing can be published at a panel that pays."
+        "No pay is set for the link or the study, so nothing can be published at a panel that pays. Set the pay first."
     ]
 
 
@@ -173,7 +173,7 @@ def test_a_study_with_few_items_is_rehearsed_by_as_many_as_it_has_places_for(sit
     report = played(site, "generic", GENERIC, people=11, study=study)
     assert report["is_ok"], report
     assert sum(row["people"] for row in report["roles"] if row["key"] not in ("never_starts", "full", "declines")) == 2
-    assert "stay away (of those who" in " ".join(report["notes"]), report["notes"]
+    assert "are left out (of those who" in " ".join(report["notes"]), report["notes"]
 
 
 def test_everybody_else_finishes():
@@ -219,7 +219,7 @@ def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folde
     report = json.loads(printed)
     assert report["is_ok"] and report["money"]["rewards"] == "100.00" and "canary" not in printed
     assert "Everything was as expected." in list(report_lines(report))
-    assert "The study is not launched: people would come to a closed door." in report["before"]
+    assert "The study is not launched, so people could not take part. Launch it first." in report["before"]
     study.refresh_from_db()
     assert study.state == "draft" and AuditEvent.objects.count() == events and secret_dates(recruitment) == kept
     for model in (Annotator, Assignment, PanelOrder, Batch):
@@ -242,7 +242,7 @@ def test_the_button_starts_a_job_and_the_page_shows_what_was_wrong(folders, monk
     jobs.run(job.pk)
     job.refresh_from_db()
     assert job.state == "done" and not job.result["is_ok"], job.error
-    assert "goes back exactly as those who completed" in wrong(job.result, "screened_out")
+    assert "return exactly like those who completed" in wrong(job.result, "screened_out")
     assert Assignment.objects.count() == 0 and not list(folders.iterdir())
     told = "\n".join(report_lines(job.result))
     assert "NOT   1 answer so that they are screened out" in told and told.endswith("Something was not as expected.")
@@ -273,7 +273,7 @@ def test_only_editors_rehearse_and_what_failed_is_told():
     Job.objects.update(arguments={"recruitment": recruitment.pk, "people": 1})
     jobs.run(Job.objects.get().pk)
     page = client.get(address).content.decode()
-    assert "The last rehearsal did not take place" in page and "3 to 200 people, not 1" in page
+    assert "The last rehearsal failed" in page and "3 to 200 people, not 1" in page
 
 
 def test_a_rehearsal_that_takes_too_long_or_is_cancelled_ends_and_leaves_nothing(folders, monkeypatch):
@@ -355,7 +355,7 @@ def test_the_guard_holds_in_a_process():
     run = subprocess.run(
         [sys.executable, "-c", words], capture_output=True, text=True, cwd=Path(runner.__file__).parents[2]
     )
-    assert run.stdout == "A rehearsal reaches nothing but this machine: 192.0.2.1 is refused.\n", run.stderr
+    assert run.stdout == "A rehearsal may contact only this machine: 192.0.2.1 is refused.\n", run.stderr
 
 
 def test_what_cannot_be_rehearsed_is_told_before_anything_starts(monkeypatch):

@@ -91,13 +91,13 @@ def test_a_child_that_dies_is_started_again(supervised):
     assert int(process.stdout.readline()) != first
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
-    assert "one ended with code -9; starting it again." in process.stderr.read()
+    assert "one ended with exit code -9; restarting it." in process.stderr.read()
 
 
 def test_a_child_that_will_not_live_ends_everything_with_a_reason(supervised):
     process = supervised("The web server", DIES, "two", LIVES)
     assert process.wait(20) == 1
-    assert "The web server ended 5 times within a minute, last with code 3. Ending." in process.stderr.read()
+    assert "The web server ended 5 times within a minute, last with exit code 3. Ending." in process.stderr.read()
 
 
 def test_a_child_that_does_not_end_is_killed(supervised):
@@ -166,7 +166,7 @@ def test_heval_up_serves_a_fresh_home_and_ends_cleanly(tmp_path):
             capture_output=True,
             text=True,
         )
-        assert second.returncode == 1 and "another `heval up` serves" in second.stderr
+        assert second.returncode == 1 and "nother `heval up` already serves" in second.stderr
     finally:
         process.send_signal(signal.SIGTERM)
         code = process.wait(30)

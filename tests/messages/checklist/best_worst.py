@@ -36,7 +36,7 @@ def worst_with(**columns):
 LINES = {
     f"{P}:problems": [
         (
-            "A best and a worst need outputs of 3 systems at least",
+            "Best and worst need outputs of at least 3 systems",
             "#systems-group",
             on(lambda: best_worst(("alpha", "beta"))),
         ),
@@ -51,39 +51,39 @@ LINES = {
             on(best_worst, arm(systems=["alpha", "beta"])),
         ),
         ("Annotators must see at least one prompt", "#id_m", on(best_worst, section_with(m=0))),
-        ("1 ready-made items hold fewer than 3 outputs", "/", on(best_worst, ready_made(2))),
-        ("1 ready-made items hold fewer than 3 outputs", "/", on(lambda: shown_again("rating"), ready_made(1))),
+        ("1 ready-made items have fewer than 3 outputs", "/", on(best_worst, ready_made(2))),
+        ("1 ready-made items have fewer than 3 outputs", "/", on(lambda: shown_again("rating"), ready_made(1))),
         (
             "Section 1 shows one output at a time",
-            "Show the items of another section again",
+            "Reuse the items of another section",
             on(lambda: shown_again("humanlike")),
         ),
     ],
     f"{P}:_question_problems": [
         (
-            "There must be a question with the key “worst”",
+            "The question with the key “worst” is missing",
             "#questions-group",
             on(best_worst, without_question("worst")),
         ),
         ("Question least is neither “best” nor “worst”", "#questions-group", on(best_worst, worst_with(key="least"))),
         (
-            "Question best must be asked as one of the outputs shown",
+            "Question best must have the scale “one of the outputs shown”",
             "#questions-group",
             on(best_worst, question_with(scale={"kind": "percent"})),
         ),
         ("Question best is about all outputs of a page", "#questions-group", on(best_worst, names_systems)),
         (
-            "Question worst offers ways not to answer",
+            "Question worst has reasons to skip",
             "#questions-group",
             on(best_worst, worst_with(skip_reasons=[{"key": "no", "label": "No"}])),
         ),
         (
-            "The best and the worst are asked on two criteria",
+            "Best and worst have two different criteria",
             "#questions-group",
             on(best_worst, worst_with(criterion="fluency")),
         ),
         (
-            "One of the two questions must be answered and the other need not",
+            "Only one of the two questions is required",
             "#questions-group",
             on(best_worst, worst_with(required=False)),
         ),

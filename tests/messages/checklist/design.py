@@ -34,18 +34,18 @@ LINES = {
         ),
     ],
     f"{D}:batch_problems": [
-        ("no live section that it is about compares anything", "Name another section", on(full_spa, about_a_survey)),
+        ("its live sections compare nothing", "Name another section", on(full_spa, about_a_survey)),
         ("no batch shows beta with alpha", "give one arm both systems", on(rankings_apart)),
     ],
     f"{D}:_problems_before_drawing": [
-        ("Annotators need a title", "#id_public_title", on(spa, study_with(public_title=" "))),
+        ("Add a title", "#id_public_title", on(spa, study_with(public_title=" "))),
         ("There is no consent text", "#id_consent", on(spa, study_with(consent=""))),
-        ("nobody to write to", "#id_contact", on(spa, study_with(contact=""))),
-        ("There is no target", "say how many annotators", on(spa, study_with(target_n=None))),
-        ("No reward is stated", "#id_reward", on(spa, study_with(reward=None))),
-        ("No duration is declared", "#id_minutes", on(spa, study_with(minutes=None))),
-        ("There is no arm", "#arms-group", on(spa, lambda s: s.arms.all().delete())),
-        ("There is no live section", "#sections-group", on(spa, section_with(purpose="screening"))),
+        ("no contact for annotators", "#id_contact", on(spa, study_with(contact=""))),
+        ("There is no target", "Enter how many annotators", on(spa, study_with(target_n=None))),
+        ("There is no reward", "#id_reward", on(spa, study_with(reward=None))),
+        ("The duration is missing", "#id_minutes", on(spa, study_with(minutes=None))),
+        ("The study has no arm", "#arms-group", on(spa, lambda s: s.arms.all().delete())),
+        ("The study has no live section", "#sections-group", on(spa, section_with(purpose="screening"))),
         (
             "Annotators may take several batches",
             "#id_batches_per_annotator",
@@ -53,12 +53,12 @@ LINES = {
         ),
     ],
     f"{D}:arm_problems": [
-        ("The arms have 9 places in all, the target is 6", "#arms-group", on(spa, all_arms(wanted=9))),
-        ("An arm takes 40 minutes, the study declares 12", "#id_minutes", on(spa, all_arms(minutes=40))),
+        ("The arms have 9 places in total, but the target is 6", "#arms-group", on(spa, all_arms(wanted=9))),
+        ("An arm takes 40 minutes, but the study declares 12", "#id_minutes", on(spa, all_arms(minutes=40))),
     ],
     f"{D}:find_analysis_blockers": [
-        ("There is no arm", "#arms-group", frozen(spa, lambda s: s.arms.all().delete())),
-        ("There is no live section", "#sections-group", frozen(spa, section_with(purpose="screening"))),
+        ("The study has no arm", "#arms-group", frozen(spa, lambda s: s.arms.all().delete())),
+        ("The study has no live section", "#sections-group", frozen(spa, section_with(purpose="screening"))),
     ],
     f"{D}:section_problems": [
         ("Section 2 must come after the section that it reuses", "/change/", on(full_spa, reversed_sections)),
@@ -66,19 +66,23 @@ LINES = {
     f"{D}:section_config_problems": [
         ("Section 1: the protocol gone is not installed", "/change/", on(spa, section_with(protocol="gone"))),
         (
-            "Section 1 asks nothing",
-            "add a question",
+            "Section 1 has no question",
+            "Add one",
             on(spa, lambda s: first_question(s).section.questions.all().delete()),
         ),
     ],
     f"{D}:stimuli_problems": [
-        ("There is 1 system: nothing can be compared", "#systems-group", on(rating, lambda s: only(s, "alpha"))),
-        ("In 1 of the ready-made batches a prompt stands twice", "/", on(spa, ready_made(2, 3, twice=True))),
+        (
+            "The study has only 1 system, so nothing can be compared",
+            "#systems-group",
+            on(rating, lambda s: only(s, "alpha")),
+        ),
+        ("1 prompts occur twice in a ready-made batch", "/", on(spa, ready_made(2, 3, twice=True))),
         ("1 outputs are empty", "/", on(spa, lambda s: _empty(s))),
     ],
     f"{D}:_coverage_problems": [
         (
-            "1 of 12 prompts have no output of some system and are not shown: p011",
+            "1 of 12 prompts lack the output of a system and are not shown: p011",
             "/",
             on(spa, lambda s: _missing(s, "p011")),
         ),
@@ -90,21 +94,25 @@ LINES = {
     ],
     f"{D}:contrast_problems": [
         ("No comparison is planned", "#contrasts-group", on(spa, without_contrasts)),
-        ("No comparison is primary", "#contrasts-group", on(spa, lambda s: s.contrasts.update(role="secondary"))),
+        (
+            "No planned comparison is primary",
+            "#contrasts-group",
+            on(spa, lambda s: s.contrasts.update(role="secondary")),
+        ),
         (
             "No section estimates 'utility'",
             "#contrasts-group",
             on(spa, lambda s: s.contrasts.update(estimand="utility")),
         ),
         (
-            "is expected to be equivalent, but no margin says",
+            "is expected to be equivalent but has no margin",
             "#contrasts-group",
             on(spa, lambda s: s.contrasts.update(expected="~")),
         ),
         ("No question asks about alpha and gamma", "#contrasts-group", on(spa, lambda s: _third_contrast(s))),
     ],
     f"{D}:build_arm_block": [
-        ("Some arms have a number of places", "give each arm a number", on(spa, all_arms(wanted=3), arm())),
+        ("Some arms have a number of places", "Give each arm a number", on(spa, all_arms(wanted=3), arm())),
         (
             "The places of the arms (131, 130)",
             "Give the arms rounder numbers",

@@ -9,6 +9,15 @@ from annotators.models import Annotator, Assignment, Response
 from studies.models import Output, Study
 from studies.services import lifecycle
 from tests import builders
+from tests.messages.importers.answer_drafts import (
+    choice_draft,
+    full_draft,
+    humanlike_draft,
+    marks_draft,
+    rating_draft,
+    spa_draft,
+    three_systems,
+)
 from tests.messages.importers.scenarios import second_arm, shown_by
 from tests.messages.lines import FILE, NOTHING
 
@@ -20,36 +29,6 @@ def answer_options(read, given):
 
 
 SAID = "annotator,prompt_key,shown:A,shown:B,chosen\n"
-
-
-def choice_draft() -> Study:
-    study = builders.draft_study(systems=("alpha", "beta"), prompts=12)
-    builders.add_choice(study, strategy="any", stopping="none")
-    return study
-
-
-def rating_draft() -> Study:
-    study = builders.draft_study(systems=("alpha", "beta"), prompts=4)
-    builders.add_rating(study, position=1, m=1)
-    return study
-
-
-def spa_draft() -> Study:
-    return builders.spa_draft(with_surveys=False, with_rating=False, systems=("alpha", "beta"))
-
-
-def full_draft() -> Study:
-    return builders.spa_draft(systems=("alpha", "beta"))
-
-
-def humanlike_draft() -> Study:
-    return builders.humanlike_draft(domains=("news",))
-
-
-def marks_draft() -> Study:
-    study = builders.draft_study(systems=("alpha", "beta"), prompts=4)
-    builders.add_marks(study, position=1, m=1)
-    return study
 
 
 def multiple(study):
@@ -122,7 +101,7 @@ RATED = "annotator,prompt_key,system,value\n"
 LINES = {
     f"{ANSWERS}:_layout": [
         (
-            "there is no column “worker”, which was said to be annotator",
+            "the file has no column “worker”, which is declared as annotator",
             FILE,
             answers(ONE, columns={"annotator": "worker"}),
         ),
@@ -144,8 +123,8 @@ LINES = {
     ],
     f"{ANSWERS}:_parse_row": [
         ("column “annotator”: must not be empty", FILE, answers(SAID + ",p002,alpha,beta,beta\n")),
-        ("“7” is no letter as A or B", FILE, answers("annotator,prompt_key,label\nw,p002,7\n")),
-        ("one system is said to stand in two places", FILE, answers(SAID + "w,p002,alpha,alpha,alpha\n")),
+        ("must be a letter such as A or B, not “7”", FILE, answers("annotator,prompt_key,label\nw,p002,7\n")),
+        ("the same system is in two of the shown: columns", FILE, answers(SAID + "w,p002,alpha,alpha,alpha\n")),
     ],
     f"{ANSWERS}:_parse_time": [
         (
@@ -154,60 +133,68 @@ LINES = {
             answers("annotator,prompt_key,chosen,time\nw,p002,alpha,noon\n"),
         ),
         (
-            "lies in the future: '2999-01-01'",
+            "must not be in the future: '2999-01-01'",
             FILE,
             answers("annotator,prompt_key,chosen,time\nw,p002,alpha,2999-01-01\n"),
         ),
     ],
     f"{ANSWERS}:from_json": [
         (
-            "must be an object with “columns” alone",
+            "must be an object with only the key “columns”",
             "must be an object",
             answer_options(AnswerOptions.from_json, {"x": 1}),
         )
     ],
     f"{ANSWERS}:from_text": [
         (
-            "line 1: write a name of ours, =, and the file's",
+            "line 1: write heval's column name, “=”, and the file's column name",
             "annotator = worker",
             answer_options(AnswerOptions.from_text, "annotator: worker"),
         ),
         (
-            "line 2: annotator is there twice",
+            "line 2: the column annotator is named twice",
             FILE,
             answer_options(AnswerOptions.from_text, "annotator = a\nannotator = b"),
         ),
     ],
     f"{ANSWERS}:check_column_mapping": [
         (
-            "'annotator' must be the name of a column of the file",
+            "the value of 'annotator' must be the name of a column of the file",
             "must be the name",
             answer_options(AnswerOptions.from_json, {"columns": {"annotator": 7}}),
         ),
-        ("there is no “worker”", "there are", answer_options(AnswerOptions.from_text, "worker = annotator")),
+        (
+            "heval has no column “worker”",
+            "Its columns are",
+            answer_options(AnswerOptions.from_text, "worker = annotator"),
+        ),
         ("“a” is named twice", FILE, answer_options(AnswerOptions.from_text, "annotator = a\nprompt_key = a")),
     ],
     f"{ANSWERS}:import_answers": [
         (
-            "never stand beside those that a study still collects",
-            "clone it",
+            "A study that collects answers cannot import others",
+            "Clone it",
             lambda: _answered(builders.choice_study(), ONE),
         ),
-        ("The study has answers of its own", "clone it", lambda: _answered(with_own_answers(), ONE)),
         (
-            "The study is not ready: Section 1, question better: There is no scale 'stars'",
+            "The study has collected answers, so it cannot import others",
+            "Clone it",
+            lambda: _answered(with_own_answers(), ONE),
+        ),
+        (
+            "The study is not ready: Section 1, question better: The scale 'stars' does not exist",
             "not ready",
             answers(ONE, lambda s: s.sections.get().questions.update(scale={"kind": "stars"})),
         ),
     ],
     f"{ANSWERS}:_count_new_and_known": [
         (
-            "“w1” is stored with another answer to this",
+            "another answer of “w1” to this is already stored",
             FILE,
             answers(SAID + "w1,p002,alpha,beta,alpha\n", answered_before(ONE)),
         ),
         (
-            "1 answers were erased or withdrawn since they were imported",
+            "1 answers were erased or withdrawn after their import",
             NOTHING,
             answers(ONE, answered_before(ONE), withdrawn),
         ),
@@ -215,15 +202,19 @@ LINES = {
     f"{ANSWERS}:_add_findings": [
         ("The study is a draft. Writing these answers freezes its design", "Clone it to collect", answers(ONE)),
         (
-            "1 times do not say how far from UTC they are; they are read as UTC",
+            "1 times have no UTC offset. They are read as UTC",
             NOTHING,
             answers("annotator,prompt_key,chosen,time\nw,p002,alpha,2021-05-17T15:52:44\n"),
         ),
         ("The file has no times", NOTHING, answers(ONE)),
-        ("The file does not say what stood where", NOTHING, answers("annotator,prompt_key,chosen\nw,p002,alpha\n")),
+        (
+            "The file does not say where each output was shown",
+            NOTHING,
+            answers("annotator,prompt_key,chosen\nw,p002,alpha\n"),
+        ),
     ],
     f"{ANSWERS}:_resolve_arm": [
-        ("must say in which arm “w1” was; the arms are all, second", "must say in which arm", answers(ONE, second_arm)),
+        ("must name the arm of “w1”; the arms are all, second", "must name the arm of", answers(ONE, second_arm)),
         (
             "puts “w1” into several arms: all, second",
             FILE,
@@ -245,7 +236,7 @@ LINES = {
             ),
         ),
         (
-            "must say of which prompt: a system is named",
+            "must name the prompt, because the row names a system",
             FILE,
             answers("annotator,system,value\nw,alpha,3\n", make=rating_draft),
         ),
@@ -258,8 +249,8 @@ LINES = {
             answers("annotator,question,prompt_key,chosen\nw,worse,p002,alpha\n"),
         ),
         (
-            "could be several: fluent in section 1",
-            "Say which in the columns question and section",
+            "matches several questions: fluent in section 1",
+            "Fill in the columns question and section",
             answers("annotator,prompt_key,system,value\nw,p002,alpha,3\n", make=full_draft),
         ),
     ],
@@ -281,17 +272,17 @@ LINES = {
     f"{ANSWERS}:_resolve_item": [
         ("the study has no prompt “x”", FILE, answers(SAID + "w,x,alpha,beta,beta\n")),
         (
-            "section 1 shows no texts: leave it empty",
-            "leave it empty",
+            "must be empty: section 1 shows no texts",
+            "must be empty",
             answers("annotator,question,prompt_key,choice\nw,fluent,p002,yes\n", make=full_draft),
         ),
         (
-            "section 1 shows 2 outputs at a time, here are 1",
-            "must say which outputs were shown",
+            "section 1 shows 2 outputs at a time, but the row has 1",
+            "Name the shown outputs",
             answers("annotator,prompt_key,shown:A,chosen\nw,p002,alpha,alpha\n"),
         ),
         (
-            "stands otherwise than in row 2, of the same item",
+            "differs from row 2, which is about the same item",
             FILE,
             answers(
                 "annotator,prompt_key,shown:A,shown:B,system,value\nw,p002,alpha,beta,alpha,3\nw,p002,beta,alpha,beta,3\n",
@@ -301,46 +292,46 @@ LINES = {
     ],
     f"{ANSWERS}:_default_outputs": [
         (
-            "must say whose text was shown",
+            "must name the system whose output was shown",
             FILE,
             answers("annotator,question,prompt_key,value\nw,source,news-human-001,3\n", make=humanlike_draft),
         ),
     ],
     f"{ANSWERS}:_fill_section_pages": [
-        ("answers again what row 2 answered", FILE, answers(ONE + "w1,p002,alpha,beta,alpha\n")),
-        ("“why” is not asked after what was answered before", FILE, lambda: _not_asked()),
+        ("answers the same question as row 2", FILE, answers(ONE + "w1,p002,alpha,beta,alpha\n")),
+        ("“why” is not asked after the earlier answers", FILE, lambda: _not_asked()),
         (
-            "says A, but by the columns shown:… that stood under B",
+            "is A, but the shown: columns give the letter B",
             FILE,
             answers("annotator,prompt_key,shown:A,shown:B,chosen,label\nw1,p002,alpha,beta,beta,A\n"),
         ),
     ],
     f"{ANSWERS}:_find_field": [
         (
-            "must be one of dull, long: “overall” has a row for each",
+            "must be one of dull, long: “overall” needs a row for each",
             "must be one of",
             answers("annotator,prompt_key,system,value\nw,p002,alpha,1\n", multiple, make=rating_draft),
         ),
         (
-            "“overall” is asked about texts: say of which prompt",
-            "say of which prompt",
+            "“overall” is asked about texts",
+            "must not be empty",
             answers("annotator,value\nw,3\n", make=rating_draft),
         ),
         (
-            "is not asked about one text: leave it empty",
-            "leave it empty",
+            "is not asked about one text",
+            "must be empty",
             answers(
                 "annotator,question,prompt_key,shown:A,shown:B,value\nw,beta-alpha,p002,alpha,beta,60\n", make=spa_draft
             ),
         ),
         (
-            "“overall” is asked about each output: say of which system",
-            "say of which system",
+            "“overall” is asked about each output",
+            "must not be empty",
             answers("annotator,prompt_key,value\nw,p002,3\n", make=rating_draft),
         ),
         (
-            "is asked about all outputs together: leave it empty",
-            "leave it empty",
+            "is asked about all outputs together",
+            "must be empty",
             answers("annotator,prompt_key,shown:A,shown:B,system,chosen\nw,p002,alpha,beta,alpha,alpha\n"),
         ),
     ],
@@ -349,24 +340,28 @@ LINES = {
     ],
     f"{ANSWERS}:_clean_value": [
         (
-            "have several parts, which are not read from files",
+            "have several parts and cannot be imported",
             FILE,
             answers("annotator,question,prompt_key,system,part,value\nw,errors,p001,alpha,1,1\n", make=marks_draft),
         ),
         (
-            "is empty: give the answer or a skip_reason",
-            "leave the row out",
+            "is empty. Give the answer or a skip_reason",
+            "remove the row",
             answers(RATED + "w,p002,alpha,\n", make=rating_draft),
         ),
         (
-            "must be empty: “overall” is answered in value",
+            "must be empty: answers to “overall” belong in the column value",
             "must be empty",
             answers("annotator,prompt_key,system,value,text\nw,p002,alpha,3,Good\n", make=rating_draft),
         ),
-        ("“9” is no answer to “overall”", FILE, answers(RATED + "w,p002,alpha,9\n", make=rating_draft)),
+        ("“9” is not a valid answer to “overall”", FILE, answers(RATED + "w,p002,alpha,9\n", make=rating_draft)),
     ],
     f"{ANSWERS}:_form_value": [
-        ("nothing stood under “C”", FILE, answers("annotator,prompt_key,shown:A,shown:B,label\nw,p002,alpha,beta,C\n")),
+        (
+            "no output was shown under “C”",
+            FILE,
+            answers("annotator,prompt_key,shown:A,shown:B,label\nw,p002,alpha,beta,C\n"),
+        ),
         ("“beta” is not among the outputs shown", FILE, lambda: _not_shown()),
     ],
 }
@@ -386,11 +381,5 @@ def _not_asked():
 
 def _not_shown():
     return answers(
-        "annotator,prompt_key,shown:A,shown:B,chosen\nw,p002,alpha,gamma,beta\n", make=lambda: _three_systems()
+        "annotator,prompt_key,shown:A,shown:B,chosen\nw,p002,alpha,gamma,beta\n", make=lambda: three_systems()
     )()
-
-
-def _three_systems():
-    study = builders.draft_study(systems=("alpha", "beta", "gamma"), prompts=12)
-    builders.add_choice(study, strategy="any", stopping="none")
-    return study

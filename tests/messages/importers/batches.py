@@ -22,8 +22,8 @@ LINES = {
             ),
         ),
         (
-            "ada stands twice for p1 in batch b",
-            "number its places in a column position",
+            "ada occurs twice for p1 in batch b",
+            "number its places in a column “position”",
             batches(
                 [
                     {"batch": "b", "prompt_key": "p1", "prompt_text": "P", "system": "ada", "text": "a", "sample": n}
@@ -42,7 +42,7 @@ LINES = {
     f"{TABLES}:_section": [
         (
             "The study has no section that shows items",
-            "define it before its ready-made batches",
+            "add one before you import ready-made batches",
             file(lines([wide("b", "p1", ada="a")]), "t.jsonl", makes_batches=True),
         ),
         ("is missing: several sections show items (1, 2)", FILE, batches([wide("b", "p1", ada="a")], two_sections)),
@@ -51,7 +51,7 @@ LINES = {
     f"{TABLES}:_batch": [
         ("the study has no arm “x”; it has all", FILE, batches([wide("b", "p1", ada="a") | {"arm": "x"}])),
         (
-            "batch b is of the arm all in row 1",
+            "batch b has the arm all in row 1",
             FILE,
             batches(
                 [wide("b", "p1", ada="a") | {"arm": "all"}, wide("b", "p2", ada="a") | {"arm": "second"}], second_arm
@@ -68,7 +68,7 @@ LINES = {
             batches([wide("b", "p1", ada="a"), wide("b", "p2", 1, ada="a")]),
         ),
         (
-            "place 1 of batch b holds p1 in row 1",
+            "place 1 of batch b already has the prompt p1 (row 1)",
             FILE,
             batches([wide("b", "p1", 1, ada="a"), wide("b", "p2", 1, ada="a")]),
         ),
@@ -85,19 +85,19 @@ LINES = {
     ],
     f"{TABLES}:_check_items": [
         (
-            "batch b holds p1 without any output",
+            "batch b has the prompt p1 without any output",
             FILE,
             batches([{"batch": "b", "prompt_key": "p1", "prompt_text": "P", "outputs": {"ada": None}}]),
         ),
         (
-            "batch b holds p1 with these very outputs already (row 1)",
+            "batch b already has p1 with the same outputs (row 1)",
             FILE,
             batches([wide("b", "p1", 1, ada="a", bo="b"), wide("b", "p1", 2, ada="a", bo="b")]),
         ),
     ],
     f"{TABLES}:_add_findings": [
         (
-            "A prompt stands more than once in one batch: its annotator meets it again. b: p1, 2 times",
+            "A batch contains the same prompt more than once: its annotator sees it again. b: p1, 2 times",
             NOTHING,
             batches([wide("b", "p1", 1, ada="a", bo="b"), wide("b", "p1", 2, ada="c", bo="d")]),
         ),
@@ -107,12 +107,12 @@ LINES = {
             batches([wide("b", "p1", ada="a")]),
         ),
         (
-            "Ready-made batches hold more or fewer items than their section's m. b: 1 in section 1, whose m is 2",
+            "Ready-made batches have more or fewer items than their section's m. b: 1 in section 1, whose m is 2",
             NOTHING,
             batches([wide("b", "p1", ada="a", bo="b")]),
         ),
         (
-            "Ready-made batches hold nothing for a section that shows items. b: nothing in section 2",
+            "Ready-made batches have no items for a section that shows items. b: nothing in section 2",
             NOTHING,
             batches([wide("b", "p1", ada="a", bo="b") | {"section": 1}], two_sections),
         ),

@@ -13,43 +13,43 @@ def options_of(kind, **given):
 WIDE = "prompt_key,prompt_text,output:ada\n"
 LINES = {
     f"{TABLES}:layout_of": [
-        ("both shapes are mixed", "either a system and a text", bad("mixed shapes")),
+        ("two formats are mixed", "one system with a text", bad("mixed shapes")),
         ("no column text, image or is_empty beside the system", "the columns found are", bad("no text column")),
         ("no column prompt_key (or key)", "the columns found are", bad("no header")),
         ("the columns “prompt” and “prompt_text” mean the same", FILE, bad("alias twice")),
     ],
     f"{TABLES}:_prompt": [
         ("column “prompt_key”: must not be empty", FILE, bad("no key")),
-        ("“english!” is no language tag", "such as en or pt-BR", bad("language odd")),
+        ("“english!” is not a language tag", "such as en or pt-BR", bad("language odd")),
     ],
     f"{TABLES}:_attributes": [
-        ("must be an object (JSON lines)", "in CSV write columns such as", bad("attributes no object"))
+        ("must be an object (JSON lines)", "In CSV, use columns such as", bad("attributes no object"))
     ],
     f"{TABLES}:_written_outputs": [
-        ("is missing: a text or image without the system that made it", FILE, bad("no system column"))
+        ("is missing: name the system that made this text or image", FILE, bad("no system column"))
     ],
     f"{TABLES}:_wide_outputs": [
         ("must be an object of outputs by system", "such as", bad("outputs no object")),
         (
-            "has 501 systems, 500 are allowed",
+            "has 501 systems. At most 500 are allowed",
             FILE,
             file(lines([{"prompt_key": "p1", "outputs": {f"s{n}": "a" for n in range(501)}}]), "t.jsonl"),
         ),
-        ("does not know txt", "it knows", bad("output of odd parts")),
+        ("has unknown parts: txt", "Allowed are", bad("output of odd parts")),
     ],
     f"{TABLES}:_output": [
         ("names no system", FILE, bad("no system")),
-        ("is given beside a text", "an output is one or the other", bad("text and image")),
+        ("is given together with a text", "an output is either a text or an image", bad("text and image")),
         (
-            "says that the output is empty, but there is a text",
+            "marks the output as empty, but it has a text",
             FILE,
             file(HEAD.replace("text\n", "text,is_empty\n") + "p1,P,ada,a,yes\n"),
         ),
-        ("the output of bo is empty", "say so", bad("blank wide cell")),
+        ("the output of bo is empty", "set is_empty in the file", bad("blank wide cell")),
     ],
     f"{TABLES}:_batch": [
-        ("names a batch", "say that the file holds ready-made batches", bad("unwanted batches")),
-        ("is missing: the file was said to hold ready-made batches", FILE, file(GOOD, makes_batches=True)),
+        ("names a batch", "remove the column", bad("unwanted batches")),
+        ("is missing: you ticked “The file contains ready-made batches”", FILE, file(GOOD, makes_batches=True)),
         ("column “batch”: must not be empty", FILE, file("batch," + WIDE + " ,p1,P,a\n", makes_batches=True)),
     ],
     f"{TABLES}:parse_number_cell": [
@@ -61,36 +61,36 @@ LINES = {
     ],
     f"{TABLES}:_language": [
         (
-            "“deutsch!” is no language tag",
+            "“deutsch!” is not a language tag",
             "such as en or pt-BR",
             file(HEAD.replace("text\n", "text,output_language\n") + "p1,P,ada,a,deutsch!\n"),
         ),
     ],
     f"{TABLES}:_encoded": [
-        ("the image “img/a.png” comes with no file", "import a zip of the table and its images", file(table(IMAGE))),
+        ("the image “img/a.png” has no file", "import a zip with the table and its images", file(table(IMAGE))),
     ],
     f"{TABLES}:__post_init__": [
         (
-            "a file of single texts to be paired cannot hold ready-made batches too",
-            "cannot hold",
+            "a file of single texts cannot contain ready-made batches",
+            "Choose makes_pairs or makes_batches",
             options_of(Options, makes_pairs=True, makes_batches=True),
         ),
         (
-            "pairs_within and pairs_most are whole numbers from 0",
+            "pairs_within and pairs_most must be whole numbers from 0",
             "whole numbers from 0",
             options_of(Options, pairs_within=-1),
         ),
     ],
     f"{TABLES}:pair_texts": [
-        ("pairs are made of two systems; the file has 1: ada", FILE, pairs("system,text\nada,One.\n")),
+        ("pairs need exactly two systems; the file has 1: ada", FILE, pairs("system,text\nada,One.\n")),
         (
-            "no two texts of the two systems are alike",
+            "no two texts of the two systems have equal attributes",
             FILE,
             pairs("system,text\nada,One.\nbo,Two words more than that.\n"),
         ),
     ],
     f"{TABLES}:_candidates": [
-        ("names no system; pairs are made of rows with a system and a text", FILE, pairs("system,text\n,One.\n")),
+        ("names no system: each row needs a system and a text", FILE, pairs("system,text\n,One.\n")),
         ("is empty: there is nothing to pair", FILE, pairs("system,text\nada,\n")),
     ],
     f"{TABLES}:_attribute": [

@@ -78,49 +78,49 @@ def broken_directory():
 
 
 LINES = {
-    f"{FILES}:read_rows": [("“t.parquet” is not a table", "are read", bad("other kind"))],
+    f"{FILES}:read_rows": [("“t.parquet” is not a table", "Use one of these file types", bad("other kind"))],
     f"{FILES}:_csv_rows": [
-        ("The file holds nothing but blank lines", FILE, file("\n \n")),
+        ("The file has only blank lines", FILE, file("\n \n")),
         ("no column a; the columns found are: b", FILE, lambda: _requiring("b\n1\n")),
     ],
     f"{FILES}:_records": [
         ("a quote is opened and never closed (the row begins in line 2)", FILE, bad("unclosed quote")),
-        ("a quote within a cell is not doubled", FILE, file(HEAD + 'p1,P,ada,"a"b\n')),
-        ("a cell is too long; is there a quote that is never closed", FILE, lambda: _csv_limit()),
+        ("a quote in a cell is not doubled", FILE, file(HEAD + 'p1,P,ada,"a"b\n')),
+        ("a cell is too long; check for a quote that is never closed", FILE, lambda: _csv_limit()),
     ],
     f"{FILES}:_columns": [
-        ("the header has 3 columns, 2 are allowed", FILE, limited("a,b,c\n1,2,3\n", columns=2)),
-        ("column 5 has no name", "a delimiter too many", bad("trailing comma")),
-        ("the name of column 2 holds a NUL character", FILE, file("prompt_key,te\0xt\np1,x\n")),
-        ("this name stands over columns 2 and 3", FILE, bad("double header")),
+        ("the header has 3 columns. At most 2 are allowed", FILE, limited("a,b,c\n1,2,3\n", columns=2)),
+        ("column 5 has no name", "remove an extra delimiter", bad("trailing comma")),
+        ("the name of column 2 contains a NUL character", FILE, file("prompt_key,te\0xt\np1,x\n")),
+        ("columns 2 and 3 have the same name", "Rename one of them", bad("double header")),
     ],
     f"{FILES}:_checked_records": [
         ("the file has more than 1 rows", FILE, limited("a\n1\n2\n", rows=1)),
         ("has 3 cells, the header has 4", FILE, bad("ragged short")),
-        ("There is no row below the header", FILE, bad("header only")),
+        ("The file has no row below the header", FILE, bad("header only")),
     ],
     f"{FILES}:_cells_are_sound": [
-        ("has 5 characters, 4 are allowed", FILE, limited("a\n12345\n", cell_characters=4)),
-        ("holds a NUL character", FILE, bad("nul byte")),
+        ("has 5 characters. At most 4 are allowed", FILE, limited("a\n12345\n", cell_characters=4)),
+        ("contains a NUL character", FILE, bad("nul byte")),
     ],
     f"{FILES}:_json_rows": [
         (
             "This file is a bundle",
-            "Make a new draft of it",
+            "make a new draft from it",
             file('{"schema": "heval.bundle/1", "study": {}}', "t.json"),
         ),
     ],
     f"{FILES}:_json_records": [
         ("the file has more than 1 rows", FILE, limited('{"a": 1}\n{"a": 2}\n', "t.jsonl", rows=1)),
-        ("The file holds nothing but blank lines", FILE, file("\n\n", "t.jsonl")),
+        ("The file has only blank lines", FILE, file("\n\n", "t.jsonl")),
     ],
     f"{FILES}:_check_is_lines": [
-        ("this is a JSON array", "write one object a line instead", bad("array")),
-        ("an object is spread over several lines", "write one object a line", file('{\n"prompt_key": 1}\n', "t.jsonl")),
+        ("this is a JSON array", "write one object per line instead", bad("array")),
+        ("an object has several lines", "write one object per line", file('{\n"prompt_key": 1}\n', "t.jsonl")),
     ],
     f"{FILES}:_json_values": [
         ("is not an object such as", "such as", bad("scalar line")),
-        ("has 3 keys, 2 are allowed", FILE, limited('{"a": 1, "b": 2, "c": 3}\n', "t.jsonl", columns=2)),
+        ("has 3 keys. At most 2 are allowed", FILE, limited('{"a": 1, "b": 2, "c": 3}\n', "t.jsonl", columns=2)),
     ],
     f"{FILES}:_named": [
         ("has a key without a name", FILE, file('{" ": 1}\n', "t.jsonl")),
@@ -128,12 +128,12 @@ LINES = {
     ],
     f"{FILES}:_values_are_sound": [
         ("“a”: is missing", FILE, lambda: _requiring('{"b": 1}\n', "t.jsonl")),
-        ("has 5 characters, 4 are allowed", FILE, limited('{"a": "12345"}\n', "t.jsonl", cell_characters=4)),
+        ("has 5 characters. At most 4 are allowed", FILE, limited('{"a": "12345"}\n', "t.jsonl", cell_characters=4)),
     ],
     f"{FILES}:__next__": [
         (
-            "a row grows beyond 20 characters in line 3",
-            "is there a quote that is never closed",
+            "a row has more than 20 characters in line 3",
+            "check for a quote that is never closed",
             limited('a\n"1234567890\n1234567890\n1234567890\n', row_characters=20),
         ),
     ],
@@ -158,46 +158,46 @@ LINES = {
         ("is nested more than 32 levels deep", FILE, bad("deep")),
     ],
     f"{FILES}:unique": [("has the key “prompt_key” more than once", FILE, bad("duplicate keys"))],
-    f"{FILES}:finite": [("holds 1e400, which is too large for a number", FILE, bad("infinite"))],
-    f"{FILES}:short": [("holds an integer of 5,000 digits", "write it as a text", bad("long integer"))],
-    f"{FILES}:constant": [("holds NaN, which is no number", FILE, bad("nan"))],
+    f"{FILES}:finite": [("contains 1e400, which is too large for a number", FILE, bad("infinite"))],
+    f"{FILES}:short": [("contains an integer of 5,000 digits", "write it as a text", bad("long integer"))],
+    f"{FILES}:constant": [("contains NaN, which is not a number", FILE, bad("nan"))],
     f"{FILES}:image": [
         ("the image “b.png” is not in the archive", FILE, archive(image_file, "b.png")),
         (
             "the image “img/A.png” is not in the archive, but “img/a.png” is",
-            "write it so",
+            "use this name in the table",
             archive(image_file, "img/A.png"),
         ),
         (
-            "the image “a.png” is damaged within the archive",
+            "the image “a.png” is damaged in the archive",
             FILE,
             archive(lambda: damaged(b"IHDR", "a.png", "....IHDR...."), "a.png"),
         ),
     ],
     f"{FILES}:read_zip": [
         (
-            "The archive must hold exactly one table (CSV or JSON lines); found: none",
-            "must hold exactly one table",
+            "The archive must contain exactly one table (CSV or JSON lines). Tables in it: none",
+            "must contain exactly one table",
             archive(lambda: zipped({"a.png": b"x"})),
         ),
         ("“t.zip” is damaged", FILE, archive(lambda: member().replace(b"PK\x03\x04", b"PK\x03\x09"))),
     ],
-    f"{FILES}:read": [("“t.csv” is damaged within the archive", FILE, archive(damaged))],
+    f"{FILES}:read": [("“t.csv” is damaged in the archive", FILE, archive(damaged))],
     f"{FILES}:_opened": [("“t.zip” is not a zip archive, or is cut off", FILE, archive(broken_directory))],
     f"{FILES}:_check_directory": [
-        ("“t.zip” has 19 bytes, 18 are allowed", FILE, archive(b"PK\x03\x04 and so on, ab.", bytes=18)),
+        ("“t.zip” has 19 bytes. At most 18 are allowed", FILE, archive(b"PK\x03\x04 and so on, ab.", bytes=18)),
         ("“t.zip” is not a zip archive, or is cut off", FILE, bad("not a zip")),
         ("“t.zip” uses the 64-bit zip format", FILE, archive(zip64)),
         (
-            "“t.zip” has 2 members, 1 are allowed",
+            "“t.zip” has 2 members. At most 1 are allowed",
             FILE,
             archive(lambda: zipped({"t.csv": "a", "b.png": "b"}), members=1),
         ),
     ],
     f"{FILES}:_members": [
-        ("The archive has 2 members, 1 are allowed", FILE, lambda: _many_members()),
+        ("The archive has 2 members. At most 1 are allowed", FILE, lambda: _many_members()),
         (
-            "The archive holds 300 bytes when unpacked, 200 are allowed",
+            "The archive has 300 bytes when unpacked. At most 200 are allowed",
             FILE,
             archive(lambda: zipped({"t.csv": "a" * 300}), bytes=200),
         ),
@@ -218,7 +218,7 @@ LINES = {
             archive(lambda: zipped({"t.csv": "a", "b.png": b"\0" * 60_000_000}), ratio=10**9),
         ),
         (
-            "has the same name as “A.png” but for case",
+            "has the same name as “A.png”, except for case or composition",
             FILE,
             archive(lambda: zipped({"t.csv": "a", "A.png": "b", "a.png": "c"})),
         ),

@@ -9,23 +9,23 @@ from tests.studies.stimuli.png import png_with_size
 
 LINES = {
     f"{TABLES}:add": [
-        ("ada stands twice in this row", FILE, batches([wide("b", "p1", ada="a") | {"output:ada": "a"}]))
+        ("ada occurs twice in this row", FILE, batches([wide("b", "p1", ada="a") | {"output:ada": "a"}]))
     ],
-    f"{TABLES}:_prompt": [("differs from what row 2 says of the prompt p1", FILE, bad("another prompt text"))],
+    f"{TABLES}:_prompt": [("differs from row 2, which has the same prompt p1", FILE, bad("another prompt text"))],
     f"{TABLES}:_new_prompt": [
         ("“P1” and “p1” differ only in case", FILE, bad("keys alike in case")),
-        ("the prompt p1 has no text here, and none in the study", FILE, file(HEAD + "p1,,ada,a\n")),
+        ("the prompt p1 has no text here and no text in the study", FILE, file(HEAD + "p1,,ada,a\n")),
     ],
     f"{TABLES}:_output": [
         ("ada has more than 32,767 samples of one prompt", FILE, lambda: _many_samples()),
         (
-            "ada on p1 stands already in row 2, with the same text",
-            "are numbered in a column sample",
+            "ada on p1 is already in row 2, with the same text",
+            "in a column “sample”",
             bad("same output twice"),
         ),
         (
-            "ada on p1 stands already in row 2, with another text",
-            "are numbered in a column sample",
+            "ada on p1 is already in row 2, with another text",
+            "in a column “sample”",
             bad("two outputs unnumbered"),
         ),
     ],
@@ -33,19 +33,19 @@ LINES = {
     f"{TABLES}:finish": [
         (
             "the study has no system “cy” (in 1 row)",
-            "Make systems that the study does not have yet",
+            "Add systems that the study does not have yet",
             file(HEAD + "p1,P,cy,a\n"),
         ),
         (
-            "ada on p1 stands in the study with other content",
-            "Replace what the study holds",
+            "ada on p1 has other content in the study",
+            "Replace content of the study",
             file(HEAD + "p1,Prompt p1,ada,New.\n", "t.csv", brings(GOOD)),
         ),
     ],
     f"{TABLES}:_add_findings": [
-        ("It may tell annotators which system they read", "It may tell", lambda: _surface()),
+        ("Annotators may recognise the system by it", "Annotators may recognise", lambda: _surface()),
         (
-            "Empty outputs: annotators read that the system gave no text. ada on p1 (row 2)",
+            "Empty outputs: annotators see that the system produced no text. ada on p1 (row 2)",
             NOTHING,
             file(HEAD + "p1,P,ada,\n", allows_empty=True),
         ),
@@ -61,12 +61,12 @@ LINES = {
         ),
         ("New prompts have no text: the file has no column for it", NOTHING, file("prompt_key,output:ada\np1,a\n")),
         (
-            "Systems that will be made",
-            "say of each whether it is a human author",
+            "Systems that will be added",
+            "tick for each one whether it is a human author",
             file(HEAD + "p1,P,cy,a\n", creates_systems=True),
         ),
-        ("Images in the archive that no row names; they are left out. b.png", NOTHING, lambda: _unused_image()),
-        ("Images that look other than their files", NOTHING, lambda: _noted_image()),
+        ("Images in the archive that no row names; they are not imported. b.png", NOTHING, lambda: _unused_image()),
+        ("Images that heval changed", NOTHING, lambda: _noted_image()),
     ],
 }
 

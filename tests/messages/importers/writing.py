@@ -121,20 +121,20 @@ def gone(by_job):
 LINES = {
     f"{TABLES}:import_file": [
         ("1 pairs of texts were made", NOTHING, pairs("system,text\nada,One.\nbo,Two.\n")),
-        ("The study's declared preparation will be applied", NOTHING, file(GOOD, "t.csv", lambda s: _prepared(s))),
+        ("The study's preparation will be applied", NOTHING, file(GOOD, "t.csv", lambda s: _prepared(s))),
         (
-            "The declared preparation changed",
+            "The study's preparation changed",
             NOTHING,
             file(table([long("p1", "ada", "  One.  ")]), "t.csv", lambda s: _prepared(s), is_written=True),
         ),
     ],
     f"{TABLES}:check_expected_outcome": [
         (
-            "The study was changed since the file was looked at",
-            "Look at what the file would do now",
+            "The study was changed after the file was checked",
+            "Check the new report",
             moved_since_looked,
         ),
-        ("The study was changed since the file was looked at", "Look at what the file would do now", moved_answers),
+        ("The study was changed after the file was checked", "Check the new report", moved_answers),
     ],
     f"{TABLES}:add_file_findings": [
         (
@@ -142,25 +142,25 @@ LINES = {
             NOTHING,
             file(HEAD.replace("text\n", "text,extra\n") + "p1,P,ada,a,b\n"),
         ),
-        ("This very file was imported on", NOTHING, file(GOOD, "t.csv", brings(GOOD))),
+        ("The same file was imported on", NOTHING, file(GOOD, "t.csv", brings(GOOD))),
     ],
     f"{TABLES}:store_upload": [
         ("The file has more than 10 bytes", FILE, kept(b"01234567890")),
         ("The file is empty", FILE, kept(b"")),
     ],
-    f"{TABLES}:_check": [("The uploaded file is no longer here", "Upload it once more", gone(False))],
-    f"{TABLES}:run": [("The uploaded file is no longer here", "Upload it once more", gone(True))],
+    f"{TABLES}:_check": [("The uploaded file no longer exists", "Upload it again", gone(False))],
+    f"{TABLES}:run": [("The uploaded file no longer exists", "Upload it again", gone(True))],
     f"{TABLES}:write": [
-        ("Stimuli can be imported into a draft alone", "clone the study", lambda: _into_a_launched_study()),
+        ("Stimuli can only be imported into a draft", "Clone the study", lambda: _into_a_launched_study()),
         (
-            "Stimuli can be imported into a draft alone",
-            "clone the study",
+            "Stimuli can only be imported into a draft",
+            "Clone the study",
             launched_meanwhile(table([long("new", "alpha", "One.")])),
         ),
-        ("The study was changed while the file was being read", "Look at the file once more", moved_while_read(GOOD)),
+        ("The study was changed while the file was being read", "Check the file again", moved_while_read(GOOD)),
         (
             "The study was changed while the file was being written",
-            "Look at the file once more",
+            "Check the file again",
             moved_while_written(GOOD),
         ),
     ],

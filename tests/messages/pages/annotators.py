@@ -129,7 +129,11 @@ def a_try(study):
 
 LINES = {
     f"{PLACES}:first_batch": [
-        ("There is no arm", "add one under Arms", refused(draft, lambda s: (s.arms.all().delete(), first_batch(s)))),
+        (
+            "The study has no arm",
+            "Add one under Arms",
+            refused(draft, lambda s: (s.arms.all().delete(), first_batch(s))),
+        ),
         (
             "The protocol gone of section 1 is not installed",
             "delete the section",
@@ -137,57 +141,57 @@ LINES = {
         ),
     ],
     f"{PLACES}:create_test_assignment": [
-        ("A launched study is not tried out any more", "open its link", refused(launched, create_test_assignment))
+        ("Test runs are possible only in a draft", "Open the study's link", refused(launched, create_test_assignment))
     ],
     f"{PLACES}:start_test_run": [
-        ("The study is archived", "bring it back first", refused(archived, lambda s: start_test_run(s, None)))
+        ("The study is archived", "Bring it back first", refused(archived, lambda s: start_test_run(s, None)))
     ],
     f"{COLLECTING}:_create_preview_assignment": [
-        ("No batch is drawn for this arm", "choose another arm", refused(launched, other_arm))
+        ("There is no batch for this arm", "Choose another arm", refused(launched, other_arm))
     ],
     f"{PLACES}:exclude": [
         ("Choose a reason", "Choose a reason", with_test(lambda s, done: exclude([done], "", None))),
-        ("Say which reason", "Say which", with_test(lambda s, done: exclude([done], "other", None))),
+        ("Describe the other reason", "in the note", with_test(lambda s, done: exclude([done], "other", None))),
         ("Choose assignments of one study", "Choose", with_test(two_studies)),
         ("Choose at least one assignment", "Choose", with_test(lambda s, done: exclude([], "too_fast", None))),
-        ("is a try: tries are never counted", "Choose the others alone", refused(draft, a_try)),
+        ("is a test run, and test runs are never counted", "Choose only the others", refused(draft, a_try)),
         (
-            "is not submitted: there is nothing to leave out yet",
-            "Choose the others alone",
+            "is not submitted yet, so it cannot be excluded",
+            "Choose only the others",
             refused(launched, lambda s: exclude([players.claimed(s, "x")], "too_fast", None)),
         ),
     ],
     f"{PLACES}:describe_excluded_places": [
-        ("Its place is open again for somebody else", NOTHING, excluded(launched, reopen="on")),
-        ("The study takes nobody new, so its place stays closed", NOTHING, excluded(launched, is_closed=True)),
+        ("Its place is open again for other annotators", NOTHING, excluded(launched, reopen="on")),
+        ("The study is not running, so its place stays closed", NOTHING, excluded(launched, is_closed=True)),
         (
-            "Its place is opened again within a few minutes, as far as the cap of 9 places allows",
-            "You need not do anything",
+            "Its place is opened again within a few minutes, up to the cap of 9 places",
+            "You do not need to do anything",
             excluded(lambda: launched(replaces_excluded=True)),
         ),
         (
             "Its place is opened again when the study is resumed",
-            "You need not do anything",
+            "You do not need to do anything",
             excluded(lambda: launched(replaces_excluded=True), is_paused=True),
         ),
         (
-            "Its place stays taken: nobody else gets it. The cap of 4 places is reached",
-            "clone the study",
+            "Its place stays taken: no other annotator gets it. The cap of 4 places is reached",
+            "Clone the study",
             excluded(small_cap),
         ),
-        ("Its place stays taken: nobody else gets it. To let", "choose “Open more places”", excluded(launched)),
+        ("Its place stays taken: no other annotator gets it. To let", "choose “Open more places”", excluded(launched)),
     ],
     f"{PLACES}:reverse_exclusion": [
         (
-            "That is the taking back of an exclusion, not one",
-            "Exclude the assignment once more",
+            "This row already undoes an exclusion",
+            "exclude it as before",
             with_test(reversed_twice(True)),
         ),
-        ("It was taken back already", "You need not do anything", with_test(reversed_twice(False))),
+        ("This exclusion is already undone", "You do not need to do anything", with_test(reversed_twice(False))),
     ],
     f"{PLACES}:reopen_places": [
         (
-            "Places can be opened while a study is launched or paused, and it is closing",
+            "Places can be opened only while a study is launched or paused, but it is closing",
             "Exclude without opening the place again",
             with_test(
                 lambda s, done: (lifecycle.close(s, by=None), exclude([done], "too_fast", builders.user(), reopen=True))
@@ -201,31 +205,31 @@ LINES = {
     ],
     f"{PLACES}:release_place": [
         (
-            "There is no place to give back",
-            "You need not do anything",
+            "This assignment holds no place",
+            "You do not need to do anything",
             with_test(lambda s, done: release_place(done, None)),
         )
     ],
     f"{COLLECTING}:preview_view": [
         (
-            "There is nothing to preview yet. Section 1: Two systems are needed to be shown side by side",
+            "There is nothing to preview yet. Section 1: A pair needs two systems",
             "Add a system",
             says(one_system, previewed),
         ),
     ],
     f"{COLLECTING}:start_test_run_view": [
-        ("It cannot be tried out yet. Section 1: Two systems are needed", "Add a system", says(one_system, tried))
+        ("A test run is not possible yet. Section 1: A pair needs two systems", "Add a system", says(one_system, tried))
     ],
     f"{COLLECTING}:delete_test_runs_view": [
-        ("2 tries are deleted, with their answers", NOTHING, says(draft, tries_cleared(2))),
-        ("One try is deleted", NOTHING, says(draft, tries_cleared(1))),
+        ("2 test runs were deleted, with their answers", NOTHING, says(draft, tries_cleared(2))),
+        ("One test run was deleted", NOTHING, says(draft, tries_cleared(1))),
     ],
-    f"{COLLECTING}:exclude_chosen": [("Choose at most 1000 at a time", "Choose at most", many_chosen)],
+    f"{COLLECTING}:exclude_chosen": [("Choose at most 1000 assignments at a time", "Choose at most", many_chosen)],
     f"{COLLECTING}:exclude_page": [
         ("Choose at least one assignment of a study that you may change", "Choose", says(launched, chosen_nothing))
     ],
     f"{COLLECTING}:reverse_view": [
-        ("The exclusion is taken back: the assignment counts again", NOTHING, says(launched, taken_back))
+        ("The exclusion was taken back: the assignment counts again", NOTHING, says(launched, taken_back))
     ],
     f"{COLLECTING}:release_view": [("The place is free again", NOTHING, says(launched, place_released))],
 }

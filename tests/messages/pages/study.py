@@ -151,12 +151,12 @@ LINES = {
             "Clone it",
             refused(launched, by_nobody(lifecycle.request_launch)),
         ),
-        ("The study is archived", "bring it back first", lambda: _archived_launch()),
+        ("The study is archived", "Bring it back first", lambda: _archived_launch()),
     ],
     f"{SERVICES}:launch": [
         (
-            "The study was edited while it was being launched",
-            "Look at it and launch again",
+            "The study was edited during the launch",
+            "Check it and launch it again",
             refused(draft, launch_edited),
         ),
     ],
@@ -169,7 +169,7 @@ LINES = {
     ],
     f"{SERVICES}:open_more_places": [
         (
-            "Batches can be added while a study is launched or paused, and it is closed",
+            "You can open places only while a study is launched or paused, and it is closed",
             "Clone it",
             refused(closed, lambda s: lifecycle.open_more_places(s, 1, by=None)),
         ),
@@ -184,7 +184,7 @@ LINES = {
             refused(small_cap, lambda s: lifecycle.open_more_places(s, 1, by=None)),
         ),
         (
-            "The study's batches were ready-made, and all of them are open",
+            "The study has ready-made batches, and all of them are open",
             "clone the study",
             refused(ready_made_study, all_open),
         ),
@@ -196,31 +196,35 @@ LINES = {
     ],
     f"{SERVICES}:close": [
         (
-            "Only a launched study can be closed, and this one is draft",
+            "Only a launched or paused study can be closed, and this one is draft",
             "You need not do anything",
             refused(draft, by_nobody(lifecycle.close)),
         )
     ],
     f"{SERVICES}:_change_state": [
-        ("The study is draft, not launched", "Load its page again", refused(draft, by_nobody(lifecycle.pause)))
+        ("The study is draft, not launched", "Reload its page", refused(draft, by_nobody(lifecycle.pause)))
     ],
     f"{SERVICES}:amend": [
-        ("Say why", "the reason is kept", refused(launched, lambda s: lifecycle.amend(s, {}, reason=" ", by=None))),
-        ("A launched or paused study can be amended", "clone it", refused(closed, lambda s: amend(s, contact="x"))),
+        (
+            "Enter a reason",
+            "stored with the new version",
+            refused(launched, lambda s: lifecycle.amend(s, {}, reason=" ", by=None)),
+        ),
+        ("You can amend only a launched or paused study", "clone it", refused(closed, lambda s: amend(s, contact="x"))),
         ("After launch seed cannot be amended", "clone the study", refused(launched, lambda s: amend(s, seed=4))),
-        ("Nothing would change", "change at least one value", refused(launched, lambda s: amend(s, contact=s.contact))),
+        ("Nothing would change", "Change at least one value", refused(launched, lambda s: amend(s, contact=s.contact))),
     ],
     f"{SERVICES}:_refuse_lower_pay": [
         (
-            "Pay can only rise once a study is launched",
-            "enter at least what was promised",
+            "Pay can only rise after launch",
+            "Enter at least the promised amount",
             refused(launched, lambda s: _cheaper(s)),
         )
     ],
     f"{SERVICES}:unblind": [
         (
-            "Say why: the report names the reason",
-            "Say why",
+            "Enter a reason. The report shows it",
+            "Enter a reason",
             refused(launched, lambda s: lifecycle.unblind(s, None, " ")),
         ),
         (
@@ -230,7 +234,7 @@ LINES = {
         ),
     ],
     f"{SERVICES}:archive": [
-        ("The study is archived already", "You need not do anything", refused(archived, by_nobody(lifecycle.archive))),
+        ("The study is already archived", "You need not do anything", refused(archived, by_nobody(lifecycle.archive))),
         (
             "only a draft or a closed study can be archived, and this one is launched",
             "Close the study first",
@@ -253,7 +257,7 @@ LINES = {
     ],
     f"{SERVICES}:create": [
         (
-            "There is a study with this code already",
+            "Another study already has this code",
             NOTHING,
             refused(draft, lambda s: drafts.create(Study(title="t", code=s.code), None)),
         )
@@ -266,27 +270,27 @@ LINES = {
         )
     ],
     f"{SERVICES}:refuse_launched": [
-        ("The study is launched: its design does not change", "Clone it", says(launched, written)),
+        ("The study is launched, so its design cannot change", "Clone it", says(launched, written)),
         (
-            "The study is launched: its design does not change",
+            "The study is launched, so its design cannot change",
             "Clone it",
             says(lambda: builders.launched(trained()), practice),
         ),
     ],
     f"{ADMIN}:_pause": [
-        ("The study is paused: nobody new comes in", "until you resume it", says(launched, act("pause")))
+        ("The study is paused. No new annotators can start", "until you resume it", says(launched, act("pause")))
     ],
-    f"{ADMIN}:_resume": [("The study goes on", NOTHING, says(paused, act("resume")))],
+    f"{ADMIN}:_resume": [("The study is resumed", NOTHING, says(paused, act("resume")))],
     f"{ADMIN}:_close": [
         (
-            "The study is closing: nobody new comes in. Nobody is inside.",
+            "The study is closing. No new annotators can start. No annotators are still answering.",
             "You need not do anything",
             says(launched, act("close", reason="")),
         )
     ],
     f"{ADMIN}:_draw_more": [("2 more places are open", NOTHING, says(launched, act("draw-more", places=2)))],
     f"{ADMIN}:_unblind": [
-        ("Outcomes are shown from now on", NOTHING, says(launched, act("unblind", reason="A look.")))
+        ("Outcomes are visible from now on", NOTHING, says(launched, act("unblind", reason="A look.")))
     ],
     f"{ADMIN}:_clone": [
         (
@@ -296,7 +300,7 @@ LINES = {
         )
     ],
     f"{ADMIN}:_archive": [
-        ("The study is archived", "The list's filter “archived” shows it", says(draft, act("archive")))
+        ("The study is archived", "filter the list of studies by “Archived”", says(draft, act("archive")))
     ],
     f"{ADMIN}:_restore": [("The study is back in the list", NOTHING, says(archived, act("restore")))],
     f"{ADMIN}:_delete": [
@@ -305,57 +309,65 @@ LINES = {
             NOTHING,
             says(lambda: builders.draft_study(owner=builders.user()), act("delete")),
         ),
-        ("is on record, so it was archived instead", NOTHING, says(lambda: _on_record(), act("delete"))),
+        ("has records that must be kept. It was archived instead", NOTHING, says(lambda: _on_record(), act("delete"))),
     ],
     f"{ADMIN}:act_page": [
-        ("That cannot be done now: the study is a draft", "The buttons below say", says(draft, act("pause")))
+        ("You cannot do this now: the study is a draft", "The buttons below show", says(draft, act("pause")))
     ],
     f"{ADMIN}:amend_page": [
         (
-            "A launched or paused study can be amended",
+            "You can amend only a launched or paused study",
             "clone it",
             says(draft, lambda client, study: client.get(study_url(study, "amend/"), follow=True)),
         ),
-        ("Version 2 of the design holds for those who come from now on", NOTHING, says(launched, amended)),
+        ("Version 2 of the design applies to everybody who starts from now on", NOTHING, says(launched, amended)),
     ],
     f"{ADMIN}:cancel": [
-        ("This has ended already, so there is nothing to cancel", NOTHING, says(draft, cancelled("done"))),
-        ("It will stop at its next step", NOTHING, says(draft, cancelled("running"))),
-        ("It is cancelled. It had not begun", NOTHING, says(draft, cancelled("waiting"))),
+        ("This job has already ended. There is nothing to cancel", NOTHING, says(draft, cancelled("done"))),
+        ("The job will stop at its next step", NOTHING, says(draft, cancelled("running"))),
+        ("The job is cancelled. It had not started", NOTHING, says(draft, cancelled("waiting"))),
     ],
     f"{ADMIN}:next_step": [
         (
-            "2 things are missing before it can be launched",
+            "2 things are missing before you can launch the study",
             "#id_contact",
             stands(draft, study_with(contact="", minutes=None)),
         ),
-        ("One thing is missing before it can be launched", "#id_minutes", stands(draft, study_with(minutes=None))),
+        (
+            "One thing is missing before you can launch the study",
+            "#id_minutes",
+            stands(draft, study_with(minutes=None)),
+        ),
         ("Nothing is missing", "/launch/", stands(draft)),
         ("The study is closed", "/", stands(closed)),
-        ("Annotators may come", "/collecting/", stands(launched)),
-        ("The study is paused: nobody new comes in", "until you resume it", stands(paused)),
-        ("1 person is inside and may finish until", "You need not do anything", stands(closing(1))),
-        ("2 people are inside and may finish until", "You need not do anything", stands(closing(2))),
-        ("Nobody is inside. The study takes answers until", "You need not do anything", stands(closing())),
+        ("Annotators can start", "/collecting/", stands(launched)),
+        ("The study is paused. No new annotators can start", "until you resume it", stands(paused)),
+        ("1 annotator is still answering and may finish until", "You need not do anything", stands(closing(1))),
+        ("2 annotators are still answering and may finish until", "You need not do anything", stands(closing(2))),
+        (
+            "No annotators are still answering. The study takes answers until",
+            "You need not do anything",
+            stands(closing()),
+        ),
     ],
-    f"{ADMIN}:_made": [("The practice item is there", NOTHING, says(trained, a_new_practice_item))],
+    f"{ADMIN}:_made": [("The practice item is stored", NOTHING, says(trained, a_new_practice_item))],
     f"{ADMIN}:_deleted": [
         (
             "The practice item is deleted",
             NOTHING,
             says(trained, lambda c, s: practice(c, s, delete=str(s.items.filter(kind="practice").first().pk))),
         ),
-        ("That practice item is gone already", NOTHING, says(trained, lambda c, s: practice(c, s, delete="999999"))),
+        ("That practice item is already deleted", NOTHING, says(trained, lambda c, s: practice(c, s, delete="999999"))),
     ],
     f"{ADMIN}:response_add": [
-        ("The section is there", "this is what its protocol asks for", says(draft, section_added)),
-        ("The draft is there", "Its checklist says what it still needs", says(draft, study_added)),
+        ("The section is added", "enter the settings of its protocol", says(draft, section_added)),
+        ("The draft is created", "Its checklist shows what is missing", says(draft, study_added)),
     ],
     f"{ADMIN}:response_change": [("Section 1 is saved", NOTHING, says(draft, section_saved))],
     f"{ADMIN}:response_delete": [("Section 1", NOTHING, says(draft, section_deleted))],
     f"{ADMIN}:write": [
         (
-            "Written: 2 questions, 0 comparisons",
+            "Added: 2 questions, 0 comparisons",
             NOTHING,
             says(
                 draft,

@@ -45,9 +45,9 @@ def verbs(study):
 def test_a_launch_names_what_is_missing_and_does_not_happen(client, draft):
     Study.objects.filter(pk=draft.pk).update(contact="")
     page = client.get(study_url(draft, "launch/"))
-    assert "nobody to write to" in page.content.decode() and ">Launch</button>" not in page.content.decode()
+    assert "no contact for annotators" in page.content.decode() and ">Launch</button>" not in page.content.decode()
     response = client.post(study_url(draft, "launch/"))
-    assert response.status_code == 422 and "nobody to write to" in errors_of(response)
+    assert response.status_code == 422 and "no contact for annotators" in errors_of(response)
     assert not Job.objects.exists()
 
 
@@ -98,7 +98,7 @@ def test_the_page_says_when_nobody_runs_jobs(client, draft, monkeypatch):
     client.post(study_url(draft, "launch/"), {"acknowledge": builders.warnings_of(draft)})
     url = reverse("admin:studies_job_page", args=[Job.objects.get().code])
     monkeypatch.setattr(jobs, "is_runner_alive", lambda: False)
-    assert "No process runs jobs" in client.get(url).content.decode()
+    assert "No worker is running" in client.get(url).content.decode()
 
 
 def test_pause_resume_and_close_are_on_record_with_their_names(client, study):
@@ -119,7 +119,7 @@ def test_looking_at_an_act_does_nothing(client, study):
 
 def test_an_act_out_of_its_time_is_refused_with_words(client, draft):
     response = act(client, draft, "pause")
-    assert "cannot be done now: the study is a draft" in errors_of(response)
+    assert "cannot do this now: the study is a draft" in errors_of(response)
 
 
 @pytest.mark.parametrize("places", ["0", "-1", "", "many", "99999999999"])
@@ -171,7 +171,7 @@ def test_words_of_a_question_are_amended(client, study):
     ("changes", "words"),
     [
         ({"study-0-contact": ["x"]}, "required"),
-        ({"reason": ["Because."]}, "Nothing would change"),
+        ({"reason": ["Because."]}, "You have not changed anything"),
         ({"study-0-wage_per_hour": ["much"], "reason": ["r"]}, "number"),
         ({"study-0-start_window_seconds": ["0"], "reason": ["r"]}, "greater than or equal to 60"),
         ({"study-0-purpose": ["a\x07"], "reason": ["r"]}, "control character"),

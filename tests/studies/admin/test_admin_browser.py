@@ -139,15 +139,15 @@ def decided(page, live_server, recruitment, monkeypatch) -> list[str]:
     mine = f"{live_server.url}/p/{one.assignment.code}"
     page.goto(f"{panel}/submission/{one.pk}/")
     page.get_by_role("radio").last.check()
-    page.get_by_label("what the person reads").last.fill(
+    page.get_by_label("message to the annotator").last.fill(
         "We saw that nobody who reads could have written this answer to it. " * 2
     )
-    page.get_by_role("textbox", name="what you saw").fill("Letters at random.")
-    press(page, page.get_by_role("button", name="See what would be ordered"))
-    assert "Look once more" in page.content()
+    page.get_by_role("textbox", name="your observations").fill("Letters at random.")
+    press(page, page.get_by_role("button", name="Preview the rejection"))
+    assert "Check once more" in page.content()
     found = look_here(page, "verdict")
     press(page, page.get_by_role("button", name="Reject", exact=True))
-    assert "Take the rejection back" in page.content()
+    assert "Take back the rejection" in page.content()
     PanelOrder.objects.filter(operation="reject").update(state="done", sent_at=Now(), ended_at=Now())
     found += look(page, f"{mine}/done/", "stands-rejected", dark=True)
     press(page, page.get_by_role("button", name="Object to the rejection"))
@@ -192,7 +192,7 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
         PanelOrder.objects.filter(pk=order.pk, token="unclear").update(state="unclear", sent_at=order.made_at)
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/panel/", "panel", dark=True)
     page.goto(f"{base}/annotators/recruitment/{recruitment.pk}/panel/publish/")
-    press(page, page.get_by_role("button", name="See what it costs"))
+    press(page, page.get_by_role("button", name="Calculate the cost"))
     assert "an hour" in page.content()
     found += look_here(page, "publish", dark=True)
     pay.add_extra_payments(recruitment, [pay.ExtraPayment(done, Decimal("1.20"), "Thank you")], "bonus", owner)
@@ -215,7 +215,7 @@ def test_pages_of_practice_and_of_coding_have_no_fault(page, live_server, owner)
     base = f"{live_server.url}/admin"
     found = look(page, f"{base}/studies/section/{training.pk}/change/", "section-training")
     found += look(page, f"{base}/studies/section/{training.pk}/practice/", "practice", dark=True)
-    found += refused(page, "Make it")
+    found += refused(page, "Add")
     study = builders.launched(study, owner)
     for n in range(4):
         players.submitted(
@@ -233,7 +233,7 @@ def test_pages_of_practice_and_of_coding_have_no_fault(page, live_server, owner)
     found += look(page, f"{coding}/", "coding-samples")
     found += look(page, f"{coding}/{samples[0].pk}/change/", "coding-sample")
     found += look(page, f"{coding}/{samples[0].pk}/code/1/", "coding-item", dark=True)
-    found += refused(page, "Store and go on")
+    found += refused(page, "Save and continue")
     found += look(page, f"{coding}/{samples[1].pk}/code/1/", "coding-review")
     found += page.complaints
     assert not found, "\n".join(found)
@@ -256,7 +256,7 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
     base = f"{live_server.url}/studies/{study.code}/import"
     found = look(page, f"{live_server.url}/studies/templates/", "templates", dark=True)
     found += look(page, f"{base}/answers/", "import-answers", dark=True)
-    found += refused(page, "Look at the file")
+    found += refused(page, "Check the file")
     for name, upload in kept.items():
         import_job.run_or_queue_upload(study, upload, owner, is_confirmed=False)
         found += look(page, f"{base}/{upload.token}/", f"import-answers-{name}")

@@ -105,7 +105,7 @@ def test_a_look_at_a_stopping_rule_tells_nothing_of_what_it_found(client, study)
     found = {"looks": [{"words": "alpha is ahead", "estimate": 0.8}], "rows": "alpha"}
     Job.objects.create(kind="look", study=study, state="done", ended_at=timezone.now(), result=found)
     words = shown(client, "/admin/studies/job/")
-    assert "Looking at the stopping rule" in words and "alpha" not in words
+    assert "Checking the stopping rule" in words and "alpha" not in words
 
 
 def test_the_page_of_an_analysis_leads_to_its_report(client, study):

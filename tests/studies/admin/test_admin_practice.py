@@ -39,14 +39,14 @@ def sent(section, **changes):
 def test_an_item_is_made_listed_and_deleted(section, owner):
     client = logged_in(owner)
     page = client.post(url_of(section), sent(section), follow=True).content.decode()
-    assert "The practice item is there." in page and "news-human-003" in page and "4; each annotator" not in page
+    assert "The practice item is stored." in page and "news-human-003" in page and "4; each annotator" not in page
     item = section.items.get(prompt__key="news-human-003")
     assert (item.kind, item.number) == ("practice", 4)
     expected = item.expected.get()
     assert (expected.low, expected.high, expected.explanation) == (1, 2, "Its “upon a time” is old.")
-    assert "4; each annotator is shown 3" in client.get(f"/admin/studies/section/{section.pk}/change/").content.decode()
+    assert "4; each annotator sees 3" in client.get(f"/admin/studies/section/{section.pk}/change/").content.decode()
     assert "is deleted" in client.post(url_of(section), {"delete": item.pk}, follow=True).content.decode()
-    assert "gone already" in client.post(url_of(section), {"delete": item.pk}, follow=True).content.decode()
+    assert "already deleted" in client.post(url_of(section), {"delete": item.pk}, follow=True).content.decode()
     assert not Item.objects.filter(pk=item.pk).exists()
 
 
@@ -79,11 +79,11 @@ def test_only_who_may_change_the_draft_makes_items(section, owner):
     StudyMember.objects.create(study=section.study, user=viewer, role="viewer")
     assert logged_in(stranger).get(url_of(section)).status_code == 404
     page = logged_in(viewer).get(url_of(section))
-    assert page.status_code == 200 and "Another one" not in page.content.decode()
+    assert page.status_code == 200 and "Add a practice item" not in page.content.decode()
     assert logged_in(viewer).post(url_of(section), sent(section)).status_code == 403
     launched(section.study)
     page = logged_in(owner).post(url_of(section), sent(section), follow=True).content.decode()
-    assert "its design does not change" in page and section.items.filter(kind="practice").count() == 3
+    assert "so its design cannot change" in page and section.items.filter(kind="practice").count() == 3
 
 
 def test_only_training_sections_have_the_page(section, owner):

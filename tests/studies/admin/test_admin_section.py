@@ -121,7 +121,7 @@ def test_a_section_says_what_holds_before_anything_is_chosen(client, study, slug
     section = Section.objects.create(study=study, position=9, protocol=slug, m=5 if protocol.has_items else 0)
     html = client.get(url_of(section)).content.decode()
     assert ">M:<" not in html
-    words = f"{protocol.item_noun.capitalize()} for an annotator (m)" if protocol.has_items else "Shown (m)"
+    words = f"{protocol.item_noun.capitalize()} for each annotator (m)" if protocol.has_items else "Shown (m)"
     assert f">{words}:</label>" in html
     if protocol.has_items:
         assert "From 1 to 100, by default 5." in html
@@ -197,26 +197,26 @@ BAD = {
     "noun too long": ({"settings-noun": "n" * 31}, "at most 30"),
     "labels unknown": ({"settings-labels": "none"}, "not one of the available choices"),
     "reuses itself or nothing": ({"reuses": "99999"}, "not one of the available choices"),
-    "position taken": ({"position": "1"}, "Another section stands there"),
+    "position taken": ({"position": "1"}, "Another section has this position"),
     "no words": ({"questions-0-text": ""}, "required"),
-    "invisible words": ({"questions-0-text": "\u200b"}, "can be seen"),
+    "invisible words": ({"questions-0-text": "\u200b"}, "no visible character"),
     "key with blanks": ({"questions-0-key": "a b"}, "valid “slug”"),
     "key twice": ({"questions-0-key": "same", "questions-1-key": "same"}, "duplicate data for key"),
     "x without y": ({"questions-0-y": ""}, "two systems or none"),
-    "x is y": ({"questions-0-x": "=y"}, "not compared with itself"),
+    "x is y": ({"questions-0-x": "=y"}, "cannot be compared with itself"),
     "an arm of nobody": ({"shown_arms": ["99999"]}, "not one of the available choices"),
 }
 BAD_SCALES = {
     "one answer": ({"kind": "choice", "options": "yes | Yes"}, "at least two"),
     "no answer": ({"kind": "choice", "options": ""}, "at least two"),
-    "key twice": ({"kind": "choice", "options": "a | A\na | B"}, "stands twice"),
+    "key twice": ({"kind": "choice", "options": "a | A\na | B"}, "Two lines have the key"),
     "line without label": ({"kind": "choice", "options": "a |\nb | B"}, "Line 1"),
     "a third part": ({"kind": "choice", "options": "a | A | maybe\nb | B"}, "only “screens out”"),
     "ends reversed": ({"kind": "likert", "minimum": "5", "maximum": "1"}, "below its highest"),
     "too many points": ({"kind": "likert", "minimum": "1", "maximum": "90"}, "at most 20"),
-    "labels for other points": ({"kind": "likert", "minimum": "1", "maximum": "5", "labels": "a\nb"}, "2 words for 5"),
+    "labels for other points": ({"kind": "likert", "minimum": "1", "maximum": "5", "labels": "a\nb"}, "2 labels for 5"),
     "an end that is no number": ({"kind": "number", "minimum": "1e3", "maximum": "5"}, "whole number"),
-    "lengths reversed": ({"kind": "text", "minimum_length": "50", "maximum_length": "10"}, "not be more than"),
+    "lengths reversed": ({"kind": "text", "minimum_length": "50", "maximum_length": "10"}, "must not be above"),
     "kind unknown": ({"kind": "stars"}, "not one of the available choices"),
     "control character": ({"kind": "choice", "options": "a | A\x07\nb | B"}, "control character"),
 }
@@ -243,7 +243,7 @@ def test_a_bad_scale_ends_in_words(client, study, name):
 
 
 def test_a_survey_has_no_items(client, study):
-    assert "m is 0" in errors_of(save(client, study.sections.get(purpose="screening"), m="3"))
+    assert "enter 0 for m" in errors_of(save(client, study.sections.get(purpose="screening"), m="3"))
 
 
 def test_a_stale_form_is_a_conflict(client, study):
@@ -337,7 +337,7 @@ def test_the_pen_writes_from_the_page(client, study):
         ({"pen-text": "which?"}, "must contain {x}"),
         ({"pen-which": "some"}, "not one of"),
         ({"pen-text": ""}, "required"),
-        ({"pen-order": "gamma\nnobody"}, "No system of the study is called nobody."),
+        ({"pen-order": "gamma\nnobody"}, "The study has no system “nobody”."),
     ],
 )
 def test_the_pen_refuses_with_words(client, study, changes, words):
@@ -361,6 +361,6 @@ def test_a_section_is_deleted_with_its_questions_and_its_tries(client, study, ow
 def test_a_section_that_another_shows_again_is_protected(client, study):
     section = spa(study)
     html = client.get(f"/admin/studies/section/{section.pk}/delete/").content.decode()
-    assert "Section that shows it again" in html
+    assert "Section that repeats its items" in html
     client.post(f"/admin/studies/section/{section.pk}/delete/", {"post": "yes"})
     assert study.sections.filter(pk=section.pk).exists()

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 every = pytest.mark.parametrize("blueprint", STUDY_TEMPLATES, ids=[one.slug for one in STUDY_TEMPLATES])
 # What only stimuli, people to write to, or an ethics board can give.
 BROUGHT = (
-    "nobody to write to",
+    "no contact for annotators",
     "prompts with an output of every system; there are 0",
     "needs practice items",
     " texts; a batch needs ",
@@ -96,10 +96,10 @@ def test_one_button_makes_a_draft_with_its_checklist(client):
     client.force_login(user())
     assert reverse("study_templates") in client.get(reverse("admin:studies_study_changelist")).content.decode()
     page = client.get(reverse("study_templates")).content.decode()
-    assert page.count("Make a draft") == len(STUDY_TEMPLATES) and "Where it departs from the paper" in page
+    assert page.count("Make a draft") == len(STUDY_TEMPLATES) and "Differences from the paper" in page
     done = client.post(reverse("study_templates"), {"template": "image_makers"}, follow=True)
     text = done.content.decode()
-    assert "Image makers (template)" in text and "there are 0" in text and "nobody to write to" in text
+    assert "Image makers (template)" in text and "there are 0" in text and "no contact for annotators" in text
     study = Study.objects.get(title="Image makers (template)")
     assert study.owner == user() and study.members.get().role == "owner"
     assert audit.events_of(study).filter(verb="import bundle").exists()
@@ -111,7 +111,7 @@ def test_one_button_makes_a_draft_with_its_checklist(client):
 def test_a_template_that_is_none_makes_nothing(client, name):
     client.force_login(user())
     answer = client.post(reverse("study_templates"), {"template": name})
-    assert answer.status_code == 400 and "There is no such template" in answer.content.decode()
+    assert answer.status_code == 400 and "This template does not exist" in answer.content.decode()
     assert client.post(reverse("study_templates")).status_code == 400 and not Study.objects.exists()
     assert client.get("/studies/templates/nobody.json").status_code == 404
 

@@ -110,7 +110,7 @@ def test_what_is_imported_later_is_prepared_as_declared(study, put):
 
 def test_a_launched_study_is_not_prepared(db):
     study = launched(spa_draft(prompts=12))
-    with pytest.raises(ActionRefused, match="draft alone"):
+    with pytest.raises(ActionRefused, match="only be prepared in a draft"):
         prepare(study, SETTINGS, by=None)
     study.refresh_from_db()
     assert study.preparation == {}

@@ -132,7 +132,7 @@ def test_the_hash_finds_what_the_guards_missed(study):
     else:
         with connection.cursor() as cursor:
             cursor.execute(sql)
-        assert "is not the frozen version 1" in frozen_design_mismatch(study)
+        assert "differs from the frozen version 1" in frozen_design_mismatch(study)
 
 
 APPEND_ONLY = {

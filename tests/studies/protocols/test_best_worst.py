@@ -41,12 +41,16 @@ def test_a_sound_draft_has_no_problem():
 @pytest.mark.parametrize(
     "keys, columns, words",
     [
-        (["best", "worst"], {"scale": {"kind": "percent"}}, "Question best must be asked as one of the outputs shown"),
-        (["worst"], {"key": "last"}, "a question with the key “worst”"),
+        (
+            ["best", "worst"],
+            {"scale": {"kind": "percent"}},
+            "Question best must have the scale “one of the outputs shown”",
+        ),
+        (["worst"], {"key": "last"}, "The question with the key “worst” is missing"),
         (["worst"], {"key": "last"}, "Question last is neither “best” nor “worst”"),
-        (["best"], {"skip_reasons": [{"key": "no", "label": "I cannot"}]}, "Question best offers ways not to answer"),
-        (["best"], {"criterion": "fluency"}, "asked on two criteria"),
-        (["best"], {"required": False}, "let both be required, or neither"),
+        (["best"], {"skip_reasons": [{"key": "no", "label": "I cannot"}]}, "Question best has reasons to skip"),
+        (["best"], {"criterion": "fluency"}, "two different criteria"),
+        (["best"], {"required": False}, "Make both required, or neither"),
     ],
 )
 def test_questions_that_make_no_best_and_worst_are_named(keys, columns, words):
@@ -150,7 +154,7 @@ def test_a_choice_that_is_missing_or_not_on_the_page_is_refused():
     assignment = claimed(launched(draft()), "w")
     assert send(assignment, "B").sent.errors == {WORST: "Please choose one of them."}
     assert send(assignment, "B", "F").sent.errors == {WORST: "Please choose one of them."}
-    assert send(assignment, "B", ["C", "D"]).sent.errors == {WORST: "Please give one answer only."}
+    assert send(assignment, "B", ["C", "D"]).sent.errors == {WORST: "Please give only one answer."}
     assert not Response.objects.exists()
 
 

@@ -254,7 +254,7 @@ def test_practice_is_made_of_one_text_or_of_a_human_and_a_machine_text():
     elsewhere = Output.objects.filter(system=human.system).exclude(prompt=prompt).first()
     for outputs, words in (
         ([], "Choose a text"),
-        ([human, elsewhere], "one prompt"),
+        ([human, elsewhere], "must have the same prompt"),
         ([human, human], "two different"),
     ):
         with pytest.raises(ActionRefused, match=words):
@@ -280,7 +280,7 @@ def test_what_is_missing_is_named():
     study.systems.update(is_human=False)
     assert any("no human system" in text for text in problems(section))
     bare = add_humanlike(study, position=9, purpose="training", keys=("source",))
-    assert problems(bare) == ["A training section needs practice items: make them on the section's own page."]
+    assert problems(bare) == ["A training section needs practice items. Create them on the section's page."]
 
 
 def test_what_is_unwise_is_named():
@@ -295,7 +295,7 @@ def test_what_is_unwise_is_named():
     section.questions.exclude(key="source").delete()
     Arm.objects.filter(study=study).update(condition="none")
     words = " ".join(problems(section, blocking=False))
-    assert "asks for reasons" in words and "one cell of the report" in words
+    assert "asks for reasons" in words and "Two arms have the same domain, systems and condition" in words
 
 
 def test_a_copy_of_the_study_draws_the_same_texts():
@@ -340,7 +340,7 @@ def test_every_page_can_be_previewed_and_tried():
     arm = study.arms.get(condition="comparison")
     keys = preview(RequestFactory().get("/"), study, "", arm).keys
     pages = [preview(RequestFactory().get("/"), study, key, arm).html for key in keys]
-    assert sum("told once you have given yours" in page for page in pages) == 3
+    assert sum("You will see the correct answer after you have given yours" in page for page in pages) == 3
     assert any("Why did you select" in page and "What would you change" in page for page in pages)
     assignment = start_test_run(study, None, arm)
     while (key := page_state(assignment).next_key) is not None:

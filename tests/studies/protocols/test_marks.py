@@ -77,11 +77,11 @@ def test_sentences_at_the_edge(text, n):
 @pytest.mark.parametrize(
     "read, text, words",
     [
-        (parse_categories, "", "At least one"),
+        (parse_categories, "", "at least one"),
         (parse_categories, "a", "Line 1: write"),
-        (parse_categories, "a | A\n\n | B", "Line 3: a key"),
-        (parse_categories, "a | A\na | B", "stands twice"),
-        (parse_categories, "a | A\nb | a", "stands twice"),
+        (parse_categories, "a | A\n\n | B", "Line 3: write a key"),
+        (parse_categories, "a | A\na | B", "occurs twice"),
+        (parse_categories, "a | A\nb | a", "occurs twice"),
         (parse_categories, "a | A | b | c", "Line 1: write"),
         (parse_categories, "a\x00 | A", "This list"),
         (parse_categories, 7, "This list"),
@@ -121,9 +121,9 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
     "columns, words",
     [
         ({"key": "faults"}, "with the key “errors”"),
-        ({"scale": {"kind": "percent"}}, "as a whole number from 0"),
+        ({"scale": {"kind": "percent"}}, "“a whole number” from 0"),
         ({"scale": {"kind": "number", "minimum": 0, "maximum": 4}}, "must reach up to 5"),
-        ({"skip_reasons": [{"key": "no", "label": "No"}]}, "offers ways not to answer"),
+        ({"skip_reasons": [{"key": "no", "label": "No"}]}, "has reasons to skip"),
     ],
 )
 def test_what_a_section_lacks_is_named(columns, words):
@@ -191,7 +191,7 @@ def test_a_mark_is_a_row_with_kind_weight_and_place(assignment):
 def test_no_error_is_said_and_stored_as_nought(assignment):
     assert send(assignment).sent.errors == {f"{SLOT}0": "Please mark an error, or say that there is none."}
     both = send(assignment, row(1, "1", "style", "minor"), **{f"{SLOT}0": "1"})
-    assert both.sent.errors == {f"{SLOT}0": "You marked errors: take them back, or take this tick away."}
+    assert both.sent.errors == {f"{SLOT}0": "You marked errors. Please remove them, or remove this tick."}
     assert send(assignment, **{f"{SLOT}0": "1"}).sent is None
     assert stored() == [(f"{SLOT}0", "", 0, "")]
 

@@ -42,10 +42,10 @@ def test_a_sound_draft_has_no_problem():
 @pytest.mark.parametrize(
     "columns, words",
     [
-        ({"scale": {"kind": "percent"}}, "must be asked as a whole number"),
+        ({"scale": {"kind": "percent"}}, "must have the scale “a whole number”"),
         ({"scale": {"kind": "number", "minimum": 1, "maximum": 2}}, "numbers from 1 to 3"),
         ({"scale": {"kind": "number", "minimum": 2, "maximum": 9}}, "numbers from 1 to 3"),
-        ({"skip_reasons": [{"key": "no", "label": "I cannot"}]}, "offers ways not to answer"),
+        ({"skip_reasons": [{"key": "no", "label": "I cannot"}]}, "has reasons to skip"),
     ],
 )
 def test_a_question_that_takes_no_places_is_named(columns, words):
@@ -55,7 +55,7 @@ def test_a_question_that_takes_no_places_is_named(columns, words):
 
 
 def test_too_few_and_too_many_systems_are_named():
-    assert any("nothing to rank" in problem for problem in found(draft(systems=("alpha",))))
+    assert any("at least two systems" in problem for problem in found(draft(systems=("alpha",))))
     assert "many_to_rank:1" in found(draft(systems=[f"s{n}" for n in range(8)]), blocking=False)
 
 
@@ -143,7 +143,7 @@ def test_a_prompt_may_be_left_empty_where_that_is_allowed_but_not_in_part():
 def test_more_than_the_page_asks_and_two_of_one_field_are_refused():
     assignment = claimed(launched(draft()), "w")
     assert send(assignment, "1", "2", "3", **{"s1.q1.i1.D": "1"}).sent.non_field_errors
-    assert send(assignment, "1", ["2", "3"], "3").sent.errors == {B: "Please give one answer only."}
+    assert send(assignment, "1", ["2", "3"], "3").sent.errors == {B: "Please give only one answer."}
 
 
 def test_fixed_letters_stand_for_the_same_system_everywhere():

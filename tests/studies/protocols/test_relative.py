@@ -76,7 +76,7 @@ def test_planted_ends_stand_in_no_pair_that_no_comparison_names():
 def test_an_order_of_ones_own_goes_before_the_names():
     assert order_systems({1: "b", 2: "a", 3: "c"}, " c \n\nb") == [3, 1, 2]
     study = draft(pairs="chain", order="gamma\nnobody")
-    assert "Section 1: The order of the systems names nobody, which is none of the study's." in found(study)
+    assert "Section 1: The order of the systems names nobody, which is not a system of this study." in found(study)
 
 
 # What is missing
@@ -87,14 +87,14 @@ FIVE = ["{second} much", "{second}", "same", "{first}", "{first} much"]
 @pytest.mark.parametrize(
     "scale, words",
     [
-        ({"kind": "continuous"}, "must be asked on points"),
-        ({"kind": "output"}, "must be asked on points"),
-        ({"kind": "likert", "labels": FIVE[:4]}, "must have a point in the middle"),
-        ({"kind": "likert", "labels": ["{second}", *"abcdefghi", "{first}"]}, "odd number of points from 3 to 9"),
-        ({"kind": "likert"}, "must have words for each of its points"),
-        ({"kind": "likert", "low": "{second}", "high": "{first}"}, "must have words for each of its points"),
-        ({"kind": "likert", "labels": FIVE[::-1]}, "must name {second} at its first point"),
-        ({"kind": "likert", "labels": ["left", "same", "right"]}, "must name {second} at its first point"),
+        ({"kind": "continuous"}, "must have a scale of points"),
+        ({"kind": "output"}, "must have a scale of points"),
+        ({"kind": "likert", "labels": FIVE[:4]}, "must have a middle point"),
+        ({"kind": "likert", "labels": ["{second}", *"abcdefghi", "{first}"]}, "an odd number of points, 3 to 9"),
+        ({"kind": "likert"}, "must have words for each point"),
+        ({"kind": "likert", "low": "{second}", "high": "{first}"}, "must have words for each point"),
+        ({"kind": "likert", "labels": FIVE[::-1]}, "must contain {second} in its first point"),
+        ({"kind": "likert", "labels": ["left", "same", "right"]}, "must contain {second} in its first point"),
         ({"kind": "likert", "labels": ["a"]}, "lowest value must be below its highest"),
     ],
 )
@@ -105,7 +105,7 @@ def test_a_scale_that_is_none_of_this_kind_is_named(scale, words):
 
 def test_the_way_as_it_is_has_nothing_missing():
     assert found(draft()) == []
-    assert any("plan a comparison" in text for text in found_without_contrasts(draft(pairs="chosen")))
+    assert any("Plan a comparison" in text for text in found_without_contrasts(draft(pairs="chosen")))
     assert any("No system is marked as the reference" in text for text in found(draft(pairs="reference")))
 
 
@@ -120,7 +120,7 @@ def test_items_of_a_section_that_shows_no_pairs_cannot_be_shown_again():
     section = add_relative(study, position=2, m=1)
     section.reuses = rating
     section.save()
-    assert "Section 2: Section 1 does not show pairs: its items cannot be shown here again." in found(study)
+    assert "Section 2: Section 1 does not show pairs, so this section cannot reuse its items." in found(study)
 
 
 @pytest.mark.parametrize("wrong", [[], {}, ["all"], "x", None, 4, True, "\u2028", 1e300])
@@ -163,7 +163,7 @@ def test_anything_else_is_refused_in_words_and_stores_nothing(assignment, sent):
     assert outcome.sent.errors[slot] in (
         "Please choose one of the points.",
         "Please answer this question.",
-        "Please give one answer only.",
+        "Please give only one answer.",
     )
     assert not Response.objects.exists()
 

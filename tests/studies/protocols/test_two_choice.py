@@ -78,13 +78,13 @@ def test_the_chosen_pairs_are_those_of_the_planned_comparisons():
 @pytest.mark.parametrize(
     "settings, columns, words",
     [
-        ({"strategy": "majority"}, {}, "wants 3 annotators for each batch; the study gives 1"),
-        ({"strategy": "max_three"}, {}, "wants 2 annotators for each batch"),
+        ({"strategy": "majority"}, {}, "needs 3 annotators per batch, but the study has 1"),
+        ({"strategy": "max_three"}, {}, "needs 2 annotators per batch"),
         ({"strategy": "one"}, {"coverage": "independent"}, "needs balanced coverage"),
-        ({"strategy": "one"}, {"target_n": 19}, "24 items in batches of 2 are 12 places"),
-        ({"strategy": "fixed", "stopping": "none"}, {"target_n": 5}, "allow so many batches each"),
-        ({"strategy": "fixed"}, {"target_n": 5, "batches_per_annotator": 5}, "with a fixed worker there is one"),
-        ({"workers": 4}, {}, "An even number has no majority"),
+        ({"strategy": "one"}, {"target_n": 19}, "24 items in batches of 2 give 12 places"),
+        ({"strategy": "fixed", "stopping": "none"}, {"target_n": 5}, "Allow 5 batches per annotator"),
+        ({"strategy": "fixed"}, {"target_n": 5, "batches_per_annotator": 5}, "a fixed worker is only one"),
+        ({"workers": 4}, {}, "An even number may have no majority"),
         ({"stopping": "sometimes"}, {}, "stopping rule"),
         ({"delta": 0}, {}, "delta"),
     ],
@@ -115,8 +115,8 @@ def test_what_a_question_lacks_is_named():
     systems = list(study.systems.all())
     question.help, question.scale, question.x, question.y = "", {"kind": "percent"}, systems[0], systems[1]
     question.save()
-    assert any("must be asked as one of the outputs shown" in problem for problem in found(study))
-    assert any("sides are drawn" in problem for problem in found(study))
+    assert any("must have the scale “one of the outputs shown”" in problem for problem in found(study))
+    assert any("sides are random" in problem for problem in found(study))
     assert "no_definition:better:1" in found(study, blocking=False)
 
 
@@ -124,9 +124,9 @@ def test_a_planned_pair_that_is_not_shown_and_a_rule_without_a_comparison_are_na
     study = draft(settings={"pairs": "chain"})
     first, _, last = study.systems.order_by("name")
     Contrast.objects.create(study=study, x=last, y=first)
-    assert any("its pair is not shown" in problem for problem in found(study))
+    assert any("does not show its pair" in problem for problem in found(study))
     study.contrasts.update(role="secondary")
-    assert any("looks at primary comparisons, and there is none" in problem for problem in found(study))
+    assert any("uses primary comparisons, and there is none" in problem for problem in found(study))
 
 
 def test_several_arms_cannot_share_third_labels():
@@ -140,7 +140,7 @@ def test_an_outputs_scale_is_refused_where_nothing_is_shown():
     study = draft_study(instructions="")
     survey = Section.objects.create(study=study, position=1, protocol="survey", m=0)
     Question.objects.create(section=survey, position=1, key="q", text="?", scale={"kind": "output"})
-    assert any("there is none" in problem for problem in found(study))
+    assert any("a survey shows none" in problem for problem in found(study))
 
 
 # What a page asks

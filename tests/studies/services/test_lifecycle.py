@@ -146,7 +146,7 @@ def test_what_was_drawn_is_counted_before_anybody_comes():
 def test_amendments_make_versions_and_only_some_things_can_be_amended():
     study = spa_study()
     arm = study.arms.get()
-    with pytest.raises(ActionRefused, match="Say why"):
+    with pytest.raises(ActionRefused, match="Enter a reason"):
         lifecycle.amend(study, {"study": {None: {"contact": "b@example.org"}}}, reason=" ", by=None)
     with pytest.raises(ActionRefused, match="target_n"):
         lifecycle.amend(study, {"study": {None: {"target_n": 3}}}, reason="fewer", by=None)
@@ -243,7 +243,11 @@ def test_a_launch_is_asked_for_once_and_again_after_it_failed():
     Study.objects.filter(pk=study.pk).update(contact="")  # spoilt before the job runs
     jobs.run(first.pk, "test")
     first.refresh_from_db()
-    assert first.state == "failed" and "nobody to write to" in first.error and Study.objects.get(pk=study.pk).is_draft
+    assert (
+        first.state == "failed"
+        and "no contact for annotators" in first.error
+        and Study.objects.get(pk=study.pk).is_draft
+    )
     Study.objects.filter(pk=study.pk).update(contact="a@example.org")
     second = lifecycle.request_launch(study, None, warnings_of(study))
     assert second.pk != first.pk

@@ -34,13 +34,13 @@ def test_a_title_of_digits_goes_before_the_beginning_of_a_code(studies):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Two", "More than one study is called Two"),
+        ("Two", "More than one study matches Two"),
         ("4be1c09a", "More than one"),
         ("4be1c09b", "no study 4be1c09b"),
         ("", "no study"),
         ("\0", "no study"),
         ("5" * 33, "no study"),
-        ("Three", "by its title"),
+        ("Three", "or its title"),
     ],
 )
 def test_what_names_none_or_several_is_refused(studies, name, said):

@@ -65,7 +65,7 @@ def test_a_text_is_never_emptied_in_silence(text, limit):
     trimmed = trim_to_characters(text, limit)
     assert trimmed.text == text
     assert not trimmed.is_changed
-    assert f"no sentence end before the limit of {limit} characters: kept whole" in trimmed.warning
+    assert f"no sentence end within the limit of {limit} characters: not shortened" in trimmed.warning
 
 
 def test_a_text_within_the_limit_is_left_alone():
@@ -79,8 +79,8 @@ def test_a_text_within_the_limit_is_left_alone():
         ("One two. Three four. Five.", 2, "One two.", ""),
         ("One two. Three four. Five.", 3, "One two. Three four.", ""),
         ("One two. Three four. Five.", 5, "One two. Three four. Five.", ""),
-        ("One two. Three four. Five.", 6, "One two. Three four. Five.", "has fewer than 6 words: kept whole"),
-        ("One two three four", 2, "One two three four", "no sentence end after word 2: kept whole"),
+        ("One two. Three four. Five.", 6, "One two. Three four. Five.", "has fewer than 6 words: not shortened"),
+        ("One two three four", 2, "One two three four", "no sentence end after word 2: not shortened"),
         ("``One.'' Two three. Four.", 1, "``One.''", ""),
         ("\u4e00\u4e8c\u3002\u4e09\u56db\u3002\u4e94\u3002", 3, "\u4e00\u4e8c\u3002\u4e09\u56db\u3002", ""),
     ],
@@ -109,7 +109,7 @@ def test_only_the_trimmed_systems_are_brought_to_the_longest_of_the_others():
 
 def test_without_other_systems_nothing_is_cut_and_it_is_said():
     assert "no other system" in trim_to_longest_of_others({"human": "One. Two."}, ["human"])["human"].warning
-    assert "kept whole" in trim_to_longest_of_others({"human": "One. Two.", "a": ""}, ["human"])["human"].warning
+    assert "not shortened" in trim_to_longest_of_others({"human": "One. Two.", "a": ""}, ["human"])["human"].warning
 
 
 @given(

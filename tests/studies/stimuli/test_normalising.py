@@ -104,7 +104,7 @@ def test_settings_are_read_and_written_without_loss():
     ("settings", "message"),
     [
         ([], "settings: must be an object"),
-        ({"lenght": {}}, "settings: does not know lenght; it knows length, normalisation, prompt_filters"),
+        ({"lenght": {}}, "settings: unknown names lenght. Allowed are: length, normalisation, prompt_filters"),
         ({"prompt_filters": {}}, "prompt_filters: must be a list"),
         (
             {"prompt_filters": [{"filter": "has_no_question"}, {"filter": "x"}]},
@@ -114,7 +114,7 @@ def test_settings_are_read_and_written_without_loss():
         ({"length": {"manner": "half"}}, "length: manner must be none"),
         ({"length": {"manner": "characters"}}, "length: limit must be a whole number from 1, not 0"),
         ({"length": {"manner": "words", "limit": -4}}, "length: limit must be a whole number from 1"),
-        ({"length": {"manner": "longest_of_others"}}, "needs trimmed"),
+        ({"length": {"manner": "longest_of_others"}}, "needs “trimmed”"),
         ({"length": {"ends": "best"}}, "ends must be one of paper, whole"),
     ],
 )
@@ -136,7 +136,7 @@ def test_outputs_are_normalised_before_their_length_is_taken():
 def test_a_text_that_cannot_be_cut_is_kept_with_a_warning():
     prepared = prepared_outputs({"human": "no end anywhere", "machine": "Hm."}, Preparation.from_json(SETTINGS))
     assert prepared["human"].text == "no end anywhere"
-    assert prepared["human"].warnings == ("no sentence end before the limit of 3 characters: kept whole",)
+    assert prepared["human"].warnings == ("no sentence end within the limit of 3 characters: not shortened",)
 
 
 def test_a_limit_in_words_or_characters_holds_for_all_unless_systems_are_named():

@@ -90,7 +90,7 @@ def test_every_filter_survives_being_written_down():
         ({"filter": "begins_with", "text": 3}, "begins_with.text: must be a text, not 3"),
         ({"filter": "begins_with_tag", "tags": "WP"}, "tags: must be a list of texts"),
         ({"filter": "begins_with_tag", "tags": [""]}, "tags: must be a list of texts"),
-        ({"filter": "has_no_question", "marks": "?"}, "does not know marks; it knows none"),
+        ({"filter": "has_no_question", "marks": "?"}, "unknown names marks. Allowed are: none"),
         ({"filter": "word_limits", "minimum": True}, "minimum: must be a whole number"),
         ({"filter": "word_limits", "minimum": 9, "maximum": 3}, "minimum not above maximum"),
         ({"filter": "copies_at_most", "references": ["a"], "share": 1.5}, "share must lie between 0 and 1"),

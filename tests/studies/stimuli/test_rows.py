@@ -101,22 +101,27 @@ def test_every_cell_stays_the_text_it_is(cell):
     ("name", "data", "row", "text"),
     [
         ("x.csv", b"", None, "The file is empty"),
-        ("x.csv", b"\xef\xbb\xbf", None, "nothing but blank lines"),
-        ("x.csv", b"\n \n\n", None, "nothing but blank lines"),
+        ("x.csv", b"\xef\xbb\xbf", None, "only blank lines"),
+        ("x.csv", b"\n \n\n", None, "only blank lines"),
         ("x.csv", b"a,b\n", None, "no row below the header"),
         ("x.csv", b"a,b\n1\n", 2, "has 1 cell, the header has 2"),
-        ("x.csv", b"a,b\n1,2,3\n", 2, "has 3 cells, the header has 2; a text with the delimiter in it needs quotes"),
+        (
+            "x.csv",
+            b"a,b\n1,2,3\n",
+            2,
+            "has 3 cells, the header has 2; put a text that contains the delimiter in quotes",
+        ),
         ("x.csv", b"a,b\n1,2,\n", 2, "has 3 cells"),
         ("x.csv", b"a,,b\n1,2,3\n", 1, "column 2 has no name"),
-        ("x.csv", b"a,b,\n1,2,\n", 1, "column 3 has no name (a delimiter too many"),
+        ("x.csv", b"a,b,\n1,2,\n", 1, "column 3 has no name. Add it"),
         ("x.csv", b"a,b,\xe2\x80\x8b\n1,2,3\n", 1, "column 3 has no name"),
-        ("x.csv", b"a,b,a\n1,2,3\n", 1, "stands over columns 1 and 3"),
-        ("x.csv", b"Text,b, text \n1,2,3\n", 1, "stands over columns 1 and 3"),
-        ("x.csv", "r\u00e9,re\u0301\n1,2\n".encode(), 1, "stands over columns 1 and 2"),
+        ("x.csv", b"a,b,a\n1,2,3\n", 1, "columns 1 and 3 have the same name"),
+        ("x.csv", b"Text,b, text \n1,2,3\n", 1, "columns 1 and 3 have the same name"),
+        ("x.csv", "r\u00e9,re\u0301\n1,2\n".encode(), 1, "columns 1 and 2 have the same name"),
         ("x.csv", b'a,b\n"1,2\n3,4\n', 2, "a quote is opened and never closed (the row begins in line 2)"),
         ("x.csv", b'a,"b\n1,2\n', 1, "a quote is opened and never closed"),
-        ("x.csv", b'a,b\n"1"x,2\n', 2, "a quote within a cell is not doubled"),
-        ("x.csv", b'a,b\n"he said "hi"",2\n', 2, "a quote within a cell is not doubled"),
+        ("x.csv", b'a,b\n"1"x,2\n', 2, "a quote in a cell is not doubled"),
+        ("x.csv", b'a,b\n"he said "hi"",2\n', 2, "a quote in a cell is not doubled"),
         ("x.csv", b"a,b\n1,\xff\n", 2, "line 2: byte 0xFF is not UTF-8"),
         ("x.csv", b"a,b\n1,2\n3,caf\xe9\n", 3, "line 3: byte 0xE9 is not UTF-8, the file may be Windows-1252"),
         ("x.csv", "a,b\n1,\u201chi\u201d\n".encode("cp1252"), 2, "line 2: byte 0x93 is not UTF-8"),
@@ -137,13 +142,13 @@ def test_every_cell_stays_the_text_it_is(cell):
             "x.xlsx",
             b"PK\x03\x04rest",
             None,
-            "“x.xlsx” is not a table: .csv, .tsv, .txt, .jsonl, .ndjson, .json are read",
+            "“x.xlsx” is not a table. Use one of these file types: .csv, .tsv, .txt, .jsonl, .ndjson, .json",
         ),
         ("x", b"a,b\n1,2\n", None, "is not a table"),
         ("x.jsonl", b"", None, "The file is empty"),
-        ("x.jsonl", b"\n\n \n", None, "nothing but blank lines"),
-        ("x.jsonl", b'[{"a": 1}]', 1, "JSON array; write one object a line instead"),
-        ("x.json", b'\n{\n "a": 1\n}\n', 2, "spread over several lines"),
+        ("x.jsonl", b"\n\n \n", None, "only blank lines"),
+        ("x.jsonl", b'[{"a": 1}]', 1, "JSON array; write one object per line instead"),
+        ("x.json", b'\n{\n "a": 1\n}\n', 2, "an object has several lines"),
         ("x.jsonl", b'{"a": 1}\n{"a": 2},\n', 2, "is not JSON at character 9: Extra data"),
         ("x.jsonl", b'{"a": 1}\n{"a": 2,}\n', 2, "is not JSON at character"),
         ("x.jsonl", b'{"a": 1}\n{"a": 2', 2, "is not JSON at character"),
@@ -151,9 +156,9 @@ def test_every_cell_stays_the_text_it_is(cell):
         ("x.jsonl", b'{"a": 1}\n"x"\n', 2, "is not an object"),
         ("x.jsonl", b'{"a": 1}\nnull\n', 2, "is not an object"),
         ("x.jsonl", b'{"a": 1}\n[1]\n', 2, "is not an object"),
-        ("x.jsonl", b'{"a": NaN}\n', 1, "holds NaN, which is no number"),
-        ("x.jsonl", b'{"a": -Infinity}\n', 1, "holds -Infinity"),
-        ("x.jsonl", b'{"a": 1e400}\n', 1, "holds 1e400, which is too large"),
+        ("x.jsonl", b'{"a": NaN}\n', 1, "contains NaN, which is not a number"),
+        ("x.jsonl", b'{"a": -Infinity}\n', 1, "contains -Infinity"),
+        ("x.jsonl", b'{"a": 1e400}\n', 1, "contains 1e400, which is too large"),
         ("x.jsonl", b'{"a": ' + b"9" * 5000 + b"}\n", 1, "an integer of 5,000 digits"),
         ("x.jsonl", b'{"a": 007}\n', 1, "is not JSON"),
         ("x.jsonl", b'{"a": 1, "a": 2}\n', 1, "has the key “a” more than once"),
@@ -163,7 +168,7 @@ def test_every_cell_stays_the_text_it_is(cell):
         ("x.jsonl", b'{"a": "\\ud800"}\n', 1, "half of a surrogate pair (\\ud800)"),
         ("x.jsonl", b'{"\\udfff": "a"}\n', 1, "half of a surrogate pair"),
         ("x.jsonl", b'{"a": ["x", {"b": "\\uDC00"}]}\n', 1, "half of a surrogate pair"),
-        ("x.jsonl", b'{"a": "\\u0000"}\n', 1, "holds a NUL character"),
+        ("x.jsonl", b'{"a": "\\u0000"}\n', 1, "contains a NUL character"),
         ("x.jsonl", b'{"a": "\0"}\n', 1, "is not JSON"),
         ("x.jsonl", b'{"a": ' + b"[" * 32 + b"]" * 32 + b"}\n", 1, "nested more than 32 levels"),
         ("x.jsonl", b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", 1, "nested more than 32 levels"),
@@ -182,9 +187,9 @@ def test_what_is_no_table_is_refused_with_its_row(name, data, row, text):
 def test_a_nul_in_a_cell_is_named_with_row_and_column():
     values, problems = read("x.csv", b"a,b\n1,2\n3,x\0y\n5,6\n")
     assert values == [{"a": "1", "b": "2"}, {"a": "5", "b": "6"}]
-    assert list(problems) == [TableProblem(3, "b", "holds a NUL character.")]
-    assert str(problems.first[0]) == "row 3, column “b”: holds a NUL character."
-    assert "the name of column 2 holds a NUL" in only_problem("x.csv", b"a,b\0\n1,2\n").text
+    assert list(problems) == [TableProblem(3, "b", "contains a NUL character.")]
+    assert str(problems.first[0]) == "row 3, column “b”: contains a NUL character."
+    assert "the name of column 2 contains a NUL" in only_problem("x.csv", b"a,b\0\n1,2\n").text
 
 
 def test_an_unclosed_quote_far_down_names_its_row():
@@ -199,7 +204,7 @@ def test_an_unclosed_quote_at_the_top_of_a_large_file_does_not_swallow_it():
     data = 'a,b\n"1,2\n' + "some text,more\n" * 700_000
     problem = only_problem("x.csv", data)
     assert problem.row == 2
-    assert "is there a quote that is never closed?" in problem.text
+    assert "check for a quote that is never closed" in problem.text
 
 
 def test_good_rows_are_read_past_bad_ones():
@@ -285,10 +290,15 @@ def test_json_values_keep_their_kind():
         ("x.csv", "a\n1\n2\n3\n", TableLimits(rows=2), "more than 2 rows"),
         ("x.jsonl", '{"a":1}\n' * 3, TableLimits(rows=2), "more than 2 rows"),
         ("x.csv", "a\n" + "1\n" * 99, TableLimits(bytes=50), "more than 50 bytes"),
-        ("x.csv", "a,b,c\n1,2,3\n", TableLimits(columns=2), "the header has 3 columns, 2 are allowed"),
-        ("x.jsonl", '{"a":1,"b":2,"c":3}', TableLimits(columns=2), "has 3 keys, 2 are allowed"),
-        ("x.csv", "a,b\n1," + "x" * 11, TableLimits(cell_characters=10), "has 11 characters, 10 are allowed"),
-        ("x.jsonl", '{"a": "' + "x" * 11 + '"}', TableLimits(cell_characters=10), "has 11 characters, 10 are allowed"),
+        ("x.csv", "a,b,c\n1,2,3\n", TableLimits(columns=2), "the header has 3 columns. At most 2 are allowed"),
+        ("x.jsonl", '{"a":1,"b":2,"c":3}', TableLimits(columns=2), "has 3 keys. At most 2 are allowed"),
+        ("x.csv", "a,b\n1," + "x" * 11, TableLimits(cell_characters=10), "has 11 characters. At most 10 are allowed"),
+        (
+            "x.jsonl",
+            '{"a": "' + "x" * 11 + '"}',
+            TableLimits(cell_characters=10),
+            "has 11 characters. At most 10 are allowed",
+        ),
         (
             "x.jsonl",
             '{"a": "' + "x" * 600_000 + '"}',
@@ -297,7 +307,7 @@ def test_json_values_keep_their_kind():
         ),
         ("x.csv", "a\n" + "x" * 600_000, TableLimits(row_characters=500_000), "more than 500,000 characters"),
         ("x.csv", "a\n" + "x" * 10_000_000, None, "line 2 has more than 8,000,000 characters"),
-        ("x.csv", "a\n" + "x" * 2_000_000, None, "has 2,000,000 characters, 1,000,000 are allowed"),
+        ("x.csv", "a\n" + "x" * 2_000_000, None, "has 2,000,000 characters. At most 1,000,000 are allowed"),
     ],
 )
 def test_every_limit_is_a_problem_that_names_it(name, data, limits, text):
@@ -307,7 +317,7 @@ def test_every_limit_is_a_problem_that_names_it(name, data, limits, text):
 def test_a_cell_beyond_the_limit_keeps_its_row_out():
     values, problems = read("x.csv", "a,b\n1,2\n3,xxxxxxxxxxx\n", limits=TableLimits(cell_characters=10))
     assert values == [{"a": "1", "b": "2"}]
-    assert list(problems) == [TableProblem(3, "b", "has 11 characters, 10 are allowed.")]
+    assert list(problems) == [TableProblem(3, "b", "has 11 characters. At most 10 are allowed.")]
 
 
 @pytest.mark.parametrize(("name", "head", "row"), [("x.csv", "a\n", "1234567\n"), ("x.jsonl", "", '{"a": 1}\n')])

@@ -40,7 +40,7 @@ def test_a_text_keeps_all_but_its_line_breaks(given_text, stored):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("abc\0d", "story: holds a NUL character at character 4."),
+        ("abc\0d", "story: contains a NUL character at character 4."),
         ("\ud800", "U+D800"),
         ("a\udfffb", "half of a surrogate pair"),
         ("a\x1bb", "control character (U+001B) at character 2"),
@@ -79,7 +79,7 @@ def test_what_can_be_seen_is_not_blank(seen):
 
 def test_length_is_counted_in_code_points_after_line_breaks():
     assert clean_text("\U0001f600\r\n", max_length=2) == "\U0001f600\n"
-    with pytest.raises(TextRefused, match="has 3 characters, 2 are allowed"):
+    with pytest.raises(TextRefused, match="has 3 characters. At most 2 are allowed"):
         clean_text("abc", max_length=2)
 
 

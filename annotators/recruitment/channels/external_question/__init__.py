@@ -1,7 +1,7 @@
-"""External questions: a study stands in the panel's own frame, and its last page posts a form to the panel.
+"""External questions: the study runs in the panel's frame, and its last page posts a form to the panel.
 
-The contract is that of Amazon Mechanical Turk, for HITs whose question is an ExternalQuestion. That service has ended; others use the
-same contract. Nothing of these pages needs a cookie.
+The protocol is that of Amazon Mechanical Turk, for HITs with an ExternalQuestion. That service has ended, but others
+use the same protocol. These pages need no cookie.
 """
 
 import re
@@ -17,26 +17,27 @@ from . import question
 
 PREVIEW_ASSIGNMENT_ID = "ASSIGNMENT_ID_NOT_AVAILABLE"
 ID_PATTERN = re.compile(r"[\w.:@-]{1,64}", re.ASCII)
-OPEN_FROM_PANEL_MESSAGE = (
-    "This page must be opened from the panel's own page. Please go back there, accept the task and start from it."
-)
+OPEN_FROM_PANEL_MESSAGE = "Please open this page from the panel. Go back there, accept the task and start from it."
 
 
 class QuestionSettings(forms.Form):
     variant = forms.ChoiceField(
         choices=[
-            ("frame", "the study stands in the panel's frame"),
+            ("frame", "the study runs in the panel's frame"),
             ("link", "the panel shows a link and asks for a code"),
         ],
         initial="frame",
-        help_text="With a link each assignment has a code of its own.",
+        help_text="With a link, each assignment has its own code.",
     )
     submits = forms.MultipleChoiceField(
         choices=[(key, OUTCOMES[key]) for key in ("screened_out", "failed_checks", "withdrawn")],
         initial=["screened_out", "failed_checks"],
         required=False,
-        label="may submit without having completed",
-        help_text="They submit the task as those do who completed, and you decide what is paid. Everybody else is asked to return it.",
+        label="outcomes that may submit without completing",
+        help_text=(
+            "These people submit the task like those who completed, and you decide what they are paid. "
+            "All others are asked to return it."
+        ),
         widget=forms.CheckboxSelectMultiple,
     )
 
@@ -45,15 +46,17 @@ class ExternalQuestionSettings(exported_file.FileColumnsForm, QuestionSettings):
     site = forms.CharField(
         max_length=200,
         required=False,
-        help_text="The origin that frames the study and takes its last form, such as https://tasks.example.org. "
-        "EXTERNAL_QUESTION_SITES must name it.",
+        help_text=(
+            "The origin of the site that frames the study and receives its last form, for example "
+            "https://tasks.example.org. EXTERNAL_QUESTION_SITES must list it."
+        ),
     )
 
     def clean_site(self):
         value = self.cleaned_data["site"].strip().rstrip("/")
         if value and value not in settings.EXTERNAL_QUESTION_SITES:
             known = ", ".join(settings.EXTERNAL_QUESTION_SITES) or "none"
-            raise forms.ValidationError(f"EXTERNAL_QUESTION_SITES does not name {value}. It names: {known}.")
+            raise forms.ValidationError(f"EXTERNAL_QUESTION_SITES does not list {value}. It lists: {known}.")
         return value
 
 
@@ -63,15 +66,15 @@ class ExternalQuestion(Channel):
     label = "External question (Mechanical Turk's interface)"
     help = "For a site that frames a study as Mechanical Turk did, with the same parameters and the same last form."
     settings_form: type[forms.Form] = ExternalQuestionSettings
-    preview_words = "Accept the task to begin. Nothing is stored before."
+    preview_words = "Accept the task to start. Nothing is stored before."
 
     @property
     def frame_ancestors(self) -> tuple[str, ...]:
         return settings.EXTERNAL_QUESTION_SITES
 
     def site(self, recruitment) -> str:
-        """The origin to which the last form goes, whatever the address says; '' where none is known."""
-        # Asked anew each time: a site that is no longer allowed is sent nothing.
+        """Return the origin that receives the last form, regardless of the address; '' if unknown."""
+        # Checked each time: nothing is sent to a site that is no longer allowed.
         wanted = recruitment.settings.get("site", "")
         return wanted if wanted in settings.EXTERNAL_QUESTION_SITES else ""
 
@@ -91,7 +94,7 @@ class ExternalQuestion(Channel):
     def is_retaken_task(self, earlier_ids, current_ids):
         if earlier_ids.get("session") == current_ids.get("session"):
             return None
-        # Within one HIT nobody is given a second assignment who has submitted the first.
+        # Within one HIT, a person who submitted an assignment gets no second one.
         return bool(current_ids.get("task")) and earlier_ids.get("task") == current_ids.get("task")
 
     def submit_url(self, recruitment) -> str:
@@ -101,7 +104,10 @@ class ExternalQuestion(Channel):
     def way_back(self, recruitment, outcome, external_ids, receipt):
         if outcome != "complete" and (outcome not in recruitment.settings.get("submits", ()) or not receipt):
             return WayBack(
-                words="Please return the task at the panel, with its own Return button, so that somebody else can have it."
+                words=(
+                    "Please return the task on the panel with its own Return button, so that another person "
+                    "can have it."
+                )
             )
         if recruitment.settings.get("variant") == "link":
             return WayBack(code=receipt)
@@ -110,20 +116,24 @@ class ExternalQuestion(Channel):
             return WayBack(code=receipt)
         return WayBack(
             url=url,
-            # At least one field beside the assignment's id, or the panel refuses it. Never the answers: the panel keeps what it is sent.
+            # The panel requires at least one field beside the assignment's id. Never send the answers: the panel stores
+            # what it receives.
             fields={"assignmentId": session, "receipt": receipt, "study": str(recruitment.study.code)},
             label="Submit the task",
-            words="One thing is left: submit the task with this button. Before that the panel does not know that you have finished.",
+            words=(
+                "One last step: submit the task with this button. Until then the panel does not know that "
+                "you have finished."
+            ),
         )
 
     def links(self, recruitment, base):
-        found = [("Address for the external question; the panel adds its parameters", base)]
+        found = [("Address for the external question (the panel adds its parameters)", base)]
         if base.startswith("https://"):
             if recruitment.settings.get("variant") == "link" and (url := self.submit_url(recruitment)):
                 words = question.survey_link_xml(base, url)
             else:
                 words = question.question_xml(base)
-            found.append(("The question as a whole, where the panel takes XML", words))
+            found.append(("The complete question, for panels that accept XML", words))
         return found
 
     def rehearsal_entry(self, recruitment, base, number):
@@ -134,9 +144,12 @@ class ExternalQuestion(Channel):
     def problems(self, recruitment):
         found = []
         if not settings.SITE_URL.startswith("https://"):
-            found.append("A panel frames pages over https alone: SITE_URL must begin with https://.")
+            found.append("Panels frame only https pages. Set SITE_URL to an address that begins with https://.")
         if not self.site(recruitment):
-            found.append("No site is known to which the last page may be sent.")
+            found.append(
+                "The site that receives the last page is not set or not allowed. Check the link's "
+                "settings and EXTERNAL_QUESTION_SITES."
+            )
         return found
 
     def takes_file(self, recruitment):
@@ -148,18 +161,18 @@ class ExternalQuestion(Channel):
 
 @register
 class MechanicalTurk(ExternalQuestion):
-    """Links from before Amazon ended the service: their pages, people and payments stay as they are."""
+    """Links from before Amazon ended the service. Their pages, people and payments stay unchanged."""
 
     slug = "mturk"
     label = "Amazon Mechanical Turk (ended)"
-    help = "The service has ended. This link keeps what it has; a new one is an external question at another site."
+    help = "The service has ended. This link keeps its data. For new studies, use an external question at another site."
     takes_new_links = False
     settings_form = QuestionSettings
-    # By these ways what stands in the book was paid.
+    # The ledger contains payments made in these ways.
     pays_by = frozenset({"approval", "bonus"})
     submits_to = "https://www.mturk.com"
     origins: ClassVar = ("https://worker.mturk.com", "https://www.mturk.com", "https://requester.mturk.com")
-    # The file that its site exported ("Download CSV").
+    # The file that the site exported ("Download CSV").
     file: ClassVar = {
         "file_person": "WorkerId",
         "file_session": "AssignmentId",

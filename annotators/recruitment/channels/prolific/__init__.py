@@ -1,4 +1,4 @@
-"""Prolific: people come by a link with three ids, and go back with a code that says how their visit ended."""
+"""Prolific: people come by a link with three ids, and return with a code that says how their visit ended."""
 
 from typing import ClassVar
 
@@ -23,7 +23,7 @@ def clean_id(value: str) -> str:
 
 class ProlificSettings(OutcomeCodesForm):
     review = forms.ChoiceField(
-        label="who completed is",
+        label="people who complete are",
         choices=[("manual", "reviewed by you"), ("automatic", "approved by Prolific at once")],
         initial="manual",
     )
@@ -33,25 +33,27 @@ class ProlificSettings(OutcomeCodesForm):
         max_value=1000,
         max_digits=6,
         decimal_places=2,
-        label="pay of who is screened out",
-        help_text="A fixed amount that Prolific pays by itself, in the study's currency. Prolific has a least amount, and it must be less than "
-        "the reward.",
+        label="pay for screened-out people",
+        help_text=(
+            "A fixed amount that Prolific pays automatically, in the study's currency. Prolific has a "
+            "minimum, and the amount must be less than the reward."
+        ),
     )
     screen_out_places = forms.IntegerField(
-        required=False, min_value=1, max_value=100_000, label="how many may be screened out so"
+        required=False, min_value=1, max_value=100_000, label="maximum number of screened-out people"
     )
     project = forms.CharField(
         required=False,
         max_length=24,
         validators=[clean_id],
-        help_text="Prolific's id of the project to publish in. Empty: the account's own choice.",
+        help_text="Prolific's id of the project to publish in. Empty: Prolific's default.",
     )
     barred_group = forms.CharField(
         required=False,
         max_length=64,
-        label="participant group to keep out",
+        label="participant group to exclude",
         validators=[clean_id],
-        help_text="The id of a group at Prolific. Its people do not see the study.",
+        help_text="The id of a group at Prolific. Its members do not see the study.",
     )
 
     def clean(self):
@@ -59,7 +61,7 @@ class ProlificSettings(OutcomeCodesForm):
         pair = ("screen_out_pay", "screen_out_places")
         for name, other in (pair, pair[::-1]):
             if cleaned.get(name) and not cleaned.get(other) and other not in self.errors:
-                self.add_error(other, "Prolific needs the pay and the number of people, or neither.")
+                self.add_error(other, "Enter both the pay and the number of people for Prolific, or neither.")
         return cleaned
 
 
@@ -67,7 +69,7 @@ class ProlificSettings(OutcomeCodesForm):
 class Prolific(Channel):
     slug = "prolific"
     label = "Prolific"
-    help = "People come by the study's address at Prolific, and go back with a code for each way to end."
+    help = "People come by the study's address at Prolific, and return with a code for each way to end."
     settings_form = ProlificSettings
     secrets: ClassVar = {"token": "API token"}
     person_column = "Participant id"
@@ -78,15 +80,18 @@ class Prolific(Channel):
 
     def read_arrival(self, recruitment, parameters):
         sent = {name: parameters.get(parameter, "").strip() for name, parameter in PARAMETERS.items()}
-        # The placeholder itself: nobody came from Prolific, somebody opened the address that was pasted there.
+        # The link contains the placeholder itself: someone opened the pasted address without coming from Prolific.
         if any("{{" in value for value in sent.values()):
             return Arrival(is_preview=True)
         if not any(sent.values()):
-            return Arrival(problem="Please open this study from Prolific: the link has to carry your Prolific id.")
+            return Arrival(problem="Please open this study from Prolific. The link must have your Prolific id.")
         if wrong := [PARAMETERS[name] for name, value in sent.items() if not ID_PATTERN.fullmatch(value)]:
             return Arrival(
-                problem=f"The link is not complete: {' and '.join(wrong)} should be an id of 24 characters. Please open the study "
-                "from Prolific again. If this page comes back, return the study there and write to the researcher."
+                problem=(
+                    f"The link is not complete: {' and '.join(wrong)} should be an id of 24 characters. "
+                    "Please open the study from Prolific again. If you see this page again, return the "
+                    "study there and write to the researcher."
+                )
             )
         ids = {name: value.lower() for name, value in sent.items()}
         return Arrival(person=ids["person"], ids=ids)
@@ -97,10 +102,14 @@ class Prolific(Channel):
 
     def links(self, recruitment, base):
         asked = "&".join(f"{parameter}={{{{%{parameter}%}}}}" for parameter in PARAMETERS.values())
-        return [("Study link for Prolific: paste it as it stands", f"{base}?{asked}")]
+        return [("Study link for Prolific: paste it unchanged", f"{base}?{asked}")]
 
     def problems(self, recruitment):
-        return [] if recruitment.settings.get("code_complete") else ["No code for those who completed."]
+        return (
+            []
+            if recruitment.settings.get("code_complete")
+            else ["There is no code for people who complete. Add it in the link's settings."]
+        )
 
     def service(self, recruitment, secrets):
         from .service import ProlificService
@@ -126,7 +135,7 @@ class Prolific(Channel):
 
         sent = headers.get(webhook.SIGNATURE, "")
         if not webhook.is_genuine(secret, headers.get(webhook.TIMESTAMP, ""), raw, sent):
-            raise ForgedMessage("Prolific did not sign this.")
+            raise ForgedMessage("The signature is not from Prolific.")
         return webhook.read_message(headers.get(webhook.EVENT_ID, ""), raw)
 
     def bulk_texts(self, orders):

@@ -1,4 +1,4 @@
-"""Requests to Prolific's interface: answers are objects, and lists are read page by page."""
+"""Requests to Prolific's API: answers are objects, and lists are read page by page."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ HOST = "api.prolific.com"
 
 
 class ProlificClient:
-    """``token`` has all rights of its account: it is held by the wire alone."""
+    """A client for Prolific's API. Only the HTTP client holds ``token``, which has all rights of its account."""
 
     def __init__(self, token: str, origin: str = ""):
         self.http = PanelHttpClient(origin or site.PROLIFIC_API, (HOST,), secret=token, header="Authorization: Token ")
@@ -25,11 +25,14 @@ class ProlificClient:
         return require_object(self.http.send_json(method, f"/api/v1/{path}", body), ResultUnclear)
 
     def send_with_headers(self, method: str, path: str, body: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
-        """What the answer holds, as it comes, and its headers."""
+        """Return the parts of the answer as they arrive, and its headers."""
         return self.http.send_json_with_headers(method, f"/api/v1/{path}", body)
 
     def pages(self, path: str) -> Iterator[dict[str, Any]]:
-        """Every row, by the links from page to page: a page asked for past the last one is an error at Prolific."""
+        """Return every row, following the links from page to page.
+
+        Prolific answers a page after the last with an error.
+        """
         passed = set()
         following: str | None = f"/api/v1/{path}"
         while following:
@@ -38,14 +41,14 @@ class ProlificClient:
             yield from page.get("results") or []
             link = ((page.get("_links") or {}).get("next") or {}).get("href")
             parts = urlsplit(link or "")
-            # The host of a link is never followed: the token goes to one host alone.
+            # The host of a link is never followed: the token is sent to one host only.
             following = f"{parts.path}?{parts.query}" if link else None
             if following in passed or (following and not following.startswith("/api/v1/")):
-                raise PanelBusy("Prolific's pages lead in a circle.")
+                raise PanelBusy("Prolific's page links form a loop.")
 
 
 def quote_id(value: Any) -> str:
-    """An id as a part of a path."""
+    """Return an id as a path segment."""
     return quote(str(value), safe="")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from .money import minor_units
 
-# What Prolific calls each way to end; labels of one's own are taken too.
+# Prolific's name for each way to end. Prolific also accepts custom labels.
 CODE_TYPES = {
     "complete": "COMPLETED", "screened_out": "SCREENED_OUT", "failed_checks": "FAILED_ATTENTION_CHECK", "no_consent": "NO_CONSENT",
     "full": "NO_PLACE_LEFT", "withdrawn": "WITHDREW", "closed": "STUDY_CLOSED", "done": "TOOK_PART_BEFORE",
@@ -13,7 +13,7 @@ CODE_TYPES = {
 
 
 def completion_codes(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each code of a recruitment with what Prolific shall do when it is entered."""
+    """Return each code of a recruitment with the action that Prolific takes when it is entered."""
     made = []
     for outcome, code_type in CODE_TYPES.items():
         action: dict[str, Any] = {"action": "MANUALLY_REVIEW"}

@@ -1,4 +1,4 @@
-"""Prolific without a token: its exported table of submissions read, and orders as text for its own forms."""
+"""Prolific without a token: read its exported table of submissions, and write orders as text for its forms."""
 
 import csv
 import io
@@ -16,9 +16,10 @@ MOST_ROWS = 100_000
 
 
 def read_export(text: str, task: str = "") -> list[SubmissionSnapshot]:
-    """The submissions of an export, in its order. The file names no study: its name does, and the researcher's choice.
+    """Return the submissions of an export, in its order.
 
-    Raises ValueError with the row, as a spreadsheet counts it, and the column.
+    The file's content names no study; its file name does, and the researcher chooses it. Raises ValueError with the
+    row, as a spreadsheet counts it, and the column.
     """
     reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), strict=True)
     names: dict[str, int] = {}
@@ -32,18 +33,16 @@ def read_export(text: str, task: str = "") -> list[SubmissionSnapshot]:
                 names = _columns(row)
                 continue
             if len(row) <= max(names[name] for name in (n.lower() for n in REQUIRED_COLUMNS)):
-                raise ValueError(f"Row {line} has {len(row)} columns and the first row {max(names.values()) + 1}.")
+                raise ValueError(f"Row {line} has {len(row)} columns; the first row has {max(names.values()) + 1}.")
             cells = {name: row[place].strip() for name, place in names.items() if place < len(row)}
             for name in ("submission id", "participant id"):
                 if not ID_PATTERN.fullmatch(cells[name]):
-                    raise ValueError(
-                        f"Row {line}, {name.capitalize()}: “{cells[name][:40]}” is not an id of Prolific's."
-                    )
+                    raise ValueError(f"Row {line}, {name.capitalize()}: “{cells[name][:40]}” is not a Prolific id.")
             if not cells["status"]:
-                raise ValueError(f"Row {line}, Status: it is empty.")
+                raise ValueError(f"Row {line}, Status: the cell is empty.")
             submission = cells["submission id"].lower()
             if submission in found:
-                raise ValueError(f"Row {line}: the submission {submission} stands in row {found[submission]} already.")
+                raise ValueError(f"Row {line}: the submission {submission} is already in row {found[submission]}.")
             found[submission] = line
             if len(found) > MOST_ROWS:
                 raise ValueError(f"There are more than {MOST_ROWS} rows.")
@@ -64,7 +63,7 @@ def read_export(text: str, task: str = "") -> list[SubmissionSnapshot]:
                 )
             )
     except csv.Error as error:
-        raise ValueError(f"Row {reader.line_num} is not CSV ({error}).") from None
+        raise ValueError(f"Row {reader.line_num} is not valid CSV ({error}).") from None
     if not names:
         raise ValueError("The file is empty.")
     return submissions
@@ -74,7 +73,8 @@ def _columns(row: Sequence[str]) -> dict[str, int]:
     places = {name.strip().lower(): place for place, name in enumerate(row) if name.strip()}
     if missing := [name for name in REQUIRED_COLUMNS if name.lower() not in places]:
         raise ValueError(
-            f"Row 1 does not name the column {' and '.join(missing)}. This should be the file that Prolific gives at a study's submissions."
+            f"Row 1 does not name the column {' and '.join(missing)}. Choose the file that Prolific exports "
+            "from a study's submissions."
         )
     return places
 
@@ -92,29 +92,34 @@ def _parse_time(cells: dict[str, str], name: str, line: int) -> datetime | None:
             f"Row {line}, {name.capitalize()}: “{told[:40]}” is not a time such as 2026-10-25T12:27:09Z."
         ) from None
     if at is not None and at.tzinfo is None:
-        raise ValueError(f"Row {line}, {name.capitalize()}: “{told}” does not say in which zone it is.")
+        raise ValueError(f"Row {line}, {name.capitalize()}: “{told}” has no time zone.")
     return at
 
 
-# Which orders have a form at Prolific, how a line of it is written, and where it is found. The forms know people, not submissions: in a
-# study where each takes part once that is the same.
+# Orders with a form at Prolific: the format of a line, and where to find the form. The forms list people, not
+# submissions. In a study where each person takes part once, this is the same.
 BULK_FORMS = {
-    "approve": ("People to approve", lambda v: v["person"], "The study's submissions at Prolific: approve by ids."),
+    "approve": (
+        "People to approve",
+        lambda v: v["person"],
+        "At Prolific, open the study's submissions and choose “Approve by ids”.",
+    ),
     "bonus": (
         "Bonuses",
         lambda v: f"{v['person']},{v['amount']}",
-        "The study's submissions at Prolific: More, bulk bonus payment. Once: what is pasted again is paid again.",
+        "At Prolific, open the study's submissions, choose More, then bulk bonus payment. Paste once: Prolific "
+        "pays repeated lines again.",
     ),
     "screen_out": (
         "People to screen out",
         lambda v: v["person"],
-        "The study's submissions at Prolific: screen out by ids.",
+        "At Prolific, open the study's submissions and choose “Screen out by ids”.",
     ),
 }
 
 
 def bulk_texts(orders: Sequence[Order]) -> list[BulkText]:
-    """One text for each study and kind of order; a rejection is written by a person, one at a time, and has none."""
+    """Return one text per study and kind of order. Rejections have none, because a person writes each of them."""
     texts = []
     for operation, (name, line, where) in BULK_FORMS.items():
         tasks = dict.fromkeys(order.values["task"] for order in orders if order.operation == operation)

@@ -1,4 +1,4 @@
-"""Prolific's amounts of money: hundredths of a currency, in what is sent and in what a study has cost."""
+"""Prolific's amounts of money: hundredths of a currency, in requests and in the cost of a study."""
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
@@ -8,20 +8,25 @@ from annotators.recruitment.panels import ChargedFees, RequestRefused
 
 
 def minor_units(amount: Any) -> int:
-    """1.60 as 160: Prolific writes rewards in pence or cents. Raises Refused for less than a cent and for no number."""
+    """Convert 1.60 to 160, because Prolific uses pence or cents.
+
+    Raises RequestRefused for amounts below one cent and for invalid numbers.
+    """
     try:
         hundredths = Decimal(str(amount)) * 100
         is_money = 0 < hundredths < 10**8 and hundredths == int(hundredths)
     except InvalidOperation:
         is_money = False
     if not is_money:
-        raise RequestRefused(f"{amount} is not an amount of money with two places above zero.")
+        raise RequestRefused(f"{amount} is not a positive amount of money with two decimals.")
     return int(hundredths)
 
 
 def parse_cost(answer: Mapping[str, Any]) -> ChargedFees | None:
-    """What a study's cost says of fees, in the fields that Prolific describes: amounts in hundredths, of rewards and of bonuses apart. None
-    where one is missing that must be there, or says something else."""
+    """Return the fees in a study's cost: amounts in hundredths, for rewards and bonuses separately.
+
+    Returns None if a required field is missing or has another meaning.
+    """
     rewards, bonuses = answer.get("rewards"), answer.get("bonuses") or {}
     if not isinstance(rewards, Mapping) or not isinstance(bonuses, Mapping) or "fees" not in rewards:
         return None
@@ -39,7 +44,7 @@ def parse_cost(answer: Mapping[str, Any]) -> ChargedFees | None:
 
 
 def _hundredths(part: Mapping[str, Any], name: str, currencies: set[str]) -> int:
-    """0 where it is left out. Raises ValueError for what is no amount of money."""
+    """Return an amount; 0 if it is missing. Raises ValueError if it is not an amount of money."""
     one = part.get(name)
     if one is None:
         return 0

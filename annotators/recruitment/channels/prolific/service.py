@@ -1,4 +1,4 @@
-"""Prolific's service, version 1: orders and submissions. Waits for the network; jobs call it, requests never do."""
+"""Prolific's service, version 1: orders and submissions. It waits for the network, so only jobs call it."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -28,13 +28,13 @@ from .webhook import SUBMISSION_EVENT
 PAGE_SIZE = 100
 PROCESSING_STATUS = "PROCESSING"
 CONFIRM_HEADER = "X-Hook-Secret"  # of the answer to a subscription
-# Prolific's states of a study in which nobody new can come.
+# Prolific's states of a study that accepts no new people.
 ENDED_STATUSES = {"AWAITING REVIEW", "COMPLETED"}
 RETRY_SECONDS = 5
 
 
 class ProlificService(PanelService):
-    """``settings``: of the recruitment."""
+    """Prolific's service. ``settings``: the recruitment's settings."""
 
     operations = frozenset(
         {"publish", "stop", "extend", "approve", "reject", "bonus", "screen_out", "request_return", "bar"}
@@ -44,7 +44,7 @@ class ProlificService(PanelService):
         self.settings = settings or {}
         self.client = ProlificClient(token, origin)
 
-    # What is asked
+    # Queries
 
     def check(self):
         me = self.client.get("users/me/")
@@ -52,9 +52,9 @@ class ProlificService(PanelService):
         holds = (
             f"{Decimal(held) / 100:.2f} {me.get('currency_code') or ''}".strip()
             if isinstance(held, int)
-            else "an unknown sum"
+            else "an unknown amount"
         )
-        return f"{me.get('name') or me.get('email') or me.get('id')}, holding {holds}"
+        return f"{me.get('name') or me.get('email') or me.get('id')}, balance {holds}"
 
     def funds(self):
         me = self.client.get("users/me/")
@@ -75,27 +75,27 @@ class ProlificService(PanelService):
         return parse_cost(self.client.get(f"studies/{quote_id(task)}/cost/"))
 
     def find_workspace_id(self) -> str:
-        """Groups and messages belong to a workspace: the project's, or the only one of the account."""
+        """Return the workspace of groups and messages: the project's, or the account's only one."""
         if project := self.settings.get("project"):
             found = self.client.get(f"projects/{quote_id(project)}/").get("workspace")
             if not found:
-                raise RequestRefused("Prolific names no workspace of this project.")
+                raise RequestRefused("Prolific names no workspace for this project.")
             return str(found)
         every = [str(row.get("id")) for row in self.client.pages("workspaces/")]
         if len(every) != 1:
             raise RequestRefused(
-                f"This account has {len(every)} workspaces. Name the project in the settings of the link: it says which one."
+                f"This account has {len(every)} workspaces. Enter the project in the link's settings to choose one."
             )
         return every[0]
 
     def subscribe(self, webhook_url):
-        """The workspace's secret is used where it has one: a second one would silence whoever uses the first."""
+        """Use the workspace's existing secret. A second secret would break its other users."""
         workspace = self.find_workspace_id()
         asked = urlencode({"workspace_id": workspace})
         kept = next((row for row in self.client.pages(f"hooks/secrets/?{asked}") if row.get("value")), None)
         kept = kept or self.client.order("POST", "hooks/secrets/", {"workspace_id": workspace})
         if not kept.get("value"):
-            raise RequestRefused("Prolific gave no secret.")
+            raise RequestRefused("Prolific returned no secret.")
         there = self.client.pages(f"hooks/subscriptions/?{asked}")
         if not any(
             row.get("target_url") == webhook_url and row.get("event_type") == SUBMISSION_EVENT and row.get("is_enabled")
@@ -104,17 +104,17 @@ class ProlificService(PanelService):
             wanted = {"workspace_id": workspace, "event_type": SUBMISSION_EVENT, "target_url": webhook_url}
             made, headers = self.client.send_with_headers("POST", "hooks/subscriptions/", wanted)
             if not (confirms := headers.get(CONFIRM_HEADER, "")) or not require_object(made, ResultUnclear).get("id"):
-                raise ResultUnclear("Prolific's answer does not say how the subscription is confirmed.")
+                raise ResultUnclear("Prolific's answer does not say how to confirm the subscription.")
             self.client.order("POST", f"hooks/subscriptions/{quote_id(made['id'])}/", {"secret": confirms})
         return str(kept["value"])
 
-    # What is ordered
+    # Orders
 
     def publish(self, values, token):
-        """A draft that an earlier try made is published, never a second one beside it."""
+        """Publish the draft of an earlier attempt, so that there is never a second study."""
         made = self._find_study(token) or self.client.order("POST", "studies/", self._draft(values, token))
         if not made.get("id"):
-            raise ResultUnclear("Prolific gave the new study no id.")
+            raise ResultUnclear("Prolific returned no id for the new study.")
         if made.get("status", "UNPUBLISHED") == "UNPUBLISHED":
             self.client.order("POST", f"studies/{quote_id(made['id'])}/transition/", {"action": "PUBLISH"})
         return {"task": made["id"]}
@@ -122,7 +122,10 @@ class ProlificService(PanelService):
     def _draft(self, values, token) -> dict[str, Any]:
         currency = self.client.get("users/me/").get("currency_code")
         if currency and currency != values["currency"]:
-            raise RequestRefused(f"This account pays in {currency}, and the recruitment says {values['currency']}.")
+            raise RequestRefused(
+                f"This account pays in {currency}, but the recruitment uses "
+                f"{values['currency']}. Change the currency of the link."
+            )
         minutes = max(1, round(float(values["minutes"])))
         draft = {
             "name": values["title"],
@@ -143,14 +146,14 @@ class ProlificService(PanelService):
             self._get_or_create_group(name) for name in values.get("lists") or ()
         ]
         if groups:
-            # Who is added later is kept out too: Prolific looks at the groups' members of the moment.
+            # People added later are kept out too, because Prolific checks the current members of the groups.
             draft["filters"] = [{"filter_id": "participant_group_blocklist", "selected_values": groups}]
         if project := self.settings.get("project"):
             draft["project"] = project
         return draft
 
     def stop(self, values, token):
-        """Nobody new comes; who is working can send."""
+        """Stop recruiting. People who are working can still submit."""
         self.client.order("POST", f"studies/{quote_id(values['task'])}/transition/", {"action": "STOP"})
         return {}
 
@@ -166,32 +169,39 @@ class ProlificService(PanelService):
     def reject(self, values, token):
         category, message = values["category"], str(values["message"]).strip()
         if category not in REJECTION_POLICY.categories:
-            raise RequestRefused(f"Prolific knows no category “{category}”.")
+            raise RequestRefused(f"Prolific has no category “{category}”.")
         if len(message) < REJECTION_POLICY.min_message_length:
             raise RequestRefused(
-                f"Prolific wants a reason of at least {REJECTION_POLICY.min_message_length} characters; this one has {len(message)}."
+                f"Prolific needs a reason of at least {REJECTION_POLICY.min_message_length} characters; this "
+                f"one has {len(message)}."
             )
         return self._transition_submission(
             values, REJECTED, {"action": "REJECT", "message": message, "rejection_category": category}
         )
 
     def _transition_submission(self, values, wanted: str, body) -> dict[str, Any]:
-        """The id alone could be of another person's work: it is looked at first. A decision that stands already is no error."""
+        """Check the submission first, because its id may now belong to another person.
+
+        An existing equal decision is no error.
+        """
         shown = self._checked_submission(values)
         if shown.state == wanted:
             return {}
-        # The person is on the way back to Prolific, whose side has not closed yet.
+        # The person is on the way back to Prolific, which has not closed the submission yet.
         if shown.state == WORKING or shown.word.upper() == PROCESSING_STATUS:
             raise OrderNotReady(f"Prolific shows this submission as {shown.word}.", RETRY_SECONDS)
         if shown.state == UNKNOWN:
             raise RequestRefused(
-                f"Prolific shows this submission as “{shown.word}”: what that means for pay is for a person to find out."
+                f"Prolific shows this submission as “{shown.word}”. Check at Prolific whether it is paid."
             )
         self.client.order("POST", f"submissions/{quote_id(shown.submission)}/transition/", body)
         return {}
 
     def bonus(self, values, token):
-        """Set up, which pays nothing, then paid. Documented: the second step given twice pays twice."""
+        """Set up the bonus, which pays nothing, then pay it.
+
+        Prolific documents that a repeated second step pays twice.
+        """
         shown = self._checked_submission(values)
         hundredths = minor_units(values["amount"])
         lines = f"{shown.submission},{hundredths // 100}.{hundredths % 100:02d}\n"
@@ -203,10 +213,10 @@ class ProlificService(PanelService):
             raise PanelBusy(f"Nothing was paid: the bonus was not set up. {lost}") from None
         if made.get("amount") not in (None, hundredths):
             raise RequestRefused(
-                f"Prolific set up {made['amount']} hundredths instead of {hundredths}; it was not paid."
+                f"Prolific set up {made['amount']} hundredths instead of {hundredths}; the bonus was not paid."
             )
         if not made.get("id"):
-            raise RequestRefused("Prolific gave the bonus no id; it was not paid.")
+            raise RequestRefused("Prolific returned no id for the bonus; it was not paid.")
         self.client.order("POST", f"bulk-bonus-payments/{quote_id(made['id'])}/pay/", {})
         return {"bonus": made["id"], "total_in_hundredths": made.get("total_amount")}
 
@@ -230,7 +240,7 @@ class ProlificService(PanelService):
         return {}
 
     def bar(self, values, token):
-        """Into the participant group that studies are published without. Who is a member already stays one."""
+        """Add people to the participant group that studies exclude. Existing members stay members."""
         if values["people"]:
             group = self._get_or_create_group(values["list"])
             self.client.order(
@@ -241,24 +251,24 @@ class ProlificService(PanelService):
         return {}
 
     def _get_or_create_group(self, name: str) -> str:
-        """The id of the group of exactly this name, made where there is none."""
+        """Return the id of the group with exactly this name; create it if needed."""
         if found := self._find_group_id(name):
             return found
-        words = "Who has taken part already. It only keeps people from being asked twice."
+        words = "People who have already taken part. The group only prevents repeated invitations."
         made = self.client.order(
             "POST",
             "participant-groups/",
             {"name": name, "workspace_id": self.find_workspace_id(), "description": words},
         )
         if not made.get("id"):
-            raise ResultUnclear("Prolific gave the new group no id.")
+            raise ResultUnclear("Prolific returned no id for the new group.")
         return str(made["id"])
 
     def _find_group_id(self, name: str) -> str:
         every = self.client.pages(f"participant-groups/?{urlencode({'workspace_id': self.find_workspace_id()})}")
         return next((str(row["id"]) for row in every if row.get("name") == name and not row.get("is_deleted")), "")
 
-    # What became of an order whose reply was lost
+    # Orders whose reply was lost
 
     def look(self, order):
         return getattr(self, f"_find_{order.operation}_result", super().look)(order)
@@ -287,12 +297,12 @@ class ProlificService(PanelService):
     def _find_decision_result(self, order: Order, wanted: str) -> dict[str, Any] | None:
         state = self._checked_submission(order.values).state
         if state == UNKNOWN:
-            raise ResultUnclear("Prolific is still at it.")
+            raise ResultUnclear("Prolific is still processing it.")
         return {} if state == wanted else None
 
     def _find_screen_out_result(self, order: Order) -> dict[str, Any] | None:
         done = self._find_decision_result(order, SCREENED_OUT)
-        # Its pay goes out by itself some minutes later: given again in between, it could be paid twice.
+        # Prolific pays some minutes later. An order repeated in between could be paid twice.
         if done is None and order.values.get("amount") not in (None, ""):
             raise ResultUnclear("Prolific does not show it as screened out yet.")
         return done
@@ -303,7 +313,8 @@ class ProlificService(PanelService):
         numbers = [one for one in paid if isinstance(one, int | float)] if isinstance(paid, list) else []
         shown = ", ".join(f"{one / 100:.2f}" for one in numbers) or "none"
         raise ResultUnclear(
-            f"Bonuses are paid some minutes after they are ordered, and which order was paid is not shown. Paid so far on this submission: {shown}."
+            "Prolific pays bonuses some minutes after the order, and does not show which order was paid. Paid "
+            f"so far on this submission: {shown}."
         )
 
     def _find_request_return_result(self, order: Order) -> dict[str, Any] | None:
@@ -318,14 +329,14 @@ class ProlificService(PanelService):
         members = self.client.pages(f"participant-groups/{quote_id(group)}/participants/") if group else ()
         return {} if {row.get("participant_id") for row in members} >= set(order.values["people"]) else None
 
-    # Looking things up
+    # Look-ups
 
     def _checked_submission(self, values: Mapping[str, Any]) -> SubmissionSnapshot:
         shown = self.submission(values["submission"])
         if shown is None or shown.task != values["task"]:
             raise RequestRefused("Prolific shows no such submission in this study.")
         if shown.person != values["person"]:
-            raise RequestRefused("At Prolific this submission is somebody else's.")
+            raise RequestRefused("At Prolific this submission belongs to another person.")
         return shown
 
     def _find_study(self, token: str) -> dict[str, Any] | None:

@@ -1,9 +1,10 @@
-"""A stand-in for Prolific's service on this machine: its paths, bodies, states and errors, and what may go wrong on the way.
+"""A stand-in for Prolific's service on this machine: its paths, bodies, states, errors and simulated faults.
 
-    with ProlificStandIn() as panel:
-        task = panel.study(); panel.take(task, person); panel.faults.append(("POST /studies/", "drop after"))
+with ProlificStandIn() as panel:
+    task = panel.study(); panel.take(task, person); panel.faults.append(("POST /studies/", "drop after"))
 
-A fault is met by the next request that begins as it says, once: "drop before" and "drop after" the effect, "429", "500".
+A fault applies once, to the next request that begins as the fault says: "drop before" and "drop after" the effect,
+"429", "500".
 """
 
 import base64
@@ -21,7 +22,7 @@ from annotators.recruitment.panels.stand_in import AcceptedTask, StandIn
 from .stand_in_api import ApiError, StandInApi, now_iso
 from .vocabulary import COMPLETE_URL, PARAMETERS, STATES
 
-TOKEN = "a-token-of-nobody-0123456789"  # noqa: S105 - of a panel that does not exist
+TOKEN = "a-token-of-nobody-0123456789"  # noqa: S105 - the token of a simulated panel
 
 
 class ProlificStandIn(StandInApi, StandIn):
@@ -62,7 +63,7 @@ class ProlificStandIn(StandInApi, StandIn):
             "completed_at": now_iso(),
         }
 
-    # The person's side, as a rehearsal asks for it
+    # The person's side, as a rehearsal uses it
 
     def open_account(self, currency):
         self.currency, self.balance = currency, 10**9
@@ -87,7 +88,7 @@ class ProlificStandIn(StandInApi, StandIn):
     def sent(self, visit, way_back):
         submission = self.submissions[visit.session]
         if not way_back.url.startswith(COMPLETE_URL):
-            return "The way back carries no code: at Prolific the person can only return the study, or be paid by hand."
+            return "The way back carries no code. At Prolific the person can only return the study, or be paid by hand."
         entered = way_back.url.removeprefix(COMPLETE_URL)
         known = {one["code"]: one for one in self.studies[submission["study_id"]].get("completion_codes", [])}
         if entered not in known:
@@ -123,7 +124,7 @@ class ProlificStandIn(StandInApi, StandIn):
         self.faults.append((REQUEST_PREFIXES[operation], "429"))
 
     def message(self, submission: str, event: str, secret: str) -> dict:
-        """What a message about this submission is sent with: body and headers."""
+        """Return the body and headers of a notification about this submission."""
         made = self.submissions[submission]
         body = {
             "resource_id": submission,
@@ -141,16 +142,16 @@ class ProlificStandIn(StandInApi, StandIn):
         return {"data": raw, "content_type": "application/json", "headers": headers}
 
     def group(self, name: str) -> str:
-        """The id of the group of this name, made where there is none."""
+        """Return the id of the group of this name; create it if needed."""
         found = next((one for one, known in self.group_names.items() if known == name), None) or self.new_id()
         self.groups.setdefault(found, [])
         self.group_names[found] = name
         return found
 
-    # The wire
+    # HTTP
 
     def respond(self, method: str, target: str, raw: bytes, token: str):
-        """(status, headers, body), or None where the connection breaks."""
+        """Return (status, headers, body), or None if the connection breaks."""
         parts = urlsplit(target)
         path = parts.path.removeprefix("/api/v1")
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
@@ -205,7 +206,7 @@ class ProlificStandIn(StandInApi, StandIn):
             handler.wfile.write(answer)
 
 
-# What begins the request of an order, or of a look.
+# The beginning of the request for an order or a check.
 REQUEST_PREFIXES = {
     "publish": "POST /studies/",
     "look": "GET /submissions/",

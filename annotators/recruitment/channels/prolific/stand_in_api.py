@@ -1,4 +1,4 @@
-"""What the stand-in for Prolific's service answers: its paths, bodies, states and refusals, kept in memory."""
+"""Answers of the stand-in for Prolific's service: paths, bodies, states and errors, kept in memory."""
 
 import re
 from datetime import UTC, datetime
@@ -91,7 +91,9 @@ class StandInApi:
         return made
 
     def cost(self, study, *, body, query):
-        """Until now: of approved work and of bonuses that were paid, a third as the fee and a fifth of that as tax."""
+        """Return the cost so far: approved rewards and paid bonuses, one third of these as the fee, and one fifth of
+        the fee as tax.
+        """
         made = self.get_or_404(self.studies, study)
         mine = [one for one in self.submissions.values() if one["study_id"] == study]
         approved = sum(one["status"] == "APPROVED" for one in mine)
@@ -185,7 +187,9 @@ class StandInApi:
         return {"id": bulk, "amount": total, "fees": total // 3, "vat": 0, "total_amount": total + total // 3}
 
     def pay(self, bulk, *, body, query):
-        for submission, amount in self.get_or_404(self.bulks, bulk):  # given again it pays again, as the real one does
+        for submission, amount in self.get_or_404(
+            self.bulks, bulk
+        ):  # a repeated request pays again, as at the real panel
             self.submissions[submission]["bonus_payments"].append(amount)
         return {}
 
@@ -209,7 +213,7 @@ class StandInApi:
 
     def create_group(self, *, body, query):
         self._check_workspace(body)
-        made = self.new_id()  # two may have one name
+        made = self.new_id()  # two groups may have the same name
         self.groups[made], self.group_names[made] = [], body["name"]
         return {"id": made, "name": body["name"]}
 
@@ -228,7 +232,7 @@ class StandInApi:
 
     def create_secret(self, *, body, query):
         self._check_workspace(body)
-        # Only one of a workspace is in force.
+        # Only one secret per workspace is in force.
         self.hook_secrets[body["workspace_id"]] = made = {
             "id": self.new_id(),
             "value": f"whsec_{self.new_id()}",
@@ -257,7 +261,7 @@ class StandInApi:
         return {}
 
 
-# A request to the method that answers it; * stands for an id.
+# Maps each request to the method that answers it; * stands for an id.
 ROUTES = (
     ("GET /users/me/", StandInApi.me),
     ("GET /studies/", StandInApi.list_studies),

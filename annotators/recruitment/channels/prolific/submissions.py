@@ -1,4 +1,4 @@
-"""Prolific's submissions, read as what a panel shows."""
+"""Read Prolific's submissions into the common form."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from .vocabulary import auto_approval_time, state_of
 
 
 def parse_time(value: Any) -> datetime | None:
-    """Prolific's times are in UTC, also where they do not say so."""
+    """Parse Prolific's times. They are in UTC, even without a time zone."""
     try:
         at = datetime.fromisoformat(value) if value else None
     except (TypeError, ValueError):
@@ -19,7 +19,7 @@ def parse_time(value: Any) -> datetime | None:
 
 
 def parse_submission(row: Mapping[str, Any], task: str = "") -> SubmissionSnapshot:
-    """A submission as the service writes it: a list says ``participant_id``, a single one ``participant``."""
+    """Read a submission from the service: lists use ``participant_id``, single submissions use ``participant``."""
     if not isinstance(row, Mapping) or not row.get("id"):
         raise PanelBusy("Prolific shows a submission without an id.")
     word = str(row.get("status") or "")

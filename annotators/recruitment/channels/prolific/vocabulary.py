@@ -1,4 +1,4 @@
-"""Prolific's words: its ids and addresses, and its states of a submission in ours."""
+"""Prolific's vocabulary: its ids and addresses, and its submission states mapped to heval's."""
 
 import re
 from datetime import datetime, timedelta
@@ -7,11 +7,11 @@ from annotators.models.constants import APPROVED, EXPIRED, REJECTED, RETURNED, S
 
 from .policy import DECIDES_AFTER_DAYS
 
-# Our names of the ids, and the parameters that Prolific fills in. SESSION_ID is the id of the submission.
+# heval's names of the ids, and the parameters that Prolific fills in. SESSION_ID is the id of the submission.
 PARAMETERS = {"person": "PROLIFIC_PID", "task": "STUDY_ID", "session": "SESSION_ID"}
 COMPLETE_URL = "https://app.prolific.com/submissions/complete?cc="
 ID_PATTERN = re.compile(r"[0-9a-f]{24}", re.ASCII | re.IGNORECASE)
-# PROCESSING passes by. PARTIALLY APPROVED is paid in a way that is never ordered here.
+# PROCESSING is temporary. PARTIALLY APPROVED is paid in a way that heval never orders.
 STATES = {
     "RESERVED": WORKING, "ACTIVE": WORKING, "AWAITING REVIEW": SUBMITTED, "APPROVED": APPROVED, "REJECTED": REJECTED,
     "RETURNED": RETURNED, "TIMED OUT": EXPIRED, "SCREENED OUT": SCREENED_OUT,

@@ -1,6 +1,8 @@
-"""What Prolific sends by itself: proof that it was Prolific, and which submission to look at. No network, no database.
+"""Webhook notifications from Prolific: verify the signature and read the submission id.
 
-A message says that something changed, not what holds: they come twice, late and in any order. Who reads one asks the service.
+No network, no database.
+A notification says that something changed, not the new state. Notifications arrive twice, late and in any order, so the
+caller asks the service.
 """
 
 import base64
@@ -23,27 +25,27 @@ def compute_signature(secret: str, timestamp: str, raw: bytes) -> str:
 
 
 def is_genuine(secret: str, timestamp: str, raw: bytes, sent: str) -> bool:
-    """Over the bytes as they came. An old timestamp is no reason: Prolific tries again for days."""
+    """Verify the signature over the raw bytes. An old timestamp is accepted, because Prolific retries for days."""
     return bool(secret) and hmac.compare_digest(compute_signature(secret, timestamp, raw).encode(), sent.encode())
 
 
 def read_message(event: str, raw: bytes) -> WebhookMessage:
-    """Raises ValueError for what is no message."""
+    """Read a notification. Raises ValueError if it is not valid."""
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
-        raise ValueError("The message is not JSON.") from None
+        raise ValueError("The notification is not JSON.") from None
     if not isinstance(body, dict):
-        raise ValueError("The message is not an object.")
+        raise ValueError("The notification is not an object.")
     if not 1 <= len(event) <= 200:
-        raise ValueError(f"The message has no {EVENT_ID}.")
+        raise ValueError(f"The notification has no {EVENT_ID}.")
     kind = body.get("event_type")
     is_submission = kind == SUBMISSION_EVENT
     told = [body.get(name) if is_submission else "" for name in ("resource_id", "participant_id", "status")]
     if not all(
         isinstance(one, str) and len(one) <= MAX_FIELD_LENGTH and (one.isprintable() or not one) for one in told
     ) or (is_submission and not told[0]):
-        raise ValueError("The message names no submission.")
+        raise ValueError("The notification names no submission.")
     return WebhookMessage(
         event, *told, kind if isinstance(kind, str) and len(kind) <= MAX_FIELD_LENGTH and kind.isprintable() else ""
     )

@@ -1,4 +1,4 @@
-"""SONA, the pools of universities: a code for each sign-up, and credit instead of money."""
+"""SONA, used by university pools: a code for each sign-up, and credit instead of money."""
 
 import re
 from typing import ClassVar
@@ -19,19 +19,19 @@ CREDIT_TOKEN_PATTERN = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 
 def clean_site(value: str) -> str:
     if not SITE.fullmatch(value.lower()):
-        raise forms.ValidationError("Give the name of your site alone, such as yourschool.sona-systems.com")
+        raise forms.ValidationError("Enter only the name of your site, for example yourschool.sona-systems.com")
     return value
 
 
 def clean_number(value: str) -> str:
     if not (value.isascii() and value.isdigit()):
-        raise forms.ValidationError("This is a number, as it stands in SONA's address.")
+        raise forms.ValidationError("This must be a number, as in SONA's address.")
     return value
 
 
 class SonaSettings(forms.Form):
     site = forms.CharField(
-        max_length=100, required=False, validators=[clean_site], help_text="Such as yourschool.sona-systems.com"
+        max_length=100, required=False, validators=[clean_site], help_text=("For example yourschool.sona-systems.com")
     )
     experiment_id = forms.CharField(max_length=10, required=False, validators=[clean_number], label="experiment_id")
 
@@ -39,11 +39,9 @@ class SonaSettings(forms.Form):
         return self.cleaned_data["site"].lower()
 
     def clean(self):
-        # With it anybody gives anybody credit: settings are shown, copied and exported.
+        # Anyone who has it can grant credit, while settings are shown, copied and exported.
         if self.data.get(self.add_prefix(CREDIT_TOKEN)):
-            raise forms.ValidationError(
-                "The credit token is a secret, not a setting. Keep it on the page of the panel."
-            )
+            raise forms.ValidationError("The credit token is a secret, not a setting. Store it on the panel page.")
         return super().clean()
 
 
@@ -51,7 +49,7 @@ class SonaSettings(forms.Form):
 class Sona(Channel):
     slug = "sona"
     label = "SONA"
-    help = "People come with a code of their sign-up, and are given credit once they reach the last page."
+    help = "People come with the code of their sign-up, and get credit when they reach the last page."
     settings_form = SonaSettings
     secrets: ClassVar = {CREDIT_TOKEN: "credit token"}
     shows_submissions = False
@@ -63,17 +61,21 @@ class Sona(Channel):
             return Arrival(is_preview=True)
         if not SURVEY_CODE.fullmatch(sent):
             return Arrival(
-                problem="The link is not complete: survey_code should be a number of 2 to 7 digits. Please open the study from SONA again."
+                problem=(
+                    "The link is not complete: survey_code should be a number of 2 to 7 digits. Please "
+                    "open the study from SONA again."
+                )
             )
-        # The number is new for each sign-up, and sites count for themselves: without the study it would name somebody else too.
+        # The number is new for each sign-up, but each site counts on its own. Without the study it would match another
+        # person.
         of = [recruitment.settings.get(name, "") for name in ("site", "experiment_id")]
-        # With a nought in front it is the same sign-up, and would be a second person.
+        # With a leading zero it is the same sign-up, but would be counted as a second person.
         return Arrival(person=":".join((*of, str(int(sent)))), ids={"person": sent, "session": sent})
 
     def way_back(self, recruitment, outcome, external_ids, receipt):
         known = {name: recruitment.settings.get(name, "") for name in REQUIRED_SETTINGS}
         code = external_ids.get("session", "")
-        # Read for those who completed alone: it is in their address, and nowhere before.
+        # Read only for people who completed, because their address contains the token.
         if (
             outcome == "complete"
             and code
@@ -91,7 +93,7 @@ class Sona(Channel):
         return WayBack(url=f"https://{site}/" if site else "", label="Return to SONA")
 
     def links(self, recruitment, base):
-        return [("Study URL for SONA: paste it as it stands", f"{base}?survey_code=%SURVEY_CODE%")]
+        return [("Study URL for SONA: paste it unchanged", f"{base}?survey_code=%SURVEY_CODE%")]
 
     def rehearsal_entry(self, recruitment, base, number):
         code = str(10_000 + number)
@@ -101,7 +103,7 @@ class Sona(Channel):
         missing = [name for name in REQUIRED_SETTINGS if not recruitment.settings.get(name)]
         found = [f"SONA gives no credit without {', '.join(missing)}."] if missing else []
         if not panel_secret(recruitment, CREDIT_TOKEN):
-            found.append("SONA gives no credit without its credit token: keep it on the page of the panel.")
+            found.append("SONA gives no credit without its credit token. Store it on the panel page.")
         return found
 
     def service(self, recruitment, secrets):
@@ -112,6 +114,6 @@ class Sona(Channel):
             return None
         if not CREDIT_TOKEN_PATTERN.fullmatch(token):
             raise RequestRefused(
-                "This is no credit token: copy what stands between credit_token= and the next & in SONA's address."
+                "This is not a credit token. Copy the text between credit_token= and the next & in SONA's address."
             )
         return SonaService(*(known[name] for name in REQUIRED_SETTINGS), token)

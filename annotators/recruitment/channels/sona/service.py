@@ -1,4 +1,4 @@
-"""SONA's service: credit, granted from server to server, so that it does not hang on a person's last click."""
+"""SONA's service: grant credit from server to server, so that it does not depend on a person's last click."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -14,14 +14,15 @@ GRANTED_STATUS = "G"
 def grant_credit(
     site: str, experiment_id: str, credit_token: str, survey_code: str, *, origin: str = ""
 ) -> dict[str, Any]:
-    """Give the credit of one sign-up. ``origin``: a stand-in on this machine.
+    """Grant the credit of one sign-up.
 
-    Granted is what says so: a ``Result`` whose ``credit_status`` is G. Errors come with HTTP 200 too. Raises Refused with SONA's words,
-    Unclear where the answer does not tell, Busy where nothing was sent.
+    ``origin``: a stand-in on this machine.
+    Only a ``Result`` whose ``credit_status`` is G means granted. Errors come with HTTP 200 too. Raises RequestRefused with
+    SONA's message, ResultUnclear if the answer is unclear, PanelBusy if nothing was sent.
     """
     wire = PanelHttpClient(origin or f"https://{site}", (".sona-systems.com",), secret=credit_token)
     asked = {"experiment_id": experiment_id, "credit_token": credit_token, "survey_code": survey_code}
-    # SONA takes no other method for it than GET, though it changes something.
+    # SONA accepts only GET for this, although it changes something.
     said = parse_xml_texts(wire.order("GET", f"{PATH}?{urlencode(asked)}", accepts="application/xml"))
     if (
         "Result" in said
@@ -33,11 +34,11 @@ def grant_credit(
         raise RequestRefused(words.replace(credit_token, "…")[:500])
     if status := said.get("credit_status", "").strip():
         raise RequestRefused(f"SONA shows the credit as “{status[:20]}”, not as granted.")
-    raise ResultUnclear("SONA's answer names neither a result nor an error.")
+    raise ResultUnclear("SONA's answer contains neither a result nor an error.")
 
 
 def parse_xml_texts(raw: bytes) -> dict[str, str]:
-    """The text below each element of an answer, by its name without its namespace; elements that are nil are not there."""
+    """Return the text below each element of an answer, by name without namespace. Nil elements are left out."""
     found: dict[str, str] = {}
     above: list[str] = []
 
@@ -52,7 +53,7 @@ def parse_xml_texts(raw: bytes) -> dict[str, str]:
             found[name] += text
 
     def refuse(*declared):
-        raise ResultUnclear("SONA's answer declares a document type, which no answer of its does.")
+        raise ResultUnclear("SONA's answer declares a document type, which SONA's answers never do.")
 
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartElementHandler, parser.CharacterDataHandler = begin, words
@@ -66,7 +67,7 @@ def parse_xml_texts(raw: bytes) -> dict[str, str]:
 
 
 class SonaService(PanelService):
-    """To approve is to grant credit. SONA shows no list: what is known of a sign-up is what SONA answered."""
+    """Approve by granting credit. SONA has no list, so all known states come from SONA's answers to orders."""
 
     operations = frozenset({"approve"})
 
@@ -75,10 +76,10 @@ class SonaService(PanelService):
         self._credit_token = credit_token
 
     def check(self):
-        raise RequestRefused("SONA cannot be asked whether the token is right: take part with a sign-up of your own.")
+        raise RequestRefused("heval cannot check this token at SONA. To test it, take part with your own sign-up.")
 
     def submissions(self, task):
-        raise RequestRefused("SONA shows no list of sign-ups to other programs.")
+        raise RequestRefused("SONA does not show its sign-ups to other programs.")
 
     def submission(self, submission):
         return None
@@ -87,5 +88,5 @@ class SonaService(PanelService):
         return grant_credit(self.site, self.experiment_id, self._credit_token, values["submission"], origin=self.origin)
 
     def look(self, order):
-        """Credit is a state of the sign-up, not a sum: granted again it is granted still."""
+        """Credit is a state of the sign-up, not a sum, so granting it twice changes nothing."""
         return None if order.operation in self.operations else super().look(order)

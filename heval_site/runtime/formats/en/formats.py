@@ -1,4 +1,4 @@
-"""Moments as tables and reports write them: they sort as they read, and say whose clock it is."""
+"""Date and time formats for tables and reports: they sort correctly and include the time zone."""
 
 DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
 DATETIME_FORMAT = SHORT_DATETIME_FORMAT = "Y-m-d H:i T"

@@ -43,7 +43,7 @@ def test_minutes_and_pay_are_medians_of_those_who_submitted(client, study):
     pace = monitor.median_times(study)
     assert (pace.n, pace.minutes, pace.active_minutes) == (3, 10, 10)
     page = " ".join(collecting(client, study).content.decode().split())
-    assert "<dt>Pay an hour, median</dt><dd>15.00 USD, by the time at work, bonuses with it</dd>" in page
+    assert "<dt>Pay per hour, median</dt><dd>15.00 USD, by working time, including bonuses</dd>" in page
 
 
 def test_days_count_arrivals_and_submissions(study):
@@ -67,7 +67,7 @@ def test_a_place_that_a_robot_holds_is_not_free_for_anybody(client, study):
     for row in (total, arm):
         assert (row.wanted, row.free, row.submitted, row.held_by_robots) == (4, 1, 1, 2)
     page = collecting(client, study).content.decode()
-    assert "1 robot answered too; robots are not counted here, and hold 2 of the places." in page
+    assert "1 robot answered too; they are not counted here, but they hold 2 of the places." in page
     players.submitted(study, "4")
     # What the page calls free is what the door gives.
     assert monitor.count_places_by_arm(study)[0].free == 0
@@ -84,7 +84,7 @@ def test_who_came_too_late_is_counted_as_late_and_as_nothing_else(client, study)
     assert sum(day.submitted for day in monitor.count_by_day(study)) == total.submitted
     assert sum(day.claimed for day in monitor.count_by_day(study)) == 2
     page = collecting(client, study).content.decode()
-    assert "<b>1</b> of 4" in page and "1 person<" in page and ">Took a place</th>" in page
+    assert "<b>1</b> of 4" in page and "1 person<" in page and ">Started</th>" in page
 
 
 def test_places_of_third_labels_do_not_make_the_cap_look_reached(client, owner):
@@ -95,10 +95,10 @@ def test_places_of_third_labels_do_not_make_the_cap_look_reached(client, owner):
     Batch.objects.create(study=study, arm=last.arm, number=last.number + 1, wanted=1, origin="top_up")
     Study.objects.filter(pk=study.pk).update(open_to=last.number + 2)
     page = collecting(client, study).content.decode()
-    assert "1 place was opened again for somebody else." in page and "The cap of" not in page
+    assert "1 place was reopened for other annotators." in page and "The cap of" not in page
     exclude([players.submitted(study, "2")], "too_fast", owner, reopen=True)
     page = collecting(client, study).content.decode()
-    assert "2 places were opened again for somebody else. The cap of 6 places is reached" in page
+    assert "2 places were reopened for other annotators. The cap of 6 places is reached" in page
 
 
 def test_the_page_shows_comments_and_says_why_outcomes_are_hidden(client, study):
@@ -107,7 +107,7 @@ def test_the_page_shows_comments_and_says_why_outcomes_are_hidden(client, study)
     assert "The third &lt;b&gt;text&lt;/b&gt; was cut off." in html
     assert "Outcomes are hidden while the study collects" in html
     lifecycle.unblind(study, None, "why not")
-    assert "Outcomes are shown since" in collecting(client, study).content.decode()
+    assert "Outcomes have been shown since" in collecting(client, study).content.decode()
 
 
 def test_no_page_about_annotators_names_a_system(client, study):

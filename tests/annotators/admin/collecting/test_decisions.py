@@ -141,7 +141,7 @@ def test_an_exclusion_is_taken_back_on_the_page(client, study, owner):
     done = players.submitted(study, "1")
     (made,) = exclude([done], "too_fast", owner)
     html = client.get(detail(done)).content.decode()
-    assert "excluded from the analysis" in html and "Take the exclusion back" in html
+    assert "excluded from the analysis" in html and "Take back the exclusion" in html
     client.post(f"/admin/annotators/assignment/exclusion/{made.pk}/reverse/", {"note": "No."})
     assert "Taken back" in client.get(detail(done)).content.decode()
     response = client.post(f"/admin/annotators/assignment/exclusion/{made.pk}/reverse/", {"note": "No."}, follow=True)

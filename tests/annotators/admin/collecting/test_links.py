@@ -22,11 +22,11 @@ def test_a_link_can_be_made_before_the_launch(client, owner):
 
 
 def test_a_closed_study_without_a_link_does_not_ask_for_one(client, study):
-    assert "nobody can come" in collecting(client, study).content.decode()
+    assert "annotators cannot take part" in collecting(client, study).content.decode()
     lifecycle.close(study, by=None)
     lifecycle.finish_closing(study, by=None)
     page = collecting(client, study).content.decode()
-    assert "nobody can come" not in page and "No link was made" in page
+    assert "annotators cannot take part" not in page and "This study had no links" in page
 
 
 def test_a_link_begins_with_its_channel_and_asks_for_its_settings(client, study):
@@ -46,8 +46,8 @@ def test_a_link_begins_with_its_channel_and_asks_for_its_settings(client, study)
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"settings-return_complete": "http://plain.example.org/x"}, "begins with https"),
-        ({"settings-return_full": "https://{person}/x"}, "cannot come from"),
+        ({"settings-return_complete": "http://plain.example.org/x"}, "must begin with https"),
+        ({"settings-return_full": "https://{person}/x"}, "must not depend on"),
         ({"settings-person_parameter": "a b"}, "valid “slug”"),
         ({"settings-person_parameter": ""}, "required"),
         ({"key": "a/b"}, "valid “slug”"),
@@ -79,7 +79,7 @@ def test_a_link_is_stopped_and_opened_again_on_its_page(client, study):
     assert client.post(door, {"stop": "1"})["Location"] == page
     made.refresh_from_db()
     shown = client.get(page).content.decode()
-    assert made.stopped_at and "nobody new comes by this link" in shown and "Open this link again" in shown
+    assert made.stopped_at and "this link accepts no new people" in shown and "Open this link again" in shown
     client.post(door, {"stop": "1"})  # pressed twice
     client.post(door, {"open": "1"})
     made.refresh_from_db()

@@ -97,7 +97,7 @@ def test_a_clone_and_a_study_of_nobody_count_nothing(world):
     assert not any(value for value in as_dict(page.context["total"]).values()) and page.context["counted"] == 0
     progress = api_of(user("owner")).get(f"studies/{copy.code}/progress/").json()
     assert not any(n for name, n in progress.items() if name not in ("state", "target_n"))
-    assert "nobody has submitted yet" in page.content.decode() and "Pay an hour, median" not in page.content.decode()
+    assert "no submissions yet" in page.content.decode() and "Pay per hour, median" not in page.content.decode()
 
 
 def test_what_a_panel_shows_stands_as_its_table_says(world):
@@ -109,15 +109,15 @@ def test_what_a_panel_shows_stands_as_its_table_says(world):
         if row.state in ("approved", "rejected"):
             found["approved or rejected"] += 1
         elif row.state == "submitted" and one is None:
-            found["sent to the panel, unknown here"] += 1
+            found["submitted at the panel, unknown in heval"] += 1
         elif row.state == "submitted" and one.submitted_at:
-            found["sent to both"] += 1
+            found["finished at both"] += 1
         else:
-            found["given back or out of time"] += 1
+            found["returned or expired"] += 1
     told = client.get(f"/admin/annotators/recruitment/{panel.pk}/panel/").context
     assert {what: n for n, what, _, _ in told["classes"]} == found and len(found) == 4
-    assert told["matched"] == len(told["matched_rows"]) == found["sent to both"] == told["to_approve"]
-    assert [words[0] for _, words, _, _, _ in told["people"]] == ["sent to the panel, unknown here"]
+    assert told["matched"] == len(told["matched_rows"]) == found["finished at both"] == told["to_approve"]
+    assert [words[0] for _, words, _, _, _ in told["people"]] == ["submitted at the panel, unknown in heval"]
 
 
 def test_the_form_of_a_report_counts_whom_a_report_counts(world):
@@ -125,7 +125,7 @@ def test_the_form_of_a_report_counts_whom_a_report_counts(world):
     page = client.get(reverse("analyses", args=[study.code]))
     stayed = Counter(one.origin for one in Assignment.objects.all() if one.submitted_at and not one.withdrawn_at)
     assert {box.data["value"]: n for box, n in page.context["origins"]} == stayed
-    assert f"{stayed['live']} submitted and not withdrawn" in page.content.decode()
+    assert f"{stayed['live']} submitted, without withdrawals" in page.content.decode()
 
 
 def test_what_batches_ask_is_read_off_their_placements(world):

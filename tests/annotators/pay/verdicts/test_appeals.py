@@ -54,18 +54,18 @@ def test_a_rejected_person_reads_why_objects_once_and_reads_the_answer(rejection
         and "<form" not in page.partition("stages")[2]
     )
     assert objecting(rejection).status_code == 302 and Appeal.objects.count() == 1
-    with pytest.raises(ActionRefused, match="objected already"):
+    with pytest.raises(ActionRefused, match="already sent an objection"):
         open_appeal(one, "Again.")
     answer_appeal(made, "The questions were whole on your screen.", False, user("colleague"))
     page = last_page(one)
     assert "the rejection stays" in page and "whole on your screen" in page and stages_of(page)[-1] == "Rejected"
-    with pytest.raises(ActionRefused, match="answered already"):
+    with pytest.raises(ActionRefused, match="already answered"):
         answer_appeal(made, "After all.", True, user("colleague"))
 
 
 def test_who_rejected_cannot_answer_on_the_server_or_in_the_database(rejection):
     made = open_appeal(rejection.assignment, WHY)
-    with pytest.raises(ActionRefused, match="Somebody else must answer"):
+    with pytest.raises(ActionRefused, match="Another editor must answer"):
         answer_appeal(made, "No.", False, user("owner"))
     with pytest.raises(IntegrityError), transaction.atomic():
         Appeal.objects.filter(pk=made.pk).update(
@@ -115,7 +115,7 @@ def test_the_page_says_what_is_true_at_each_moment(recruitment, panel):
     one = sent(recruitment)
     mine = one.assignment
     page = last_page(mine)
-    assert stages_of(page) == ["Received", "approved", "paid"] and "here and at the panel" in page
+    assert stages_of(page) == ["Received", "approved", "paid"] and "here and on the panel" in page
     checks(one, 1, 2)
     made = reject(work(one), "FAILED_CHECK", LONG, user("owner"))
     # Until the panel carries it out nothing is rejected; what was cancelled never was.
@@ -139,7 +139,7 @@ def test_who_never_reached_the_panel_is_told_what_to_do(recruitment):
     Assignment.objects.filter(pk=mine.pk).update(started_at=start, submitted_at=mine.submitted_at - hour)
     for state, words in (
         ("working", "the panel does not have your work yet"),
-        ("returned", "was given back"),
+        ("returned", "was returned"),
         ("expired", "ran out of time"),
     ):
         PanelSubmission.objects.filter(pk=one.pk).update(state=state)
@@ -164,14 +164,14 @@ def test_an_open_link_that_pays_nobody_tells_no_stages(recruitment):
     from tests.players import submitted
 
     door = Recruitment.objects.create(study=recruitment.study, channel="open_link")
-    assert "Where your work stands" not in last_page(submitted(recruitment.study, "", recruitment=door))
+    assert "Status of your work" not in last_page(submitted(recruitment.study, "", recruitment=door))
 
 
 def test_one_person_looks_twice_before_a_rejection_is_ordered(recruitment, panel, clients):
     one, owner = sent(recruitment), clients["owner"]
     here = url(recruitment, f"submission/{one.pk}")
     page = owner.get(here).content.decode()
-    assert "none was asked" in page and ">Approve</button>" in page
+    assert "not asked" in page and ">Approve</button>" in page
     checks(one, 1, 2, 90)
     page = owner.get(here).content.decode()
     assert "2 of 3 not answered as expected" in page and "80 to 100" in page and "Ask for a return first" in page
@@ -184,11 +184,11 @@ def test_one_person_looks_twice_before_a_rejection_is_ordered(recruitment, panel
     # Straight to the order, or with other words than were shown: they are shown first.
     for posted in (typed | {"reject": "1"}, typed | {"reject": "1", "seen": "else"}, typed | {"look": "1"}):
         shown = owner.post(here, posted)
-        assert shown.status_code == 200 and "Look once more" in shown.content.decode()
+        assert shown.status_code == 200 and "Check once more" in shown.content.decode()
     assert not Verdict.objects.exists()
     for wrong, words in (
         ({"category": "TOO_QUICKLY"}, "Select a valid choice"),
-        ({"category": "LOW_EFFORT"}, "say in the note what you saw"),
+        ({"category": "LOW_EFFORT"}, "Describe your observations in the note"),
         ({"message": "Short."}, "at least 100 are needed"),
         ({"message": LONG + " beta"}, "names the system"),
     ):
@@ -200,7 +200,7 @@ def test_one_person_looks_twice_before_a_rejection_is_ordered(recruitment, panel
     assert owner.post(here, changed(form, reject="1")).status_code == 302
     assert Verdict.objects.get().by == user("owner") and PanelOrder.objects.get().operation == "reject"
     page = owner.get(here).content.decode()
-    assert "Take the rejection back" in page and LONG in page and "colleague" not in page
+    assert "Take back the rejection" in page and LONG in page and "colleague" not in page
     assert owner.post(here, {"back": "1", "back-message": ""}).status_code == 302
     assert Verdict.objects.filter(kind="reverse").exists()
 
@@ -210,7 +210,7 @@ def test_approving_asking_for_a_return_and_what_nobody_here_knows(recruitment, p
     here = url(recruitment, f"assignment/{one.assignment_id}")
     assert owner.post(here, {"ask": "1", "ask-message": ""}).status_code == 422
     owner.post(here, {"ask": "1", "ask-message": "Two checks failed. Could you give it back?"})
-    assert "They were asked to give the task back" in owner.get(here).content.decode()
+    assert "The annotator was asked to return the task" in owner.get(here).content.decode()
     stranger = PanelSubmission.objects.create(
         recruitment=recruitment, external_id="S-x", annotator=one.annotator, state="submitted", source="service"
     )
@@ -229,7 +229,7 @@ def test_a_colleague_answers_an_appeal_and_who_rejected_is_told_who_can(rejectio
     made = open_appeal(rejection.assignment, WHY)
     here = url(recruitment, f"appeal/{made.pk}")
     own = clients["owner"].get(here).content.decode()
-    assert WHY in own and "somebody else must answer" in own and "colleague" in own and "<textarea" not in own
+    assert WHY in own and "another editor must answer" in own and "colleague" in own and "<textarea" not in own
     typed = {"is_upheld": "yes", "answer": "You are right."}
     assert clients["owner"].post(here, typed).status_code == 422
     for list_of in (
@@ -243,7 +243,7 @@ def test_a_colleague_answers_an_appeal_and_who_rejected_is_told_who_can(rejectio
     assert clients["colleague"].post(here, typed).status_code == 302
     assert Verdict.objects.get(kind="reverse").by == user("colleague")
     assert AuditEvent.objects.get(verb="answer appeal").data == {"is_upheld": True}
-    assert "they are right" in clients["owner"].get(here).content.decode()
+    assert "the annotator is right" in clients["owner"].get(here).content.decode()
     assert clients["owner"].get(url(recruitment, "appeal/999999")).status_code == 404
 
 
@@ -251,11 +251,11 @@ def test_a_study_with_one_editor_is_told_that_somebody_must_be_invited(rejection
     made = open_appeal(rejection.assignment, WHY)
     StudyMember.objects.filter(user=user("colleague")).delete()
     page = clients["owner"].get(url(recruitment, f"appeal/{made.pk}")).content.decode()
-    assert "Nobody else edits this study" in page
+    assert "This study has no other editor" in page
     other = sent(recruitment, "W2")
     checks(other, 1, 2)
     assert (
-        "Nobody else edits this study"
+        "This study has no other editor"
         in clients["owner"].get(url(recruitment, f"submission/{other.pk}")).content.decode()
     )
 

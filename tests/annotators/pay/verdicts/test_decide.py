@@ -94,7 +94,7 @@ def test_what_is_measured(recruitment, django_assert_max_num_queries):
     # What its person may read tells how many, and neither which nor what was expected.
     words = " ".join(evidence_sentences(seen.as_json()))
     assert "2 of 4 questions with a known answer were not answered as expected" in words and "30 seconds" in words
-    assert "far less than the 12 people" in words
+    assert "much less than the 12 people" in words
     assert not any(mark in words for mark in ("80", "100", "79.5", seen.failed[0].question))
     assert MESSAGE_PLACEHOLDER in draft_message(seen) and "2 of the 4 questions" in draft_message(seen)
 
@@ -119,7 +119,7 @@ def test_a_rejection_is_one_decision_with_its_evidence_and_one_order(recruitment
     assert one.responses.count() > 3 and one.released_at is None and not one.exclusions.exists()
     with pytest.raises(ActionRefused, match="rejected already"):
         reject(work(made.submission), "FAILED_CHECK", LONG, user("owner"))
-    with pytest.raises(ActionRefused, match="Take the rejection back"):
+    with pytest.raises(ActionRefused, match="Take back the rejection"):
         approve(work(made.submission), user("owner"))
     # Whoever approves everybody passes over who was rejected, also while the panel does not know it yet.
     assert approve_matched(recruitment, user("owner")) == 0
@@ -130,12 +130,12 @@ def test_a_rejection_without_what_it_needs_is_refused(recruitment):
     checks(one, 1, 2, 90)
     for category, message, words in (
         ("FAILED_CHECK", "Too short.", "at least 100 are needed"),
-        ("FAILED_CHECK", LONG + MESSAGE_PLACEHOLDER, "replace that by your own words"),
+        ("FAILED_CHECK", LONG + MESSAGE_PLACEHOLDER, "Replace this with your own words"),
         ("FAILED_CHECK", LONG + " Alpha was right.", "names the system “alpha”"),
         ("FAILED_CHECK", LONG * 30, "at most 2000"),
         ("TOO_QUICKLY", LONG, "cannot be chosen: the time cannot be compared"),
-        ("LOW_EFFORT", LONG, "say in the note what you saw"),
-        ("whim", LONG, "Choose a category"),
+        ("LOW_EFFORT", LONG, "Describe your observations in the note"),
+        ("whim", LONG, "Choose one of the panel's categories"),
     ):
         with pytest.raises(ActionRefused, match=words):
             reject(work(one), category, message, user("owner"))
@@ -154,15 +154,22 @@ def test_whom_nobody_can_reject(recruitment, monkeypatch):
     stranger = PanelSubmission.objects.create(
         recruitment=recruitment, external_id="S-x", annotator=one.annotator, state="submitted", source="service"
     )
-    refused("unknown here. That is never a reason", stranger)
-    for state, words in (("working", "at work"), ("returned", "given back"), ("approved", "approved or rejected")):
+    refused("unknown in heval. This is never a reason", stranger)
+    for state, words in (
+        ("working", "in progress"),
+        ("returned", "returned at the panel"),
+        ("approved", "approved or rejected"),
+    ):
         PanelSubmission.objects.filter(pk=one.pk).update(state=state)
         refused(words)
     PanelSubmission.objects.filter(pk=one.pk).update(state="submitted")
     for columns, words in (
-        ({"withdrawn_at": timezone.now()}, "has left the study"),
-        ({"submitted_at": None, "released_at": timezone.now(), "released_reason": "screened_out"}, "ended by us"),
-        ({"origin": "robot"}, "a robot's"),
+        ({"withdrawn_at": timezone.now()}, "has withdrawn"),
+        (
+            {"submitted_at": None, "released_at": timezone.now(), "released_reason": "screened_out"},
+            "ended this visit early",
+        ),
+        ({"origin": "robot"}, "it is from a robot"),
     ):
         was = Assignment.objects.filter(pk=one.assignment_id).values(*columns)[0]
         Assignment.objects.filter(pk=one.assignment_id).update(**columns)
@@ -170,7 +177,7 @@ def test_whom_nobody_can_reject(recruitment, monkeypatch):
         Assignment.objects.filter(pk=one.assignment_id).update(**was)
     other = sent(recruitment, "W2")
     PanelSubmission.objects.filter(pk=other.pk).delete()
-    with pytest.raises(ActionRefused, match="finished here, not sent to the panel"):
+    with pytest.raises(ActionRefused, match="finished in heval, not submitted at the panel"):
         reject(work_of_assignment(recruitment, other.assignment_id), "FAILED_CHECK", LONG, owner)
     assert not Verdict.objects.exists()
 
@@ -213,7 +220,7 @@ def test_a_rejection_that_was_not_sent_is_taken_back_and_approved(recruitment):
     assert dict(PanelOrder.objects.values_list("operation", "state")) == {"reject": "cancelled", "approve": "waiting"}
     with pytest.raises(ActionRefused, match="taken back already"):
         reverse_rejection(made, user("colleague"))
-    with pytest.raises(ActionRefused, match="no rejection"):
+    with pytest.raises(ActionRefused, match="This is not a rejection"):
         reverse_rejection(back, user("colleague"))
 
 

@@ -42,11 +42,14 @@ def appealed(shown) -> Appeal:
 
 def test_who_reads_that_the_panel_rejected_their_work_objects_here(shown):
     page = last_page(shown.assignment)
-    assert stages_of(page) == ["Received", "Rejected"] and "No reason was written here" in page
+    assert stages_of(page) == ["Received", "Rejected"] and "There is no reason here" in page
     due = timezone.now() + timedelta(days=14)
-    assert "Object to the rejection" in page and f"answers on this page by {due.day} {due:%B %Y}" in page
+    assert "Object to the rejection" in page and f"They answer on this page by {due.day} {due:%B %Y}" in page
     refused = Client().post(f"/p/{shown.assignment.code}/appeal/", {"text": ""})
-    assert refused.status_code == 422 and "rejected at the panel. No reason" in refused.content.decode()
+    assert (
+        refused.status_code == 422
+        and "Your work was rejected on the panel. There is no reason here." in refused.content.decode()
+    )
     # Looking and a refused form write nothing.
     assert not Verdict.objects.exists()
     assert objecting(shown).status_code == 302
@@ -63,12 +66,12 @@ def test_who_reads_that_the_panel_rejected_their_work_objects_here(shown):
     acts = AuditEvent.objects.filter(assignment_code=shown.assignment.code, by=None)
     assert {"note rejection at the panel", "appeal"} <= set(acts.values_list("verb", flat=True))
     page = last_page(shown.assignment)
-    assert "You objected on" in page and "No reason was written here" in page and "<textarea" not in page
+    assert "You objected on" in page and "There is no reason here" in page and "<textarea" not in page
     assert stages_of(page) == ["Received", "Rejected"] and "What the researchers wrote" not in page
     # What the panel measured, if it did, nobody here knows.
     assert work_status(shown.assignment).rejection.evidence == []
     assert objecting(shown).status_code == 302
-    with pytest.raises(ActionRefused, match="objected already"):
+    with pytest.raises(ActionRefused, match="already sent an objection"):
         appealed(shown)
     assert Verdict.objects.count() == Appeal.objects.count() == 1
 
@@ -81,7 +84,7 @@ def test_objecting_several_times_at_once_is_objecting_once(shown):
 
 def test_nothing_is_written_down_where_nothing_is_rejected_there(recruitment, shown):
     for state in ("working", "submitted", "approved", "returned", "expired", "screened_out", "unknown"):
-        with pytest.raises(ActionRefused, match="Nothing of yours is rejected"):
+        with pytest.raises(ActionRefused, match="Your work is not rejected"):
             appealed(shows(shown, state))
     # A later work of the same person that the panel has not decided is what counts.
     shows(shown, "rejected")
@@ -93,7 +96,7 @@ def test_nothing_is_written_down_where_nothing_is_rejected_there(recruitment, sh
         state="submitted",
         source="service",
     )
-    with pytest.raises(ActionRefused, match="Nothing of yours is rejected"):
+    with pytest.raises(ActionRefused, match="Your work is not rejected"):
         appealed(shown)
     assert not Verdict.objects.exists() and not AuditEvent.objects.filter(verb__contains="rejection").exists()
     PanelSubmission.objects.filter(pk=again.pk).update(state="rejected")
@@ -110,7 +113,7 @@ def test_a_rejection_of_ours_is_the_one_that_is_appealed(recruitment):
     other = sent(recruitment, "W2")
     checks(other, 1, 2)
     reverse_rejection(reject(work(other), "FAILED_CHECK", LONG, user("owner")), user("owner"))
-    with pytest.raises(ActionRefused, match="Nothing of yours is rejected"):
+    with pytest.raises(ActionRefused, match="Your work is not rejected"):
         appealed(shows(other, "rejected"))
     assert not Verdict.objects.filter(category="at_panel").exists()
 
@@ -120,16 +123,16 @@ def test_whoever_edits_the_study_answers_and_says_that_it_was_not_they(recruitme
     made, owner = appealed(shown), clients["owner"]
     assert {one.username for one in eligible_answerers(recruitment.study, None)} == {"owner", "colleague"}
     collecting = f"/admin/annotators/inquiry/study/{recruitment.study_id}/collecting/"
-    assert "<td>somebody, at the panel</td>" in owner.get(collecting).content.decode()
+    assert "<td>someone at the panel</td>" in owner.get(collecting).content.decode()
     here = url(recruitment, f"appeal/{made.pk}")
     page = owner.get(here).content.decode()
     assert WHY in page and "made at the panel" in page and "by None" not in page
     # Nobody here measured anything then: it is measured for who answers, and called so.
-    assert "What can be measured now" in page and "2 of 3 questions" in page and "80 to 100" in page
+    assert "Current measurements" in page and "2 of 3 questions" in page and "80 to 100" in page
     assert "by None" not in owner.get(url(recruitment, f"submission/{shown.pk}")).content.decode()
     typed = {"is_upheld": "no", "answer": "We looked at all of it."}
     assert owner.post(here, typed).status_code == 422
-    with pytest.raises(ActionRefused, match="Say that it was not you"):
+    with pytest.raises(ActionRefused, match="Confirm that it was not you"):
         answer_appeal(made, "No.", False, user("owner"))
     assert Appeal.objects.get().answered_at is None
     assert owner.post(here, typed | {"says_another": "on"}).status_code == 302
@@ -150,7 +153,7 @@ def test_who_was_right_is_compensated(recruitment, shown):
     assert back.by == user("colleague")
     page = last_page(shown.assignment)
     assert stages_of(page)[:2] == ["Received", "Approved"] and "You objected, and you were right" in page
-    with pytest.raises(ActionRefused, match="Nothing of yours is rejected"):
+    with pytest.raises(ActionRefused, match="Your work is not rejected"):
         appealed(shown)
     settle_payments(recruitment, by=None)
     owed = Payment.objects.get()
@@ -168,9 +171,9 @@ def test_the_panel_that_approves_meanwhile_is_believed(recruitment, shown, clien
     assert stages_of(last_page(shown.assignment)) == ["Received", "Approved", "Paid"]
     assert effective_rejection(shown.assignment) is None and not list(unanswered_appeals([recruitment]))
     page = clients["owner"].get(url(recruitment, f"appeal/{made.pk}")).content.decode()
-    assert "nothing left to answer" in page and "<textarea" not in page
+    assert "o answer is needed" in page and "<textarea" not in page
     made.refresh_from_db()
-    with pytest.raises(ActionRefused, match="nothing left to answer"):
+    with pytest.raises(ActionRefused, match="o answer is needed"):
         answer_appeal(Appeal.objects.get(), "No.", False, user("owner"), denies_rejecting=True)
 
 
@@ -180,7 +183,7 @@ def test_the_panel_that_opens_it_again_is_believed_too(recruitment, shown):
     settle_payments(recruitment, by=None)
     assert Payment.objects.get().state == "due"
     assert stages_of(last_page(shown.assignment)) == ["Received", "approved", "paid"]
-    with pytest.raises(ActionRefused, match="Nothing of yours is rejected"):
+    with pytest.raises(ActionRefused, match="Your work is not rejected"):
         appealed(shown)
     # Upheld, or simply with all the others, it is approved like any work.
     back = answer_appeal(Appeal.objects.get(pk=made.pk), "You are right.", True, user("owner"), denies_rejecting=True)

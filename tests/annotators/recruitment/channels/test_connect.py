@@ -65,8 +65,8 @@ def test_a_code_is_shown_beside_the_way_to_connect():
             "Copy the address from Connect",
         ),
         ({"return_complete": COMPLETE.replace("https", "http")}, "return_complete", "begins with https"),
-        ({"return_complete": "https://connect.cloudresearch.com@evil.example/"}, "return_complete", "names a host"),
-        ({"return_complete": COMPLETE + "?p={person}"}, "return_complete", "nothing is filled in"),
+        ({"return_complete": "https://connect.cloudresearch.com@evil.example/"}, "return_complete", "name a host"),
+        ({"return_complete": COMPLETE + "?p={person}"}, "return_complete", "heval fills nothing in"),
         ({"return_in_part": COMPLETE}, "return_in_part", "as if they had"),
     ],
 )

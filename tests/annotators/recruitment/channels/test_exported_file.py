@@ -85,19 +85,22 @@ def test_rows_that_say_the_same_are_one():
         ([""], "blank lines"),
         ([HEAD], "no row below the header"),
         (["id,State,Session", "1,2,3"], "Row 1: no column Person or Code; the columns found are: id, State, Session"),
-        ([HEAD, "", "w1,,Paid,"], "Row 3, column “Session”: it is empty"),
-        ([HEAD, "\u200b,s1,Paid,"], "Row 2, column “Person”: it is empty"),
-        ([HEAD, f"{'w' * 65},s1,Paid,"], "Row 2, column “Person”: it has 65 characters, and an id at most 64"),
-        ([HEAD, f"w1,{'s' * 65},Paid,"], "Row 2, column “Session”: it has 65 characters"),
+        ([HEAD, "", "w1,,Paid,"], "Row 3, column “Session”: the cell is empty"),
+        ([HEAD, "\u200b,s1,Paid,"], "Row 2, column “Person”: the cell is empty"),
+        ([HEAD, f"{'w' * 65},s1,Paid,"], "Row 2, column “Person”: the cell has 65 characters; an id has at most 64"),
+        ([HEAD, f"w1,{'s' * 65},Paid,"], "Row 2, column “Session”: the cell has 65 characters"),
         (
             [HEAD, "w1,s1,Paid,", "w1,s2,Paid,", "w1,s1,Completed,"],
             r"Row 4, column “State”: the submission s1 of w1 is Paid \(approved\) in row 2 and Completed \(submitted\) here",
         ),
         ([HEAD, "w1,s1"], "Row 2: has 2 cells, the header has 4"),
         ([HEAD, 'w1,s1,"Pa'], "Row 2: a quote is opened and never closed"),
-        ([HEAD, "w\0,s1,Paid,"], "Row 2, column “Person”: holds a NUL"),
-        ([HEAD + ",person", "w1,s1,Paid,,w2"], "stands over columns 1 and 5"),
-        ([HEAD, ",s1,Paid,", "w1,,Paid,", "w2"], r"Row 2, column “Person”: it is empty. There are 2 more such faults"),
+        ([HEAD, "w\0,s1,Paid,"], "Row 2, column “Person”: contains a NUL character"),
+        ([HEAD + ",person", "w1,s1,Paid,,w2"], "Row 1, column “person”: columns 1 and 5 have the same name"),
+        (
+            [HEAD, ",s1,Paid,", "w1,,Paid,", "w2"],
+            r"Row 2, column “Person”: the cell is empty. There are 2 more errors like these",
+        ),
     ],
 )
 def test_a_file_that_is_none_is_refused_with_row_and_column(lines, words):
@@ -146,12 +149,12 @@ def test_a_link_that_names_no_column_takes_no_file(channel):
     [
         ({"file_words": "Completed"}, "file_words", "Line 1: write"),
         ({"file_words": "\nA = approved\n = approved"}, "file_words", "Line 3: write"),
-        ({"file_words": "A = approved\nB = fine"}, "file_words", "Line 2: “fine” is none of submitted, approved"),
-        ({"file_words": "A = screened_out"}, "file_words", "is none of"),
-        ({"file_words": "A = approved\na  = rejected"}, "file_words", "Line 2: “a” stands in line 1"),
-        ({"file_words": ""}, "file_words", "Say what"),
+        ({"file_words": "A = approved\nB = fine"}, "file_words", "Line 2: “fine” is not one of submitted, approved"),
+        ({"file_words": "A = screened_out"}, "file_words", "is not one of"),
+        ({"file_words": "A = approved\na  = rejected"}, "file_words", "Line 2: “a” is already in line 1"),
+        ({"file_words": ""}, "file_words", "Enter the meaning"),
         ({"file_state": ""}, "file_state", "Name the column"),
-        ({"file_person": ""}, "file_person", "no file can be read"),
+        ({"file_person": ""}, "file_person", "No file can be read"),
     ],
 )
 def test_half_a_description_of_a_file_is_refused(channel, changes, field, words):
@@ -205,7 +208,7 @@ def test_the_settings_stand_under_a_heading_of_their_own_and_the_page_takes_the_
         'name="settings-file_person"'
     )
     assert shown.count('name="settings-file_person"') == 1 and page_of(recruitment) not in shown
-    assert "own file" not in client.get(page_of(recruitment)).content.decode()
+    assert "exported file" not in client.get(page_of(recruitment)).content.decode()
     refused = client.post(
         page_of(recruitment), {"file": SimpleUploadedFile("export.csv", b"Person\nw1\n"), "take": "1"}
     )
@@ -219,12 +222,12 @@ def test_the_settings_stand_under_a_heading_of_their_own_and_the_page_takes_the_
     }
     posted = {f"settings-{name}": value for name, value in NAMED.items()}
     wrong = client.post(change, data | posted | {"settings-file_words": "A = fine"})
-    assert wrong.status_code == 200 and "Line 1: “fine” is none of" in wrong.content.decode()
+    assert wrong.status_code == 200 and "Line 1: “fine” is not one of" in wrong.content.decode()
     assert client.post(change, data | posted).status_code == 302
     recruitment.refresh_from_db()
     assert {name: recruitment.settings[name] for name in NAMED} == NAMED
     assert page_of(recruitment) in client.get(change).content.decode()
-    assert "own file" in client.get(page_of(recruitment)).content.decode()
+    assert "exported file" in client.get(page_of(recruitment)).content.decode()
 
 
 @pytest.mark.django_db
@@ -237,7 +240,7 @@ def test_the_file_shows_and_takes_and_twice_changes_nothing(client, channel):
     text = f"{HEAD}\nW100,s100,Completed,DONE\nW200,s200,Completed,\nW300,s300,Given back,\nW400,s400,Completed,\nW500,s500,Odd,\nW700,s700,paid,\n"
     looked = uploaded(client, recruitment, text, "look").content.decode()
     assert (
-        "6 submissions in the file: 6 new, 0 changed, 5 found here, 1 place would go back. Nothing was written."
+        "6 submissions in the file: 6 new, 0 changed, 5 matched to assignments, 1 place would be released. Nothing is stored yet."
         in looked
     )
     assert not PanelSubmission.objects.exists() and set(Assignment.objects.values_list("trust", flat=True)) == {
@@ -248,7 +251,9 @@ def test_the_file_shows_and_takes_and_twice_changes_nothing(client, channel):
         assert uploaded(client, recruitment, text).status_code == 302
         assert match_status_counts(recruitment) == standing and PanelSubmission.objects.count() == 6, n
         again = uploaded(client, recruitment, text, "look").content.decode()
-        assert "6 submissions in the file: 0 new, 0 changed, 0 found here, 0 places would go back" in again
+        assert (
+            "6 submissions in the file: 0 new, 0 changed, 0 matched to assignments, 0 places would be released" in again
+        )
     trust = dict(Assignment.objects.values_list("pk", "trust"))
     assert {pk for pk, degree in trust.items() if degree == "confirmed"} == {done.pk, paid.pk}
     assert (
@@ -267,7 +272,7 @@ def test_the_file_shows_and_takes_and_twice_changes_nothing(client, channel):
 def test_a_refused_file_writes_nothing(client):
     recruitment = link_of()
     for text, words in (
-        (f"{HEAD}\nw1,s1,Paid,\nw2,,Paid,\n", "Row 3, column “Session”: it is empty."),
+        (f"{HEAD}\nw1,s1,Paid,\nw2,,Paid,\n", "Row 3, column “Session”: the cell is empty."),
         ("id\nw1\n", "the columns found are: id."),
         (f"{HEAD}\nw1,s1,Paid,\nw1,s1,refused,\n", "in row 2 and refused"),
         ("\n\n", "blank lines"),
@@ -287,16 +292,16 @@ def test_the_command_reads_the_same_file(tmp_path, capsys):
         call_command("reconcile", recruitment.key, "--file", str(file), *more)
         said = capsys.readouterr().out
         assert (
-            "2 submissions: 2 new, 0 changed, 1 found here, 1 confirmed" in said
-            and "1 sent to the panel, unknown here" in said
+            "2 submissions: 2 new, 0 changed, 1 matched to assignments, 1 confirmed" in said
+            and "1 submitted at the panel, unknown in heval" in said
         )
         assert ("Nothing was changed." in said) is is_dry and PanelSubmission.objects.count() == (0 if is_dry else 2)
     assert Assignment.objects.get(pk=done.pk).trust == "confirmed"
     file.write_text(f"{HEAD}\n,s1,Completed,\n")
-    with pytest.raises(CommandError, match="Row 2, column “Person”: it is empty"):
+    with pytest.raises(CommandError, match="Row 2, column “Person”: the cell is empty"):
         call_command("reconcile", recruitment.key, "--file", str(file))
     Recruitment.objects.update(settings={})
-    with pytest.raises(CommandError, match="takes no exported file"):
+    with pytest.raises(CommandError, match="accepts no exported file"):
         call_command("reconcile", recruitment.key, "--file", str(file))
 
 
@@ -309,7 +314,7 @@ def test_a_file_wakes_the_alerts_and_without_one_nobody_is_missed(client):
     uploaded(client, recruitment, f"{HEAD}\nw0,s0,Completed,\nw1,s1,Completed,\n")
     assert match_status_counts(recruitment) == {"matched": 2, "unsent": 2}
     assert [(one.kind, one.words) for one in find_alerts(recruitment)] == [
-        ("unsent", "2 of 4 are finished here and not sent to the panel.")
+        ("unsent", "2 of 4 are finished in heval but not submitted at the panel.")
     ]
 
 

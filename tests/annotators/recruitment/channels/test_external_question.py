@@ -83,10 +83,10 @@ def test_a_preview_shows_title_pay_and_consent_and_writes_nothing(door):
         f"assignmentId={PREVIEW_ASSIGNMENT_ID}&hitId=3HIT1&workerId=&turkSubmitTo=x",
     ):
         page = Client().get(f"/e/{door.key}/?{address}").content.decode()
-        assert "Accept the task to begin." in page and door.study.public_title in page and "What you agree to" in page
+        assert "Accept the task to start." in page and door.study.public_title in page and "What you agree to" in page
         assert 'name="start"' not in page and not any(text in page for text in texts)
         posted = Client().post(f"/e/{door.key}/?{address}", {"agree": "1"})
-        assert posted.status_code == 200 and "Accept the task to begin." in posted.content.decode()
+        assert posted.status_code == 200 and "Accept the task to start." in posted.content.decode()
     assert not Annotator.objects.exists() and not Assignment.objects.exists() and not PageVisit.objects.exists()
 
 
@@ -153,7 +153,7 @@ def test_who_finished_and_takes_another_hit_is_told_to_return_it(door):
     done = finished(door)
     response = Client().post(f"/e/{door.key}/?assignmentId=3ASG2&hitId=3HIT2&workerId=A1ANNA", {"agree": "1"})
     page = response.content.decode()
-    assert "You have taken part already" in page and "Please return the task" in page
+    assert "You have already taken part" in page and "Please return the task" in page
     assert "externalSubmit" not in page
     done.refresh_from_db()
     assert done.external_ids["session"] == "3ASG1"
@@ -284,7 +284,7 @@ def test_the_last_page_goes_by_itself_only_where_nothing_is_left_to_read_or_do()
         source="service",
     )
     page = last_page(first)
-    assert "data-goes" not in page and "here and at the panel" in page
+    assert "data-goes" not in page and "here and on the panel" in page
 
 
 def test_only_the_last_page_may_send_a_form_to_the_panel(door):
@@ -312,9 +312,9 @@ def test_a_site_takes_the_form_only_as_long_as_it_is_allowed(door, settings):
     channel = REGISTRY["external_question"]
     settings.EXTERNAL_QUESTION_SITES = ()
     assert not channel.way_back(door, "complete", {"session": "42"}, "R").fields
-    assert "No site is known" in " ".join(channel.problems(door))
+    assert "is not set or not allowed" in " ".join(channel.problems(door))
     form = channel.settings_form({"variant": "frame", "site": SITE})
-    assert not form.is_valid() and f"does not name {SITE}" in str(form.errors)
+    assert not form.is_valid() and f"does not list {SITE}" in str(form.errors)
 
 
 def test_the_panels_file_is_read_by_the_columns_that_the_link_names(door):
@@ -370,7 +370,7 @@ def test_the_admin_shows_the_question_to_paste(admin_client, settings, door):
     assert f"&lt;ExternalURL&gt;https://eval.example.org/e/{door.key}/&lt;/ExternalURL&gt;" in page
     settings.SITE_URL = "http://127.0.0.1:8000"
     page = admin_client.get(f"/admin/annotators/recruitment/{door.pk}/change/").content.decode()
-    assert "SITE_URL must begin with https" in page and "ExternalURL" not in page
+    assert "Set SITE_URL to an address that begins with https" in page and "ExternalURL" not in page
 
 
 def test_words_of_the_claim_know_the_pool(door):

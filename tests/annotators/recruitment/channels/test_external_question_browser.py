@@ -61,7 +61,7 @@ def test_a_study_is_done_in_the_frame_without_a_cookie_and_the_panel_gets_the_re
 
     page.goto(f"{site.origin}/task?assignmentId=ASSIGNMENT_ID_NOT_AVAILABLE&hitId=H1")
     frame = page.frame_locator("iframe")
-    frame.get_by_text("Accept the task to begin.").wait_for()
+    frame.get_by_text("Accept the task to start.").wait_for()
     shot(page, "frame-preview")
     assert not Assignment.objects.exists()
 

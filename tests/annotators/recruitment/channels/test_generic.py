@@ -27,8 +27,8 @@ def test_the_parameters_that_were_named_are_read_and_no_others():
         assert "not complete" in GENERIC.read_arrival(link(), missing).problem
     # No preview: who reads this came for work, and must learn that the panel's link is wrong.
     for person, cause in (
-        ("{{id}}", "did not fill in your id"),
-        ("<id>", "did not fill in"),
+        ("{{id}}", "did not add your id"),
+        ("<id>", "did not add your id"),
         ("x" * 201, "longer than 200"),
     ):
         arrival = GENERIC.read_arrival(link(), {"participant": person})
@@ -39,7 +39,7 @@ def test_only_the_panels_own_link_is_keyed_and_another_lets_nobody_in():
     assert GENERIC.read_arrival(link(**KEYED), {"who": "W1", "k": KEYED["key_value"]}).trust == "keyed"
     for wrong in ({}, {"k": ""}, {"k": "S3CRET-of-the-link"}, {"k": KEYED["key_value"] + "x"}, {"k": "schlüssel"}):
         arrival = GENERIC.read_arrival(link(**KEYED), {"who": "W1"} | wrong)
-        assert "not the panel's own" in arrival.problem and not arrival.person, wrong
+        assert "not from the panel" in arrival.problem and not arrival.person, wrong
 
 
 @pytest.mark.django_db
@@ -94,7 +94,7 @@ def test_where_the_site_names_sites_people_are_led_to_no_other(settings):
     assert not GENERIC.way_back(older, "complete", {}, "R-1").url
     assert GENERIC.way_back(older, "full", {}, "R-1").code == "FULL-9"
     assert [words for words in GENERIC.problems(older) if "RETURN_SITES" in words] == [
-        "Nobody is led back to the address for “completed”: RETURN_SITES does not name its site."
+        "heval does not use the return address for “completed”, because RETURN_SITES does not list its site."
     ]
     assert GENERIC.way_back(link(return_complete=ours), "complete", {}, "R-1").url.endswith("c=R-1")
 

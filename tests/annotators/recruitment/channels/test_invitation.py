@@ -49,7 +49,7 @@ def test_a_token_of_another_person_link_or_making_lets_nobody_in():
 
 
 def test_a_revoked_invitation_is_no_longer_good_and_the_others_are():
-    for n, words in ((3, "no longer good"), (17, ""), (1, ""), (12, "no longer good")):
+    for n, words in ((3, "no longer valid"), (17, ""), (1, ""), (12, "no longer valid")):
         arrival = INVITATION.read_arrival(link(people=20, revoked="3, 12"), {"i": invitation_token("abc123", n)})
         assert (words in arrival.problem) and bool(arrival.problem) is bool(words), n
 

@@ -127,7 +127,7 @@ def test_what_it_holds_is_read_on_every_page(door):
     no = PanelSubmission.objects.get(state="rejected")
     pages = {
         f"{link}/change/": ["Amazon Mechanical Turk (ended)", "The service has ended."],
-        f"{link}/panel/": ["approved or rejected", "The panel's own file", "heval-0123456789abcdef"],
+        f"{link}/panel/": ["approved or rejected", "The panel's exported file", "heval-0123456789abcdef"],
         f"{link}/pay/": ["2.50", "thanks", "ordered at the panel"],
         f"{link}/panel/submission/{no.pk}/": [WORDS],
         f"{link}/rehearsal/": ["Rehearse"],

@@ -140,8 +140,8 @@ def cleaned(**changes):
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
-        ({"code_full": "A2K7PQ"}, "code_full", "Too near"),
-        ({"code_screened_out": "A2K7PX", "code_complete": "A2K7PQ"}, "code_screened_out", "Too near"),
+        ({"code_full": "A2K7PQ"}, "code_full", "too similar"),
+        ({"code_screened_out": "A2K7PX", "code_complete": "A2K7PQ"}, "code_screened_out", "too similar"),
         ({"code_complete": ""}, "code_complete", "required"),
         ({"code_complete": "COMPLETED1"}, "code_complete", "could guess"),
         ({"code_no_consent": "NO-CONSENT"}, "code_no_consent", "could guess"),
@@ -181,7 +181,7 @@ def test_a_new_link_has_codes_already_and_they_stay(client):
     made.refresh_from_db()
     assert {name: made.settings[name] for name in codes} == codes
     same = changed(form_of(client.get(change), "recruitment_form"), **{"settings-code_full": codes["code_complete"]})
-    assert "Too near" in errors_of(client.post(change, same))
+    assert "too similar" in errors_of(client.post(change, same))
 
 
 # A whole visit

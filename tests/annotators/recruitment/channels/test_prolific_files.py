@@ -47,14 +47,14 @@ def test_columns_may_stand_in_another_order_and_others_may_be_missing():
     [
         ([""], "empty"),
         (["id,name", "1,2"], "Row 1 does not name the column Submission id and Participant id and Status"),
-        ([HEAD, FIRST, FIRST], f"Row 3: the submission {'66f0' * 6} stands in row 2 already"),
+        ([HEAD, FIRST, FIRST], f"Row 3: the submission {'66f0' * 6} is already in row 2"),
         ([HEAD, "", "robert" + FIRST[24:]], "Row 3, Submission id: “robert” is not an id"),
         ([HEAD, FIRST.replace("5f1a" * 6, "anna")], "Row 2, Participant id: “anna”"),
-        ([HEAD, FIRST.replace("AWAITING REVIEW", " ")], "Row 2, Status: it is empty"),
+        ([HEAD, FIRST.replace("AWAITING REVIEW", " ")], "Row 2, Status: the cell is empty"),
         ([HEAD, FIRST.replace("2026-11-20T10:20:00Z", "yesterday")], "Row 2, Completed at: “yesterday” is not a time"),
         ([HEAD, FIRST.replace("2026-11-20T10:20:00Z", "2026-11-20T10:20:00")], "Row 2, Completed at: .* zone"),
         ([HEAD, "66f0,5f1a"], "Row 2 has 2 columns and the first row 11"),
-        ([HEAD, FIRST.replace("A2K7PQ", '"A2')], "Row 2 is not CSV"),
+        ([HEAD, FIRST.replace("A2K7PQ", '"A2')], "Row 2 is not valid CSV"),
     ],
 )
 def test_a_file_that_is_none_is_refused_with_row_and_column(lines, words):
@@ -101,7 +101,7 @@ def test_each_study_has_a_text_of_its_own_and_nobody_is_approved_twice():
 
 
 def test_a_panel_without_files_says_so():
-    with pytest.raises(ValueError, match="cannot be read"):
+    with pytest.raises(ValueError, match="cannot read files of this panel"):
         REGISTRY["open_link"].read_export(Recruitment(), "a,b")
 
 

@@ -84,13 +84,13 @@ def test_nobody_is_said_not_to_have_reached_a_panel_that_was_never_looked_at(rec
     came(recruitment, *PEOPLE[:10])
     assert kinds(recruitment) == []
     page = logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
-    assert "not sent to the panel" not in page
+    assert "not submitted at the panel" not in page
     # A file says something of those who finished before it, and nothing of those who finished since.
     import_submissions(recruitment, [SubmissionSnapshot("T", f"S{one}", one, SUBMITTED) for one in PEOPLE[:7]], "file")
     came(recruitment, *PEOPLE[10:15], hours=0)
     PanelSubmission.objects.update(seen_at=timezone.now() - timedelta(minutes=20))
     assert [alert.words for alert in find_alerts(Recruitment.objects.select_related("study").get())] == [
-        "3 of 10 are finished here and not sent to the panel."
+        "3 of 10 are finished in heval but not submitted at the panel."
     ]
 
 
@@ -140,7 +140,7 @@ def test_what_the_panel_decides_by_itself_soon_is_said_while_nobody_has_looked(r
     shows(recruitment, PEOPLE[1:2], decides_itself_at=now + timedelta(hours=11))
     shows(recruitment, PEOPLE[2:3], APPROVED, decides_itself_at=now)
     (alert,) = find_alerts(recruitment)
-    assert alert.kind == "undecided" and alert.words.startswith("The panel approves 1 by itself")
+    assert alert.kind == "undecided" and alert.words.startswith("The panel approves 1 automatically within 12 hours")
     row = PanelSubmission.objects.get(external_id=f"S{PEOPLE[1]}")
     order = create_order(recruitment, "approve", "a1", submission=row, by=None, message="")
     assert kinds(recruitment) == []
@@ -183,8 +183,12 @@ def test_alerts_stand_on_the_page_and_the_doctor_says_them(recruitment):
     came(recruitment, *PEOPLE[:10])
     page = f"/admin/annotators/recruitment/{recruitment.pk}/panel/"
     client = logged_in(user("owner"))
-    assert "10 of 10 are finished here and not sent to the panel" in client.get(page).content.decode()
+    assert "10 of 10 are finished in heval but not submitted at the panel" in client.get(page).content.decode()
     found = doctor._panels()
-    assert found.status == doctor.WARNING and recruitment.key in found.words and "not sent" in found.words
+    assert (
+        found.status == doctor.WARNING
+        and recruitment.key in found.words
+        and "finished in heval but not submitted at the panel" in found.words
+    )
     shows(recruitment, PEOPLE[:10])
-    assert "Look at this first" not in client.get(page).content.decode()
+    assert "Check these first" not in client.get(page).content.decode()

@@ -119,7 +119,7 @@ def test_doubts_reach_the_researcher_and_nobody_is_refused(fake, recruitment):
     }
     client = logged_in(user("owner"))
     page = client.get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
-    assert "Arrivals that the panel shows otherwise" in page and liar.code[:8] in page and nobody.code[:8] in page
+    assert "Arrivals that do not match the panel" in page and liar.code[:8] in page and nobody.code[:8] in page
     assert Client().get(f"/p/{liar.code}/").status_code == 302
     # They come again from their own submission: what they did stays, the doubt goes.
     came(recruitment, fake.take(task, PERSON))

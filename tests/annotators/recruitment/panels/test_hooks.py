@@ -214,7 +214,7 @@ def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment
     PanelSecret.objects.filter(name=WEBHOOK_SECRET).delete()
     client = logged_in(user("owner"))
     address = f"/admin/annotators/recruitment/{recruitment.pk}/panel/"
-    assert "Let the panel tell" in client.get(address).content.decode()
+    assert "Turn on notifications" in client.get(address).content.decode()
     for _ in range(2):
         client.post(address, {"listen": "1"})
         run_jobs()
@@ -229,12 +229,12 @@ def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment
         Job.objects.values_list("result")
     )
     page = client.get(address).content.decode()
-    assert "tells heval of changes by itself since" in page and secret["value"] not in page
+    assert "has sent notifications to heval since" in page and secret["value"] not in page
     _, session = came(fake, recruitment)
     assert (
         Client().post(f"/e/{recruitment.key}/hook/", **fake.message(session, "ev6", secret["value"])).status_code == 200
     )
-    assert "Last message" in client.get(address).content.decode()
+    assert "Last notification" in client.get(address).content.decode()
 
 
 def test_which_workspace_is_meant_is_never_guessed(fake, recruitment):
@@ -253,4 +253,4 @@ def test_a_secret_for_messages_is_no_token(recruitment):
     PanelSecret.objects.exclude(name=WEBHOOK_SECRET).delete()
     assert not has_token(recruitment) and panel_secret(recruitment, WEBHOOK_SECRET) == SECRET
     page = logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
-    assert "once its token is kept" in page
+    assert "once you store its token" in page

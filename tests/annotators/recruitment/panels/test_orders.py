@@ -90,7 +90,7 @@ def test_a_token_names_one_order(recruitment, paid):
     bonus(recruitment, paid)
     with pytest.raises(ValueError, match="another order"):
         bonus(recruitment, paid, amount="15.00")
-    with pytest.raises(ValueError, match="takes no person"):
+    with pytest.raises(ValueError, match="stop does not accept person"):
         create_order(recruitment, "stop", "stop-1", by=None, task="T9", person="W1")
     assert PanelOrder.objects.get().values["amount"] == "1.50"
 

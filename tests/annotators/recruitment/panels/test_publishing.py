@@ -64,7 +64,7 @@ def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_aga
         other = client.post(
             address, FORM | {"places": "200", "publish": "1", "seen": "20 x 2.50, 12, after 0"}
         ).content.decode()
-        assert "at least 500.00 GBP" in other and "come to a full study" in other and not PanelOrder.objects.exists()
+        assert "at least 500.00 GBP" in other and "find the study full" in other and not PanelOrder.objects.exists()
         seen = FORM | {"publish": "1", "seen": "20 x 2.50, 12, after 0"}
         assert client.post(address, seen).status_code == 302
         # Pressed again, also when it is carried out already: the same page buys nothing more, and says what it would.
@@ -103,7 +103,7 @@ def test_an_order_with_other_values_waits_for_the_first(settings):
     recruitment = recruitment_of()
     first = publish(recruitment, by=None, **wanted())
     assert publish(recruitment, by=None, **wanted()) == first
-    with pytest.raises(ActionRefused, match="has not ended yet"):
+    with pytest.raises(ActionRefused, match="is still open"):
         publish(recruitment, by=None, **wanted(places=10))
     PanelOrder.objects.update(state="refused", sent_at=first.made_at, ended_at=first.made_at)
     assert publish(recruitment, by=None, **wanted(places=10)).token != first.token
@@ -114,7 +114,7 @@ def test_what_stands_against_publishing_is_told(settings):
     settings.SITE_URL = "http://eval.example.org"
     draft = Recruitment.objects.create(study=draft_study(owner=user("owner")), channel="prolific")
     told = " ".join(publishing_obstacles(draft))
-    assert all(words in told for words in ("No code for those who completed", "not launched", "https://"))
+    assert all(words in told for words in ("There is no code for people who complete", "not launched", "https://"))
     with pytest.raises(ActionRefused, match="not launched"):
         publish(draft, by=None, **wanted())
     assert not PanelOrder.objects.exists()
@@ -125,10 +125,10 @@ def test_warnings_compare_what_is_offered_with_what_was_declared():
     Study.objects.filter(pk=study.pk).update(usual_seconds=20 * 60)
     recruitment = recruitment_of(Study.objects.get(pk=study.pk))
     told = publishing_warnings(recruitment, Decimal("1.25"), 10, 30)
-    assert [words.split(".")[0][:9] for words in told] == ["1", "Those who", "The study", "30 places"]
-    assert "7.50 an hour" in told[0] and "took 20 minutes" in told[1]
+    assert [words.split(".")[0][:9] for words in told] == ["1", "People wh", "The study", "You publi"]
+    assert "7.50 per hour" in told[0] and "took 20 minutes" in told[1]
     assert publishing_warnings(recruitment, Decimal("2.50"), 12, 6) == [
-        "Those who have submitted took 20 minutes, median. 12 are announced."
+        "People who have submitted took 20 minutes (median). The task announces 12."
     ]
 
 

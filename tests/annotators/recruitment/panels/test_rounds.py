@@ -174,7 +174,7 @@ def test_a_refused_round_waits_for_a_person(recruitment, task):
         "refused",
         "waiting",
     ]
-    assert "No round was refused" in client.post(address, {"again": "1"}, follow=True).content.decode()
+    assert "There is no refused round" in client.post(address, {"again": "1"}, follow=True).content.decode()
     assert PanelOrder.objects.filter(operation="extend").count() == 2
 
 
@@ -191,7 +191,7 @@ def test_nothing_goes_out_where_nobody_may_come(recruitment, task):
     PanelTask.objects.update(closed_at=timezone.now())
     assert "The task is stopped" in planned(Recruitment.objects.get()).waits
     PanelOrder.objects.filter(operation="publish").update(state="cancelled")
-    assert "first round from here" in planned(Recruitment.objects.get()).waits
+    assert "first round on the Publish page" in planned(Recruitment.objects.get()).waits
 
 
 def test_a_plan_is_declared_on_its_page(recruitment):
@@ -199,7 +199,7 @@ def test_a_plan_is_declared_on_its_page(recruitment):
     address = f"/admin/annotators/recruitment/{recruitment.pk}/panel/rounds/"
     assert 'name="people" value="24"' in client.get(address).content.decode()
     for wrong, words in (
-        ({"people": "25", "round_places": "9", "lost_percent": "0"}, "wants 24 people"),
+        ({"people": "25", "round_places": "9", "lost_percent": "0"}, "The study needs 24 people"),
         ({"people": "", "round_places": "9", "lost_percent": "0"}, "required"),
         ({"people": "9", "round_places": "0", "lost_percent": "51"}, "less than or equal to 50"),
     ):
@@ -208,7 +208,11 @@ def test_a_plan_is_declared_on_its_page(recruitment):
     client.post(address, {"people": "24", "round_places": "9", "lost_percent": "10"})
     assert AuditEvent.objects.get(verb="plan rounds").data["round_places"] == 9
     page = client.get(address).content.decode()
-    assert "No round now." in page and "Publish the first round from here" in page and "10 %, as declared" in page
+    assert (
+        "No round now." in page
+        and "Publish the first round on the Publish page" in page
+        and "10 %, as declared" in page
+    )
     publish_page = client.get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/publish/").content.decode()
     assert 'name="places" value="9"' in publish_page
     assert "Rounds: 24 people, 9 places at a time" in client.get(address.replace("rounds/", "")).content.decode()

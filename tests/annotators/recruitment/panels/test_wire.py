@@ -68,7 +68,7 @@ def test_an_answer_that_does_not_come_in_time_leaves_an_order_open(monkeypatch, 
     monkeypatch.setattr(http_client, "ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         line = PanelHttpClient(f"http://127.0.0.1:{silent.getsockname()[1]}", ())
-        with pytest.raises(raised, match="broke before the answer came"):
+        with pytest.raises(raised, match="broke before the answer arrived"):
             line.get("/") if ask == "get" else line.order("POST", "/")
 
 

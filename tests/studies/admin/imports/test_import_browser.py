@@ -45,19 +45,19 @@ def test_the_pages_can_be_used_by_everybody(live_server, browser, settings, tmp_
         page.set_input_files(
             "input[type=file]", {"name": "stories.csv", "mimeType": "text/csv", "buffer": data.encode()}
         )
-        page.get_by_role("button", name="Look at the file").click()
+        page.get_by_role("button", name="Check the file").click()
         page.wait_for_url("**/import/*/")
         look_at(name)
         if name == "report":
             for summary in page.locator("summary").all():
                 summary.click()
             look_at("report-open")
-            page.get_by_role("button", name="Write it into the study").click()
-            page.get_by_text("All of it was written").wait_for()
+            page.get_by_role("button", name="Import into the study").click()
+            page.get_by_text("The whole file was imported").wait_for()
             look_at("written")
     page.goto(f"{live_server.url}{reverse('import_preparation', args=[study.code])}")
-    page.get_by_label("Tokeniser quotes become quotes").check()
-    page.get_by_role("button", name="See what it changes").click()
+    page.get_by_label("Replace a tokeniser's quotes by quotation marks").check()
+    page.get_by_role("button", name="Preview the changes").click()
     page.get_by_text("This would change").wait_for()
     look_at("preparation")
     page.goto(f"{live_server.url}{reverse('bundle_upload')}")

@@ -27,15 +27,15 @@ def table(tmp_path) -> Path:
 
 
 def test_the_command_looks_and_writes(study, table):
-    assert "Nothing was written." in run(str(study.code), str(table), "--dry-run") and outputs(study) == 0
-    assert "Written into" in run(str(study.code), str(table)) and outputs(study) == 2
-    assert "nothing was written" in run(str(study.code), str(table))
+    assert "Nothing was stored." in run(str(study.code), str(table), "--dry-run") and outputs(study) == 0
+    assert "Imported into" in run(str(study.code), str(table)) and outputs(study) == 2
+    assert "nothing was stored" in run(str(study.code), str(table))
 
 
 def test_the_command_makes_a_new_study_only_if_something_is_in_it(db, table):
     with pytest.raises(SystemExit):
         run("new", str(table))
-    assert "Nothing was written" in run("new", str(table), "--creates-systems", "--dry-run")
+    assert "Nothing was stored" in run("new", str(table), "--creates-systems", "--dry-run")
     assert not Study.objects.exists()
     user("ada")
     result = json.loads(run("new", str(table), "--creates-systems", "--json", "--owner", "ada"))
@@ -59,7 +59,7 @@ def test_the_command_reads_ready_made_batches(study, tmp_path):
 def test_the_command_reads_a_bundle(db, tmp_path):
     file = tmp_path / "study.json"
     file.write_text(bundle_text(spa_draft(prompts=6)))
-    assert "Nothing was written" in run("new", str(file), "--dry-run") and Study.objects.count() == 1
+    assert "Nothing was stored" in run("new", str(file), "--dry-run") and Study.objects.count() == 1
     assert "is a new draft" in run("new", str(file)) and Study.objects.count() == 2
     file.write_text('{\n "schema": "heval.bundle/2"}')
     with pytest.raises(CommandError, match="schema: must be"):

@@ -23,10 +23,10 @@ def test_look_first_then_confirm(editor, study):
     assert response.status_code == 302 and outputs(study) == 0
     page = editor.get(response.url)
     text = page.content.decode()
-    assert "Look, then confirm" in text and "A story." in text and "Write it into the study" in text
+    assert "Check, then confirm" in text and "A story." in text and "Import into the study" in text
     assert page["Cache-Control"] == "max-age=0, no-cache, no-store, must-revalidate, private"
     done = editor.post(response.url, {"confirm": "1"}, follow=True)
-    assert "All of it was written" in done.content.decode() and outputs(study) == 2
+    assert "The whole file was imported" in done.content.decode() and outputs(study) == 2
     assert AuditEvent.objects.get(study=study, verb="import").by == user()
     # Confirmed again, from another tab: the same page, nothing more.
     editor.post(response.url, {"confirm": "1"})
@@ -36,7 +36,7 @@ def test_look_first_then_confirm(editor, study):
 def test_every_problem_is_on_the_page_and_nothing_can_be_confirmed(editor, study):
     address = upload(editor, study, BAD).url
     text = editor.get(address).content.decode()
-    assert "the study has no system “zoe”" in text and "Write it into the study" not in text
+    assert "the study has no system “zoe”" in text and "Import into the study" not in text
     editor.post(address, {"confirm": "1"})
     assert outputs(study) == 0
 
@@ -44,7 +44,7 @@ def test_every_problem_is_on_the_page_and_nothing_can_be_confirmed(editor, study
 def test_the_same_file_again_says_that_nothing_is_new(editor, study):
     editor.post(upload(editor, study).url, {"confirm": "1"})
     text = editor.get(upload(editor, study).url).content.decode()
-    assert "Nothing new" in text and "Write it into the study" not in text
+    assert "Nothing new" in text and "Import into the study" not in text
 
 
 def test_a_study_that_moved_on_is_looked_at_again(editor, study):
@@ -52,7 +52,7 @@ def test_a_study_that_moved_on_is_looked_at_again(editor, study):
     editor.post(first, {"confirm": "1"})
     response = editor.post(second, {"confirm": "1"})
     text = response.content.decode()
-    assert response.status_code == 409 and "Look at what the file would do now" in text and outputs(study) == 2
+    assert response.status_code == 409 and "Check the new report" in text and outputs(study) == 2
     assert editor.post(second, {"confirm": "1"}).status_code == 302 and outputs(study) == 3
 
 
@@ -61,7 +61,7 @@ def test_the_confirmation_reads_the_bytes_that_were_looked_at(editor, study):
     kept = uploads.get_upload(address.rstrip("/").rpartition("/")[2], study.pk)
     kept.path.write_bytes(GOOD.replace(b"A story", b"B story"))
     response = editor.post(address, {"confirm": "1"})
-    assert response.status_code == 409 and "no longer here" in response.content.decode() and outputs(study) == 0
+    assert response.status_code == 409 and "no longer exists" in response.content.decode() and outputs(study) == 0
 
 
 def test_uploads_are_private_and_go(editor, study):
@@ -109,7 +109,7 @@ def test_a_file_that_is_too_large_is_not_kept(editor, study, monkeypatch):
 def test_a_launched_study_takes_no_file(client, db):
     study = launched(spa_draft(prompts=12, owner=user()))
     client.force_login(user())
-    assert "do not change any more" in client.get(reverse("import", args=[study.code])).content.decode()
+    assert "can no longer change" in client.get(reverse("import", args=[study.code])).content.decode()
     assert upload(client, study).status_code == 409
 
 
@@ -127,13 +127,13 @@ def large(monkeypatch):
 def test_a_large_file_is_read_and_written_by_jobs(editor, study, large):
     address = upload(editor, study).url
     waiting = editor.get(address).content.decode()
-    assert 'http-equiv="refresh"' in waiting and "Waiting for its turn" in waiting
+    assert 'http-equiv="refresh"' in waiting and "Waiting to start" in waiting
     assert jobs.run_waiting() == 1
-    assert "Look, then confirm" in editor.get(address).content.decode() and outputs(study) == 0
+    assert "Check, then confirm" in editor.get(address).content.decode() and outputs(study) == 0
     editor.post(address, {"confirm": "1"})
     editor.post(address, {"confirm": "1"})
     assert Job.objects.filter(kind="import").count() == 2 and jobs.run_waiting() == 1
-    assert "All of it was written" in editor.get(address).content.decode() and outputs(study) == 2
+    assert "The whole file was imported" in editor.get(address).content.decode() and outputs(study) == 2
     job = Job.objects.filter(kind="import").first()
     assert job.state == "done" and job.result["is_written"] and job.result["counts"]["outputs"]["new"] == 2
 
@@ -161,7 +161,7 @@ def test_a_job_that_fails_says_why(editor, study, large):
     for file in uploads.root().glob("*.data"):
         file.unlink()
     jobs.run_waiting()
-    assert "no longer here" in editor.get(address).content.decode()
+    assert "no longer exists" in editor.get(address).content.decode()
 
 
 def test_preparation_is_looked_at_before_it_is_done(editor, study):
@@ -185,10 +185,10 @@ def test_preparation_is_looked_at_before_it_is_done(editor, study):
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        ({"manner": "characters"}, "Say how many"),
-        ({"manner": "longest_of_others"}, "Say which systems"),
+        ({"manner": "characters"}, "Enter how many"),
+        ({"manner": "longest_of_others"}, "Tick the systems"),
         ({"manner": "longest_of_others", "trimmed": ["zoe"]}, "zoe is not one of"),
-        ({"manner": "none", "minimum_words": "9", "maximum_words": "3"}, "Not below the least"),
+        ({"manner": "none", "minimum_words": "9", "maximum_words": "3"}, "must not be below the minimum"),
         ({"manner": "half"}, "half is not one of"),
         ({"manner": "characters", "limit": "0"}, "greater than or equal to 1"),
     ],

@@ -26,7 +26,7 @@ def test_forms_ask_in_words_with_a_unit_and_say_what_holds_where_nothing_is_said
     draft = "".join(client.get(url).content.decode() for url in pages)
     assert not COLUMNS.search(draft), COLUMNS.findall(draft)
     assert (
-        "Place in the study:" in draft
+        "Position in the study:" in draft
         and "Significance level" in draft
         and "largest sum of two answers (tau):" in draft
     )
@@ -35,8 +35,8 @@ def test_forms_ask_in_words_with_a_unit_and_say_what_holds_where_nothing_is_said
     amended = client.get(study_url(study, "amend/")).content.decode()
     for words in (html, amended, draft):
         assert not COLUMNS.search(words), COLUMNS.findall(words)
-        assert "Time for a page, in seconds:" in words and "the longer of 30 minutes and 3 times" in words
-        assert "By default 600, 10 minutes." in words and "Time to finish after closing, in seconds:" in words
+        assert "Time for a page, in seconds:" in words and "30 minutes or 3 times the declared minutes" in words
+        assert "By default 600 (10 minutes)." in words and "Time to finish after closing, in seconds:" in words
 
 
 def test_the_defaults_that_help_texts_tell_are_those_that_hold():

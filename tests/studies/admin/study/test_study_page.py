@@ -50,7 +50,7 @@ def test_a_problem_of_a_section_leads_to_the_sections_page(client, study):
 
 def test_the_burden_of_batches_is_shown_in_words_minutes_and_pay(client, study):
     html = page(client, study).content.decode()
-    for words in ("smallest", "median", "largest", "Pay an hour"):
+    for words in ("smallest", "median", "largest", "Pay per hour"):
         assert words in html
 
 
@@ -102,7 +102,7 @@ def test_parameters_of_a_rule_are_fields_and_are_checked(client, study, monkeypa
     assert row.settings == {"tau": 1.2}
     for wrong in ("0", "-1", "NaN", "1e309", "1,1,1", "", "tau"):
         response = save(client, study, **{"exclusion_rules-0-parameters-tau": wrong})
-        assert response.status_code == 200 and "look at these parameters" in errors_of(response), wrong
+        assert response.status_code == 200 and "Correct these settings" in errors_of(response), wrong
     row.refresh_from_db()
     assert row.settings == {"tau": 1.2}
 
@@ -202,7 +202,7 @@ def test_after_launch_a_rule_says_the_parameters_that_hold_given_or_not(client, 
     builders.launched(study)
     html = page(client, study).content.decode()
     assert "answered at least = 1.0" in html
-    assert "fastest reading, words per minute = 650, fastest beside others (robust z) = -3" in html
+    assert "fastest reading, words per minute = 650, fastest compared with others (robust z) = -3" in html
     assert len(re.findall(r">\s*none\s*<", html)) == 1
 
 

@@ -100,7 +100,7 @@ def test_who_reads_a_bundle_owns_the_draft(study):
 def test_a_study_whose_image_is_gone_is_not_written_in_part(whole, settings):
     for path in settings.MEDIA_ROOT.glob("*/*.webp"):
         path.unlink()
-    with pytest.raises(BundleIncomplete, match="not among the stored images"):
+    with pytest.raises(BundleIncomplete, match="is missing, so the study cannot be exported"):
         bundle_of(whole)
 
 

@@ -13,7 +13,7 @@ def test_an_unknown_system_is_one_problem_however_often_it_stands(study, put):
     before = rows_of(study)
     report = put(table([*LONG, long("p1", "zoe", "x"), long("p2", "zoe", "y")]))
     assert [str(problem) for problem in report.problems] == [
-        "row 6, column “system”: the study has no system “zoe” (in 2 rows); correct the name, or tick “Make systems that the study does not have yet”."
+        "row 6, column “system”: the study has no system “zoe” (in 2 rows); correct the name, or tick “Add systems that the study does not have yet”."
     ]
     assert rows_of(study) == before
     assert sound(put(table([*LONG, long("p1", "zoe", "x")]), creates_systems=True)).counts["systems"].new == 1
@@ -84,7 +84,7 @@ def test_a_change_keeps_what_the_file_does_not_say(study, put):
 
 def test_only_a_draft_takes_stimuli(put):
     study = launched(spa_draft(prompts=12))
-    with pytest.raises(ActionRefused, match="draft alone"):
+    with pytest.raises(ActionRefused, match="into a draft"):
         put(table([long("p900", "alpha", "x")]), into=study)
     assert not study.prompts.filter(key="p900").exists()
 
@@ -92,7 +92,7 @@ def test_only_a_draft_takes_stimuli(put):
 def test_what_was_confirmed_is_what_is_written(study, put):
     agreed = put(table(LONG), is_dry_run=True).outcome()
     put(table(LONG[:1]))  # somebody else was quicker
-    with pytest.raises(StudyChanged, match="Look at what"):
+    with pytest.raises(StudyChanged, match="Check the new report"):
         put(table(LONG), agreed=agreed)
     assert Output.objects.filter(system__study=study).count() == 1
     again = put(table(LONG), is_dry_run=True)
@@ -141,7 +141,7 @@ def test_rows_refer_to_a_prompt_given_before(study, put):
     report = put(table([{"prompt_key": "p9", "prompt_text": "", "system": "bo", "text": "x"}]))
     assert (
         str(report.problems.first[0])
-        == "row 2, column “prompt_text”: the prompt p9 has no text here, and none in the study."
+        == "row 2, column “prompt_text”: the prompt p9 has no text here and no text in the study."
     )
 
 

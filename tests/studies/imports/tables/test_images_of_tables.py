@@ -73,7 +73,7 @@ def test_an_image_that_another_failed_import_removed_is_stored_again(study, put,
     ("image", "members", "said"),
     [
         ("b.png", {}, "not in the archive"),
-        ("A.png", {}, "write it so"),
+        ("A.png", {}, "use this name in the table"),
         ("../x.png", {}, "not in the archive"),
         ("/etc/passwd", {}, "not in the archive"),
         ("CON", {}, "not in the archive"),

@@ -70,7 +70,7 @@ def test_pairs_are_alike_in_attributes_and_in_length_and_use_a_text_once(put):
     prompt = Prompt.objects.filter(study=study).first()
     assert set(prompt.attributes) == {"sentiment", "tense"} and prompt.key.startswith("pair-")
     (finding,) = [one for one in report.findings if one.kind == "pairs"]
-    assert finding.count == len(pairs) and any("found no partner" in note for note in finding.examples)
+    assert finding.count == len(pairs) and any("have no partner" in note for note in finding.examples)
 
 
 def test_the_same_file_and_seed_give_the_same_pairs_and_another_seed_others(put):
@@ -115,8 +115,8 @@ def test_a_text_that_its_system_gave_before_is_left_out_and_a_limit_is_kept(put)
     assert len(pairs_of(study)) == 4
     (finding,) = [one for one in report.findings if one.kind == "pairs"]
     assert (
-        "2 texts of x stood there before" in finding.examples
-        and "2 more pairs were possible than were asked for" in finding.examples
+        "2 texts of x are repeated" in finding.examples
+        and "2 more pairs are possible, above the maximum number of pairs" in finding.examples
     )
 
 
@@ -194,7 +194,7 @@ def test_the_command_makes_pairs_and_refuses_half_of_it(tmp_path, capsys):
     path = tmp_path / "texts.csv"
     path.write_bytes(table(texts()))
     names = {"pairs_by": "sentiment, tense", "creates_systems": True}
-    with pytest.raises(CommandError, match="say --pairs too"):
+    with pytest.raises(CommandError, match="Add --pairs"):
         call_command("import_study", str(study.code), str(path), **names)
     with pytest.raises(CommandError, match="whole numbers from 0"):
         call_command("import_study", str(study.code), str(path), pairs=True, pairs_within=-1, **names)

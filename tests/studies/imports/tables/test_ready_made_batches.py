@@ -65,15 +65,15 @@ def test_a_prompt_twice_in_one_batch_is_a_warning(spa, put):
 @pytest.mark.parametrize(
     ("rows", "row", "column", "said"),
     [
-        ([wide("r1", "p1", ada="A", bo="B")] * 2, 2, "prompt_key", "very outputs already (row 1)"),
+        ([wide("r1", "p1", ada="A", bo="B")] * 2, 2, "prompt_key", "already has p1 with the same outputs (row 1)"),
         ([wide("", "p1", ada="A", bo="B")], 1, "batch", "must not be empty"),
-        ([{k: v for k, v in BATCHES[0].items() if k != "batch"}], 1, "batch", "was said to hold"),
+        ([{k: v for k, v in BATCHES[0].items() if k != "batch"}], 1, "batch", "you ticked"),
         ([wide("r1", "p1", 1, ada="A", bo="B"), wide("r1", "p2", ada="C", bo="D")], 2, "position", "in others (row 1)"),
         (
             [wide("r1", "p1", 1, ada="A", bo="B"), wide("r1", "p2", 1, ada="C", bo="D")],
             2,
             "position",
-            "holds p1 in row 1",
+            "already has the prompt p1 (row 1)",
         ),
         ([wide("r1", "p1", ada="A", bo="B") | {"arm": "none"}], 1, "arm", "no arm “none”"),
         ([wide("r1", "p1", ada="A", bo="B") | {"section": 9}], 1, "section", "no section 9"),
@@ -93,7 +93,7 @@ def test_a_batch_that_cannot_be_is_refused(spa, put, rows, row, column, said):
 def test_batches_need_a_section_that_shows_items(study, put):
     report = put(lines(BATCHES), "b.jsonl", makes_batches=True)
     assert [str(problem) for problem in report.problems] == [
-        "The study has no section that shows items: define it before its ready-made batches."
+        "The study has no section that shows items: add one before you import ready-made batches."
     ]
 
 
@@ -117,7 +117,7 @@ def test_a_changed_batch_is_replaced_without_leaving_gaps(spa, put):
     sound(put(lines(BATCHES), "b.jsonl", makes_batches=True))
     changed = [wide("r1", "p4", ada="A4", bo="B4"), *BATCHES[1:]]
     report = put(lines(changed), "b.jsonl", makes_batches=True)
-    assert report.problems.count == 1 and "batch r1 stands in the study" in str(report.problems.first[0])
+    assert report.problems.count == 1 and "batch r1 has other content in the study" in str(report.problems.first[0])
     sound(put(lines(changed), "b.jsonl", makes_batches=True, replaces_changed=True))
     assert contents(spa)["r1"] == [("p4", "A4", "B4"), ("p2", "A2", "B2")]
     assert sorted(spa.items.values_list("number", flat=True)) == [1, 2, 3, 4]

@@ -42,7 +42,7 @@ def test_only_who_completed_is_led_to_the_credit():
     door = recruitment(spa_study(user("owner"), target_n=1), "sona", settings=SETTINGS)
     ends = "https://yourschool.sona-systems.com/"
     assert SONA.way_back(door, "complete", {"session": "40351"}, "R").url == ends
-    assert "keep it on the page of the panel" in SONA.problems(door)[0]
+    assert "Store it on the panel page" in SONA.problems(door)[0]
     store_secrets(door, SECRETS, by=None)
     backs = {outcome: SONA.way_back(door, outcome, {"session": "40351"}, "R") for outcome in OUTCOMES}
     assert backs["complete"].url == CREDIT
@@ -65,7 +65,7 @@ def test_the_token_is_kept_on_the_panels_page_and_is_no_setting():
     done = submitted(door.study, "40351", recruitment=door, external_ids={"person": "40351", "session": "40351"})
     Assignment.objects.filter(pk=done.pk).update(started_at="2026-01-01T00:00:00Z", submitted_at="2026-01-01T00:10:00Z")
     page = client.get(f"{address}panel/").content.decode()
-    assert "not sent to the panel" not in page and "shows no other program" in page
+    assert "not submitted at the panel" not in page and "does not show its submissions to other programs" in page
     job = schedule_sync(door, by=None)
     jobs.run(job.pk)
     job.refresh_from_db()

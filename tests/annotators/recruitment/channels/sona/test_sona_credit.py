@@ -85,7 +85,7 @@ def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, mo
     assert robot.play() == "Thank you"
     one = Assignment.objects.get()
     before = last_page(one)
-    assert CREDIT in before and "Your credit is given within a few minutes" in before
+    assert CREDIT in before and "You will receive your credit within a few minutes" in before
     looked()
     assert [code["survey_code"] for _, code in fake.asked] == ["40351"] and fake.granted == {"40351"}
     row, order = PanelSubmission.objects.get(), PanelOrder.objects.get()
@@ -99,7 +99,7 @@ def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, mo
     one.refresh_from_db()
     assert one.trust == "confirmed" and with_match_status(door).get().standing == "decided"
     after = last_page(one)
-    assert "Your credit is given." in after and "within a few minutes" not in after
+    assert "You have received your credit." in after and "within a few minutes" not in after
     assert "webstudy_credit" not in after and TOKEN not in after and "Return to SONA" in after
     assert "<b>Approved</b>, " in after and "<b>Paid</b>: not yet" not in after
     # Again, by either job, it changes nothing, and no job is asked for.
@@ -140,7 +140,7 @@ def test_a_lost_reply_is_asked_for_again_because_credit_is_a_state(door, fake):
     fake.next_answer = "drop"
     asked(door)
     assert PanelOrder.objects.get().state == "sent" and PanelSubmission.objects.get().state == "working"
-    assert "Your credit is given within a few minutes" in last_page(one)
+    assert "You will receive your credit within a few minutes" in last_page(one)
     looked()
     assert PanelOrder.objects.get().state == "done" and PanelSubmission.objects.get().state == "approved"
     assert len(fake.asked) == 2 and fake.granted == {"40351"}
@@ -154,7 +154,7 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
     assert order.state == "refused" and "Invalid token x" in order.words
     assert fake.asked[-1][1]["survey_code"] == "40352" and credits.credit_status(other) == "given"
     page = last_page(one)
-    assert CREDIT in page and "within a few minutes" not in page and "Your credit is given" not in page
+    assert CREDIT in page and "within a few minutes" not in page and "You have received your credit" not in page
     n = len(fake.asked)
     looked()
     asked(door)
@@ -167,7 +167,7 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
     assert (
         "Invalid token x" in panel
         and "no credit yet, 40351<" in panel  # and nothing that they entered there
-        and "finished here, not sent to the panel" in panel
+        and "finished in heval, not submitted at the panel" in panel
     )
     # A person may order it anew, and only after a refusal.
     work = decisions.work_of_submission(door, row.pk)
@@ -216,7 +216,7 @@ def test_several_without_credit_are_an_alert_that_leads_to_the_answers(door, fak
     asked(door)
     half_an_hour_passes()
     (alert,) = alerts.find_alerts(door)
-    assert alert.kind == "unsent" and "did not come through" in alert.advice
+    assert alert.kind == "unsent" and "was not granted" in alert.advice
 
 
 def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, fake):
@@ -226,7 +226,7 @@ def test_without_a_token_nothing_is_ordered_and_the_last_page_is_as_ever(door, f
     assert not fake.asked and not PanelSubmission.objects.exists() and not PanelOrder.objects.exists()
     page = last_page(one)
     assert "Return to SONA" in page and "credit is given" not in page
-    assert "Until then people are credited when they go back" in (
+    assert "Until then people get credit when they return" in (
         logged_in(user("owner")).get(f"/admin/annotators/recruitment/{door.pk}/panel/").content.decode()
     )
     # Kept later, it serves those who finished before.
@@ -254,7 +254,9 @@ def test_who_leaves_after_the_last_page_is_credited_and_who_leaves_before_is_not
     looked()
     assert fake.granted == {"40351"} and PanelSubmission.objects.get().assignment == done
     page = last_page(done)
-    assert "You have left the study" in page and "Your credit is given." in page and "webstudy_credit" not in page
+    assert (
+        "You have left the study" in page and "You have received your credit." in page and "webstudy_credit" not in page
+    )
 
 
 def test_robots_and_people_without_a_sign_up_are_not_credited(door, fake):

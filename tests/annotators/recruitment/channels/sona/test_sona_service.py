@@ -80,7 +80,7 @@ def test_the_service_grants_once_more_what_may_be_lost_and_shows_no_token(fake):
     door = Recruitment(settings=SETTINGS)
     assert SONA.service(door, SECRETS).operations == {"approve"}
     assert SONA.service(door, {}) is None and SONA.service(Recruitment(), SECRETS) is None
-    with pytest.raises(RequestRefused, match="no credit token"):
+    with pytest.raises(RequestRefused, match="not a credit token"):
         SONA.service(door, {"credit_token": "a&b"})
 
 
