@@ -56,7 +56,7 @@ class ApiToken(models.Model):
         WRITE = "write", "read and write"
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
-    name = models.CharField(max_length=100, help_text="What uses it.")
+    name = models.CharField(max_length=100, help_text="The program that uses the token.")
     hash = models.CharField(max_length=64, editable=False)
     scope = models.CharField(max_length=5, choices=Scope, default=Scope.READ)
     study = models.ForeignKey(
@@ -65,7 +65,7 @@ class ApiToken(models.Model):
         null=True,
         blank=True,
         related_name="api_tokens",
-        help_text="Only this study; empty: all of the user's.",
+        help_text="Only this study. Empty: all studies of the user.",
     )
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(null=True, blank=True)

@@ -18,14 +18,14 @@ class CodingSample(AppendOnlyModel):
     """
 
     class Kind(models.TextChoices):
-        EXPLANATIONS = "explanations", "explanations: what they speak of"
+        EXPLANATIONS = "explanations", "explanations: which topics they mention"
         REJECTIONS = "rejections", "rejections: what is wrong with the work"
 
     class Rule(models.TextChoices):
-        UNION = "union", "a label counts that either gave"
-        INTERSECTION = "intersection", "a label counts that both gave"
-        BOTH_COUNTED = "both_counted", "both codings count, each label once for every coder who gave it"
-        THIRD = "third", "where the two differ a third coder decides; what is not decided does not count"
+        UNION = "union", "a label counts if one of the two coders gave it"
+        INTERSECTION = "intersection", "a label counts if both coders gave it"
+        BOTH_COUNTED = "both_counted", "both codings count: each label counts once per coder who gave it"
+        THIRD = "third", "a third coder decides if the two differ; an undecided label does not count"
 
     study = protected_foreign_key(Study, "coding_samples")
     number = models.PositiveIntegerField()
@@ -99,7 +99,7 @@ class Coding(AppendOnlyModel):
     item = protected_foreign_key(CodingItem, "codings")
     coder = protected_foreign_key(settings.AUTH_USER_MODEL, "codings")
     revision = models.PositiveSmallIntegerField(default=1)
-    labels = models.TextField(blank=True, help_text="Keys of the codebook, with blanks between.")
+    labels = models.TextField(blank=True, help_text="Keys of the codebook, separated by blanks.")
     is_none = models.BooleanField(default=False)
     at = models.DateTimeField(db_default=Now())
 

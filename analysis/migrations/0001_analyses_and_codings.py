@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
         ),
         table(
             "ApiToken",
-            name=models.CharField(max_length=100, help_text="What uses it."),
+            name=models.CharField(max_length=100, help_text="The program that uses the token."),
             hash=models.CharField(max_length=64, editable=False),
             scope=models.CharField(
                 max_length=5, choices=[("read", "read"), ("write", "read and write")], default="read"
@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
                 related_name="api_tokens",
                 null=True,
                 blank=True,
-                help_text="Only this study; empty: all of the user's.",
+                help_text="Only this study. Empty: all studies of the user.",
             ),
             user=models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"),
             options={
@@ -81,17 +81,17 @@ class Migration(migrations.Migration):
             kind=models.CharField(
                 max_length=12,
                 choices=[
-                    ("explanations", "explanations: what they speak of"),
+                    ("explanations", "explanations: which topics they mention"),
                     ("rejections", "rejections: what is wrong with the work"),
                 ],
             ),
             rule=models.CharField(
                 max_length=12,
                 choices=[
-                    ("union", "a label counts that either gave"),
-                    ("intersection", "a label counts that both gave"),
-                    ("both_counted", "both codings count, each label once for every coder who gave it"),
-                    ("third", "where the two differ a third coder decides; what is not decided does not count"),
+                    ("union", "a label counts if one of the two coders gave it"),
+                    ("intersection", "a label counts if both coders gave it"),
+                    ("both_counted", "both codings count: each label counts once per coder who gave it"),
+                    ("third", "a third coder decides if the two differ; an undecided label does not count"),
                 ],
             ),
             codebook=models.JSONField(),
@@ -151,7 +151,7 @@ class Migration(migrations.Migration):
         table(
             "Coding",
             revision=models.PositiveSmallIntegerField(default=1),
-            labels=models.TextField(blank=True, help_text="Keys of the codebook, with blanks between."),
+            labels=models.TextField(blank=True, help_text="Keys of the codebook, separated by blanks."),
             is_none=models.BooleanField(default=False),
             at=models.DateTimeField(db_default=Now()),
             coder=link(settings.AUTH_USER_MODEL, "codings"),

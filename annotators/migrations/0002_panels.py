@@ -144,7 +144,7 @@ class Migration(migrations.Migration):
                     ("sent", "sent, no answer yet"),
                     ("done", "carried out"),
                     ("refused", "refused by the panel"),
-                    ("unclear", "nobody knows whether it was carried out"),
+                    ("unclear", "unclear whether it was carried out"),
                     ("cancelled", "taken back before it was sent"),
                 ],
                 default="waiting",

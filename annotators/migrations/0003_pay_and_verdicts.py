@@ -25,16 +25,16 @@ class Migration(migrations.Migration):
                     ("screened_out", "screened out"),
                     ("failed_checks", "failed the checks"),
                     ("full", "no place left"),
-                    ("fault", "ended through our fault"),
-                    ("withdrawn", "left part-way"),
+                    ("fault", "ended because of a fault of the study"),
+                    ("withdrawn", "withdrew before the end"),
                 ],
             ),
             rule=models.CharField(
                 max_length=7,
                 choices=[
                     ("all", "the whole reward"),
-                    ("amount", "this much"),
-                    ("share", "a share of the reward, by the pages sent"),
+                    ("amount", "a fixed amount"),
+                    ("share", "a share of the reward, by submitted pages"),
                     ("nothing", "nothing"),
                 ],
             ),
@@ -65,8 +65,8 @@ class Migration(migrations.Migration):
                 max_length=12,
                 choices=[
                     ("base", "the reward"),
-                    ("outcome", "what was promised for this way to end"),
-                    ("difference", "the difference to what is promised now"),
+                    ("outcome", "the amount promised for this outcome"),
+                    ("difference", "the difference to the present promise"),
                     ("bonus", "a bonus"),
                     ("compensation", "compensation"),
                 ],
@@ -77,10 +77,10 @@ class Migration(migrations.Migration):
             way=models.CharField(
                 max_length=10,
                 choices=[
-                    ("approval", "the panel pays it by approving"),
-                    ("bonus", "as a bonus at the panel"),
-                    ("screen_out", "as the panel's pay for screening out"),
-                    ("hand", "by hand, from the payment file"),
+                    ("approval", "paid by the panel on approval"),
+                    ("bonus", "paid as a bonus by the panel"),
+                    ("screen_out", "paid by the panel as a screen-out"),
+                    ("hand", "paid by hand, from the payment file"),
                 ],
             ),
             state=models.CharField(
@@ -134,7 +134,7 @@ class Migration(migrations.Migration):
             "Verdict",
             kind=models.CharField(
                 max_length=7,
-                choices=[("approve", "approved"), ("reject", "rejected"), ("reverse", "rejection taken back")],
+                choices=[("approve", "approved"), ("reject", "rejected"), ("reverse", "rejection reversed")],
             ),
             category=models.CharField(max_length=30, blank=True),
             message=models.TextField(blank=True),

@@ -56,10 +56,10 @@ class Assignment(models.Model):
     """An annotator with a batch. ``Batch.claimed`` counts the batch's assignments that are not released."""
 
     class Trust(models.TextChoices):
-        CLAIMED = "claimed", "claimed: the address said so"
-        KEYED = "keyed", "keyed: the address carried a secret"
-        VERIFIED = "verified", "verified: the panel confirmed the person at arrival"
-        CONFIRMED = "confirmed", "confirmed: the panel shows the submission"
+        CLAIMED = "claimed", "claimed: the link named the person"
+        KEYED = "keyed", "keyed: the link contained a secret"
+        VERIFIED = "verified", "verified: the panel confirmed the person on arrival"
+        CONFIRMED = "confirmed", "confirmed: the panel lists the submission"
 
     class Origin(models.TextChoices):
         LIVE = "live"

@@ -20,13 +20,13 @@ class OutcomePay(models.Model):
         SCREENED_OUT = "screened_out", "screened out"
         FAILED_CHECKS = "failed_checks", "failed the checks"
         FULL = "full", "no place left"
-        FAULT = "fault", "ended through our fault"
-        WITHDRAWN = "withdrawn", "left part-way"
+        FAULT = "fault", "ended because of a fault of the study"
+        WITHDRAWN = "withdrawn", "withdrew before the end"
 
     class Rule(models.TextChoices):
         ALL = "all", "the whole reward"
-        AMOUNT = "amount", "this much"
-        SHARE = "share", "a share of the reward, by the pages sent"
+        AMOUNT = "amount", "a fixed amount"
+        SHARE = "share", "a share of the reward, by submitted pages"
         NOTHING = "nothing", "nothing"
 
     recruitment = protected_foreign_key("annotators.Recruitment", "outcome_pays")
@@ -62,16 +62,16 @@ class Payment(models.Model):
 
     class Kind(models.TextChoices):
         BASE = "base", "the reward"
-        OUTCOME = "outcome", "what was promised for this way to end"
-        DIFFERENCE = "difference", "the difference to what is promised now"
+        OUTCOME = "outcome", "the amount promised for this outcome"
+        DIFFERENCE = "difference", "the difference to the present promise"
         BONUS = "bonus", "a bonus"
         COMPENSATION = "compensation", "compensation"
 
     class Way(models.TextChoices):
-        APPROVAL = "approval", "the panel pays it by approving"
-        BONUS = "bonus", "as a bonus at the panel"
-        SCREEN_OUT = "screen_out", "as the panel's pay for screening out"
-        HAND = "hand", "by hand, from the payment file"
+        APPROVAL = "approval", "paid by the panel on approval"
+        BONUS = "bonus", "paid as a bonus by the panel"
+        SCREEN_OUT = "screen_out", "paid by the panel as a screen-out"
+        HAND = "hand", "paid by hand, from the payment file"
 
     class State(models.TextChoices):
         DUE = "due", "due"

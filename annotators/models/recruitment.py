@@ -37,7 +37,7 @@ class Recruitment(models.Model):
     pool = models.CharField(
         max_length=50,
         blank=True,
-        help_text="Where people are known by the same ids, across studies. Empty: the channel's name.",
+        help_text="Links with the same namespace identify people by the same ids, across studies. Empty: the channel's name.",
     )
     key = models.SlugField(max_length=50, default=new_key)
     settings = models.JSONField(default=dict, blank=True)
@@ -47,13 +47,13 @@ class Recruitment(models.Model):
         null=True,
         blank=True,
         validators=NONNEGATIVE_VALIDATORS,
-        help_text="Empty: the study's.",
+        help_text="Empty: as in the study.",
     )
     currency = models.CharField(
-        max_length=3, blank=True, validators=CURRENCY_VALIDATORS, help_text="Empty: the study's."
+        max_length=3, blank=True, validators=CURRENCY_VALIDATORS, help_text="Empty: as in the study."
     )
     wanted = models.PositiveIntegerField(
-        null=True, blank=True, validators=HEADCOUNT_VALIDATORS, help_text="How many people the panel is told to send."
+        null=True, blank=True, validators=HEADCOUNT_VALIDATORS, help_text="How many people the panel sends."
     )
     arms = models.ManyToManyField(Arm, through="RecruitmentArm", blank=True, related_name="+")
     opens_at = models.DateTimeField(null=True, blank=True)
@@ -259,7 +259,7 @@ class PanelOrder(models.Model):
         SENT = "sent", "sent, no answer yet"
         DONE = "done", "carried out"
         REFUSED = "refused", "refused by the panel"
-        UNCLEAR = "unclear", "nobody knows whether it was carried out"
+        UNCLEAR = "unclear", "unclear whether it was carried out"
         CANCELLED = "cancelled", "taken back before it was sent"
 
     recruitment = protected_foreign_key("annotators.Recruitment", "panel_orders")

@@ -21,7 +21,7 @@ class Verdict(AppendOnlyModel):
     class Kind(models.TextChoices):
         APPROVE = "approve", "approved"
         REJECT = "reject", "rejected"
-        REVERSE = "reverse", "rejection taken back"
+        REVERSE = "reverse", "rejection reversed"
 
     # If a person withdraws from a study that deletes ratings, the evidence is erased too.
     erasable_fields = frozenset({"evidence"})

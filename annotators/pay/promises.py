@@ -24,7 +24,7 @@ OUTCOME_CONDITIONS = {
     Outcome.FAILED_CHECKS: "answers to questions with a known answer are not as expected",
     Outcome.FULL: "no place is left",
     Outcome.FAULT: "we have to end the study while you are at work",
-    Outcome.WITHDRAWN: "you leave part-way",
+    Outcome.WITHDRAWN: "you leave before the end",
 }
 
 

@@ -26,11 +26,11 @@ class Migration(migrations.Migration):
         table(
             "Study",
             code=models.UUIDField(default=uuid.uuid4, editable=False, unique=True),
-            title=models.CharField(max_length=200, help_text="For researchers; annotators never see it."),
+            title=models.CharField(max_length=200, help_text="For researchers. Annotators do not see it."),
             public_title=models.CharField(
                 max_length=200,
                 blank=True,
-                help_text="What annotators read on top of each page. It should tell nothing of the hypotheses.",
+                help_text="The title on annotators' pages. It should not reveal the hypotheses.",
             ),
             language=models.CharField(
                 max_length=12,
@@ -45,32 +45,32 @@ class Migration(migrations.Migration):
             seed=models.PositiveBigIntegerField(
                 default=studies.models.new_seed,
                 validators=[MaxValueValidator(4611686018427387904)],
-                help_text="Every random draw of the study follows from it.",
+                help_text="All random draws of the study depend on it.",
             ),
             keeps_origin_out=models.BooleanField(
-                "keep out people of the study it was cloned from",
+                "exclude annotators of the original study",
                 default=True,
-                help_text="Has no effect on a study that is no clone.",
+                help_text="Only for a study that is a clone.",
             ),
             exclusion_group=models.CharField(
                 max_length=50,
                 blank=True,
-                help_text="Who took part in a study of this group cannot take part in another of it.",
+                help_text="A person can take part in only one study of a group.",
             ),
             purpose=models.TextField(
-                blank=True, help_text="One or two sentences: what the annotator will do. Markdown."
+                blank=True, help_text="What the annotator will do, in one or two sentences. Markdown."
             ),
-            instructions=models.TextField(blank=True, help_text="A page of its own before the first text. Markdown."),
+            instructions=models.TextField(blank=True, help_text="Shown on a page before the first item. Markdown."),
             consent=models.TextField(blank=True, help_text="What the annotator agrees to. Markdown."),
             debriefing=models.TextField(blank=True, help_text="Shown after the last page. Markdown."),
             institution=models.CharField(max_length=200, blank=True),
             approval_number=models.CharField(
-                max_length=100, blank=True, help_text="Of the ethics board, as consent forms name it."
+                max_length=100, blank=True, help_text="The approval number of the ethics board, for the consent form."
             ),
             contact=models.CharField(
-                max_length=200, blank=True, help_text="Whom annotators may write to. On every page."
+                max_length=200, blank=True, help_text="The person whom annotators can write to. Shown on every page."
             ),
-            retention=models.CharField(max_length=300, blank=True, help_text="What is kept, and how long."),
+            retention=models.CharField(max_length=300, blank=True, help_text="Which data is kept, and for how long."),
             content_warning=models.CharField(max_length=300, blank=True),
             preparation=models.JSONField(
                 default=dict,
@@ -84,13 +84,13 @@ class Migration(migrations.Migration):
             annotators_per_batch=models.PositiveSmallIntegerField(
                 default=1,
                 validators=[MinValueValidator(1), MaxValueValidator(32767)],
-                help_text="How many annotators are given the same batch.",
+                help_text="How many annotators receive the same batch.",
             ),
             coverage=models.CharField(
                 max_length=12,
                 choices=[
                     ("balanced", "balanced: every prompt shown equally often"),
-                    ("independent", "independent: each batch a fresh random sample"),
+                    ("independent", "independent: each batch is a new random sample"),
                 ],
                 default="balanced",
             ),
@@ -98,15 +98,15 @@ class Migration(migrations.Migration):
                 max_length=16,
                 choices=[
                     ("fixed", "as listed"),
-                    ("counterbalanced", "random per annotator (a section stays after the one it reuses)"),
+                    ("counterbalanced", "random for each annotator (a section stays after the section that it reuses)"),
                 ],
                 default="fixed",
             ),
             target_kind=models.CharField(
                 max_length=10,
                 choices=[
-                    ("submitted", "n annotators who submitted"),
-                    ("kept", "n annotators kept by the outcome-blind rules"),
+                    ("submitted", "annotators who submitted"),
+                    ("kept", "annotators kept by the outcome-blind rules"),
                 ],
                 default="submitted",
             ),
@@ -117,12 +117,12 @@ class Migration(migrations.Migration):
                 null=True,
                 blank=True,
                 validators=[MaxValueValidator(1000000)],
-                help_text="Never more places than this, whoever is excluded. Empty: 1.5 times the target.",
+                help_text="The study never has more places, even after exclusions. Empty: 1.5 times the target.",
             ),
             replaces_excluded=models.BooleanField(
-                "excluded people are replaced",
+                "replace excluded annotators",
                 default=False,
-                help_text="Whoever is excluded by hand has the place opened again. A target of people kept does so in any case.",
+                help_text="If you exclude an annotator, the place opens again. A target of kept annotators always does this.",
             ),
             currency=models.CharField(
                 max_length=3,
@@ -145,7 +145,7 @@ class Migration(migrations.Migration):
                 help_text="For one batch.",
             ),
             wage_per_hour=models.DecimalField(
-                "wage aimed at, per hour",
+                "target hourly pay",
                 max_digits=8,
                 decimal_places=2,
                 null=True,
@@ -160,15 +160,15 @@ class Migration(migrations.Migration):
             withdrawal_blanks_ratings=models.BooleanField(
                 "withdrawal deletes ratings too",
                 default=False,
-                help_text="Otherwise ratings stay, without any identity.",
+                help_text="If not set, the ratings stay, without any identity.",
             ),
             withdrawal_until=models.DateField(
-                null=True, blank=True, help_text="Last day on which an annotator may withdraw."
+                null=True, blank=True, help_text="The last day on which an annotator can withdraw."
             ),
             erase_after_days=models.PositiveSmallIntegerField(
                 default=90,
                 validators=[MaxValueValidator(3650)],
-                help_text="Days after closing when panel ids are erased, if payment did not erase them earlier.",
+                help_text="Panel ids are erased this many days after closing, or earlier by payment.",
             ),
             start_window_seconds=models.PositiveIntegerField(
                 default=600, validators=[MinValueValidator(60), MaxValueValidator(604800)]
@@ -177,12 +177,12 @@ class Migration(migrations.Migration):
                 null=True,
                 blank=True,
                 validators=[MinValueValidator(60), MaxValueValidator(2592000)],
-                help_text="A place goes back after this long without an answer. Empty: the longer of 30 minutes and 3 times the declared minutes.",
+                help_text="A place is released after this time without an answer. Empty: 30 minutes or 3 times the declared minutes, whichever is longer.",
             ),
             grace_seconds=models.PositiveIntegerField(
                 default=7200,
                 validators=[MinValueValidator(0), MaxValueValidator(2592000)],
-                help_text="After closing, those inside may finish for this long.",
+                help_text="Annotators who have started can finish within this time after closing.",
             ),
             state=models.CharField(
                 max_length=9,
@@ -198,10 +198,10 @@ class Migration(migrations.Migration):
                 editable=False,
             ),
             open_to=models.PositiveIntegerField(
-                default=0, editable=False, help_text="Batches with a lower number may be claimed."
+                default=0, editable=False, help_text="Batches with a lower number can be assigned."
             ),
             version=models.PositiveIntegerField(
-                default=0, editable=False, help_text="Counts saves; a stale form is refused."
+                default=0, editable=False, help_text="Counts the saves. heval refuses a form with an older number."
             ),
             created_at=models.DateTimeField(db_default=Now(), editable=False),
             launched_at=moment(),
@@ -212,7 +212,9 @@ class Migration(migrations.Migration):
             clone_of=optional_link("studies.study", "clones", editable=False),
             owner=optional_link(settings.AUTH_USER_MODEL, "owned_studies"),
             usual_seconds=models.PositiveIntegerField(
-                null=True, editable=False, help_text="Median from start to submission, once enough have submitted."
+                null=True,
+                editable=False,
+                help_text="Median time from start to submission, when enough annotators have submitted.",
             ),
             options={
                 "base_manager_name": "objects",
@@ -276,10 +278,10 @@ class Migration(migrations.Migration):
             role=models.CharField(
                 max_length=6,
                 choices=[
-                    ("owner", "owner: everything, members too"),
-                    ("editor", "editor: define, launch, analyse"),
-                    ("viewer", "viewer: look"),
-                    ("coder", "coder: code explanations, blind"),
+                    ("owner", "owner: can do everything and manage members"),
+                    ("editor", "editor: can define, launch and analyse"),
+                    ("viewer", "viewer: can only read"),
+                    ("coder", "coder: can only code explanations, blind"),
                 ],
             ),
             study=models.ForeignKey("studies.study", on_delete=models.CASCADE, related_name="members"),
@@ -288,7 +290,7 @@ class Migration(migrations.Migration):
         ),
         table(
             "System",
-            name=models.CharField(max_length=100, help_text="Annotators never see it."),
+            name=models.CharField(max_length=100, help_text="Annotators do not see it."),
             is_human=models.BooleanField("human author", default=False),
             study=link("studies.study", "systems"),
             reference=models.CharField(
@@ -299,7 +301,7 @@ class Migration(migrations.Migration):
                     ("minimal", "minimal reference"),
                 ],
                 blank=True,
-                help_text="What others are measured against; maximal and minimal: the best and the worst that an output can be, planted among those that are rated.",
+                help_text="Reference: the other systems are compared with it. Maximal or minimal reference: its outputs are as good or as bad as possible and are rated among the others.",
             ),
             options={
                 "base_manager_name": "objects",
@@ -324,14 +326,16 @@ class Migration(migrations.Migration):
                 default="none",
             ),
             instructions=models.TextField(
-                blank=True, help_text="Replaces the study's instructions for this arm. Markdown."
+                blank=True, help_text="Replaces the study's instructions in this arm. Markdown."
             ),
-            domain=models.CharField(max_length=50, blank=True, help_text="Prompts of this domain alone; empty: all."),
+            domain=models.CharField(
+                max_length=50, blank=True, help_text="Show only prompts of this domain. Empty: all domains."
+            ),
             wanted=models.PositiveIntegerField(
                 null=True,
                 blank=True,
                 validators=[MaxValueValidator(1000000)],
-                help_text="Places; empty: an equal share of the target.",
+                help_text="Number of places. Empty: an equal share of the target.",
             ),
             reward=models.DecimalField(
                 max_digits=7,
@@ -339,10 +343,10 @@ class Migration(migrations.Migration):
                 null=True,
                 blank=True,
                 validators=[MinValueValidator(0)],
-                help_text="Empty: the study's.",
+                help_text="Empty: as in the study.",
             ),
             minutes=models.PositiveSmallIntegerField(
-                null=True, blank=True, validators=[MaxValueValidator(1440)], help_text="Empty: the study's."
+                null=True, blank=True, validators=[MaxValueValidator(1440)], help_text="Empty: as in the study."
             ),
             study=link("studies.study", "arms"),
             options={
@@ -375,22 +379,22 @@ class Migration(migrations.Migration):
             purpose=models.CharField(
                 max_length=9,
                 choices=[
-                    ("live", "live: counts"),
-                    ("training", "training: teaches, never in an estimate"),
-                    ("screening", "screening: who may take part"),
+                    ("live", "live: counts in the results"),
+                    ("training", "training: never counts in the results"),
+                    ("screening", "screening: decides who can take part"),
                 ],
                 default="live",
             ),
             m=models.PositiveSmallIntegerField(
                 default=5,
                 validators=[MaxValueValidator(100)],
-                help_text="Exposure samples: prompts shown in this section. 0 where it shows none (survey).",
+                help_text="Exposure samples: the number of prompts in this section. 0 for a survey.",
             ),
             settings=models.JSONField(default=dict, blank=True),
             reuses=optional_link(
                 "studies.section",
                 "reused_by",
-                help_text="Show the first m items of that section again instead of new ones.",
+                help_text="Show the first m items of that section again instead of new items.",
             ),
             study=link("studies.study", "sections"),
             options={
@@ -421,7 +425,7 @@ class Migration(migrations.Migration):
                 related_name="+",
                 through="studies.SectionArm",
                 blank=True,
-                help_text="Only these arms see it; empty: all.",
+                help_text="Only these arms see the section. Empty: all arms.",
             ),
         ),
         table(
@@ -429,7 +433,7 @@ class Migration(migrations.Migration):
             position=models.PositiveSmallIntegerField(validators=[MaxValueValidator(32767)]),
             key=models.SlugField(),
             text=models.TextField(),
-            help=models.TextField(blank=True, help_text="Stands under the question. Markdown."),
+            help=models.TextField(blank=True, help_text="Shown below the question. Markdown."),
             criterion=models.CharField(max_length=50, blank=True),
             scale=models.JSONField(default=dict, blank=True),
             required=models.BooleanField(default=True),
@@ -452,7 +456,7 @@ class Migration(migrations.Migration):
         ),
         table(
             "Contrast",
-            estimand=models.CharField(max_length=40, blank=True, help_text="Empty: the section's own."),
+            estimand=models.CharField(max_length=40, blank=True, help_text="Empty: the default of the section."),
             x_condition=models.CharField(
                 max_length=12,
                 choices=[
@@ -479,10 +483,14 @@ class Migration(migrations.Migration):
                 choices=[("primary", "Primary"), ("secondary", "Secondary"), ("exploratory", "Exploratory")],
                 default="primary",
             ),
-            family=models.CharField(max_length=50, blank=True, help_text="Corrected together; empty: all of its role."),
+            family=models.CharField(
+                max_length=50,
+                blank=True,
+                help_text="Contrasts of one family are adjusted together. Empty: all contrasts with the same role.",
+            ),
             expected=models.CharField(
                 max_length=1,
-                choices=[("", "nothing expected"), (">", "x > y"), ("<", "x < y"), ("~", "x ~ y (equivalent)")],
+                choices=[("", "no expectation"), (">", "x > y"), ("<", "x < y"), ("~", "x ~ y (equivalent)")],
                 blank=True,
             ),
             margin=models.FloatField(
@@ -492,7 +500,7 @@ class Migration(migrations.Migration):
                 help_text="Differences smaller than this are equivalent, on the estimand's scale (.05 is 5 points of a probability).",
             ),
             level=models.FloatField(default=0.05, validators=[MinValueValidator(0.0001), MaxValueValidator(0.49)]),
-            section=optional_link("studies.section", help_text="Empty: every live section that can."),
+            section=optional_link("studies.section", help_text="Empty: all live sections that can be compared."),
             study=link("studies.study", "contrasts"),
             x=optional_link("studies.system"),
             y=optional_link("studies.system"),
@@ -562,7 +570,7 @@ class Migration(migrations.Migration):
             settings=models.JSONField(default=dict, blank=True),
             role=models.CharField(
                 max_length=11,
-                choices=[("primary", "applied to the headline"), ("sensitivity", "shown beside it")],
+                choices=[("primary", "applied to the headline"), ("sensitivity", "shown beside the headline")],
                 default="primary",
             ),
             study=link("studies.study", "exclusion_rules"),

@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
                 choices=[
                     ("plain", "plain text"),
                     ("markdown", "Markdown"),
-                    ("turns", "turns of a dialogue, one a line: speaker: words"),
+                    ("turns", "turns of a dialogue, one per line, as “speaker: text”"),
                 ],
                 default="plain",
             ),
@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
             media=models.CharField(max_length=80, blank=True, editable=False),
             alt=models.CharField("description of the image", max_length=300, blank=True),
             is_empty=models.BooleanField(
-                "empty", default=False, help_text="The system gave nothing, and that is what is judged."
+                "empty", default=False, help_text="The system returned an empty output, and annotators judge it."
             ),
             original=models.TextField(blank=True),
             language=models.CharField(
@@ -154,7 +154,7 @@ class Migration(migrations.Migration):
                     ("imported", "Imported"),
                     ("top_up", "Top Up"),
                     ("replacement", "Replacement"),
-                    ("answered", "of imported answers"),
+                    ("answered", "with imported answers"),
                     ("test", "Test"),
                 ],
                 default="drawn",

@@ -101,7 +101,7 @@ class Batch(DesignModel):
         IMPORTED = "imported"
         TOP_UP = "top_up"
         REPLACEMENT = "replacement"
-        ANSWERED = "answered", "of imported answers"
+        ANSWERED = "answered", "with imported answers"
         TEST = "test"
 
     may_add_after_launch = True

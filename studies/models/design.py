@@ -53,14 +53,13 @@ class System(DesignModel):
     EXTREME_REFERENCES = EXTREME_REFERENCES
 
     study = protected_foreign_key(Study, "systems")
-    name = models.CharField(max_length=100, help_text="Annotators never see it.")
+    name = models.CharField(max_length=100, help_text="Annotators do not see it.")
     is_human = models.BooleanField("human author", default=False)
     reference = models.CharField(
         max_length=9,
         choices=Reference,
         blank=True,
-        help_text="What others are measured against; maximal and minimal: the best and the worst that an output can be, planted among "
-        "those that are rated.",
+        help_text="Reference: the other systems are compared with it. Maximal or minimal reference: its outputs are as good or as bad as possible and are rated among the others.",
     )
 
     class Meta:
@@ -89,11 +88,16 @@ class Arm(DesignModel):
     study = protected_foreign_key(Study, "arms")
     name = models.CharField(max_length=50, default="all")
     condition = models.CharField(max_length=12, choices=Condition, default=Condition.NONE)
-    instructions = models.TextField(blank=True, help_text="Replaces the study's instructions for this arm. Markdown.")
-    domain = models.CharField(max_length=50, blank=True, help_text="Prompts of this domain alone; empty: all.")
+    instructions = models.TextField(blank=True, help_text="Replaces the study's instructions in this arm. Markdown.")
+    domain = models.CharField(
+        max_length=50, blank=True, help_text="Show only prompts of this domain. Empty: all domains."
+    )
     systems = models.ManyToManyField(System, through="ArmSystem", blank=True, related_name="+")
     wanted = models.PositiveIntegerField(
-        null=True, blank=True, validators=HEADCOUNT_VALIDATORS, help_text="Places; empty: an equal share of the target."
+        null=True,
+        blank=True,
+        validators=HEADCOUNT_VALIDATORS,
+        help_text="Number of places. Empty: an equal share of the target.",
     )
     reward = models.DecimalField(
         max_digits=7,
@@ -101,10 +105,10 @@ class Arm(DesignModel):
         null=True,
         blank=True,
         validators=NONNEGATIVE_VALIDATORS,
-        help_text="Empty: the study's.",
+        help_text="Empty: as in the study.",
     )
     minutes = models.PositiveSmallIntegerField(
-        null=True, blank=True, validators=MINUTES_VALIDATORS, help_text="Empty: the study's."
+        null=True, blank=True, validators=MINUTES_VALIDATORS, help_text="Empty: as in the study."
     )
 
     class Meta:
@@ -133,9 +137,9 @@ class Section(DesignModel):
     """A part of what one annotator does, under one protocol."""
 
     class Purpose(models.TextChoices):
-        LIVE = "live", "live: counts"
-        TRAINING = "training", "training: teaches, never in an estimate"
-        SCREENING = "screening", "screening: who may take part"
+        LIVE = "live", "live: counts in the results"
+        TRAINING = "training", "training: never counts in the results"
+        SCREENING = "screening", "screening: decides who can take part"
 
     study = protected_foreign_key(Study, "sections")
     position = models.PositiveSmallIntegerField(validators=SMALLINT_VALIDATORS)
@@ -144,14 +148,18 @@ class Section(DesignModel):
     m = models.PositiveSmallIntegerField(
         default=5,
         validators=[MaxValueValidator(100)],
-        help_text="Exposure samples: prompts shown in this section. 0 where it shows none (survey).",
+        help_text="Exposure samples: the number of prompts in this section. 0 for a survey.",
     )
     settings = models.JSONField(default=dict, blank=True)
     reuses = optional_foreign_key(
-        "self", "reused_by", help_text="Show the first m items of that section again instead of new ones."
+        "self", "reused_by", help_text="Show the first m items of that section again instead of new items."
     )
     arms = models.ManyToManyField(
-        Arm, through="SectionArm", blank=True, related_name="+", help_text="Only these arms see it; empty: all."
+        Arm,
+        through="SectionArm",
+        blank=True,
+        related_name="+",
+        help_text="Only these arms see the section. Empty: all arms.",
     )
 
     class Meta:
@@ -186,7 +194,7 @@ class Question(DesignModel):
     position = models.PositiveSmallIntegerField(validators=SMALLINT_VALIDATORS)
     key = models.SlugField(max_length=50)
     text = models.TextField()
-    help = models.TextField(blank=True, help_text="Stands under the question. Markdown.")
+    help = models.TextField(blank=True, help_text="Shown below the question. Markdown.")
     criterion = models.CharField(max_length=50, blank=True)
     scale = models.JSONField(default=dict, blank=True)
     required = models.BooleanField(default=True)

@@ -11,10 +11,10 @@ class StudyMember(models.Model):
     """A researcher's role in a study."""
 
     class Role(models.TextChoices):
-        OWNER = "owner", "owner: everything, members too"
-        EDITOR = "editor", "editor: define, launch, analyse"
-        VIEWER = "viewer", "viewer: look"
-        CODER = "coder", "coder: code explanations, blind"
+        OWNER = "owner", "owner: can do everything and manage members"
+        EDITOR = "editor", "editor: can define, launch and analyse"
+        VIEWER = "viewer", "viewer: can only read"
+        CODER = "coder", "coder: can only code explanations, blind"
 
     study = models.ForeignKey(Study, models.CASCADE, related_name="members")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")

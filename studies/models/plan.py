@@ -21,21 +21,25 @@ class Contrast(DesignModel):
         EXPLORATORY = "exploratory"
 
     class Expected(models.TextChoices):
-        NONE = "", "nothing expected"
+        NONE = "", "no expectation"
         ABOVE = ">", "x > y"
         BELOW = "<", "x < y"
         SAME = "~", "x ~ y (equivalent)"
 
     study = protected_foreign_key(Study, "contrasts")
-    section = optional_foreign_key(Section, help_text="Empty: every live section that can.")
-    estimand = models.CharField(max_length=40, blank=True, help_text="Empty: the section's own.")
+    section = optional_foreign_key(Section, help_text="Empty: all live sections that can be compared.")
+    estimand = models.CharField(max_length=40, blank=True, help_text="Empty: the default of the section.")
     x = optional_foreign_key(System)
     y = optional_foreign_key(System)
     x_condition = models.CharField(max_length=12, blank=True, choices=Arm.Condition)
     y_condition = models.CharField(max_length=12, blank=True, choices=Arm.Condition)
     criterion = models.CharField(max_length=50, blank=True)
     role = models.CharField(max_length=11, choices=Role, default=Role.PRIMARY)
-    family = models.CharField(max_length=50, blank=True, help_text="Corrected together; empty: all of its role.")
+    family = models.CharField(
+        max_length=50,
+        blank=True,
+        help_text="Contrasts of one family are adjusted together. Empty: all contrasts with the same role.",
+    )
     expected = models.CharField(max_length=1, choices=Expected, blank=True)
     margin = models.FloatField(
         null=True,
@@ -110,7 +114,7 @@ class ExclusionRule(DesignModel):
 
     class Role(models.TextChoices):
         PRIMARY = "primary", "applied to the headline"
-        SENSITIVITY = "sensitivity", "shown beside it"
+        SENSITIVITY = "sensitivity", "shown beside the headline"
 
     study = protected_foreign_key(Study, "exclusion_rules")
     position = models.PositiveSmallIntegerField(default=1, validators=SMALLINT_VALIDATORS)

@@ -37,7 +37,7 @@ class Output(DesignModel):
     class Format(models.TextChoices):
         PLAIN = "plain", "plain text"
         MARKDOWN = "markdown", "Markdown"
-        TURNS = "turns", "turns of a dialogue, one a line: speaker: words"
+        TURNS = "turns", "turns of a dialogue, one per line, as “speaker: text”"
 
     study_path = "system__study"
 
@@ -49,7 +49,7 @@ class Output(DesignModel):
     media = models.CharField(max_length=80, blank=True, editable=False)
     alt = models.CharField("description of the image", max_length=300, blank=True)
     is_empty = models.BooleanField(
-        "empty", default=False, help_text="The system gave nothing, and that is what is judged."
+        "empty", default=False, help_text="The system returned an empty output, and annotators judge it."
     )
     original = models.TextField(blank=True)
     language = models.CharField(max_length=12, blank=True, validators=LANGUAGE_VALIDATORS)

@@ -51,16 +51,19 @@ class Study(models.Model):
     COLLECTING_STATES = (State.LAUNCHING, *RUNNING, State.CLOSING)
 
     class Target(models.TextChoices):
-        SUBMITTED = "submitted", "n annotators who submitted"
-        KEPT = "kept", "n annotators kept by the outcome-blind rules"
+        SUBMITTED = "submitted", "annotators who submitted"
+        KEPT = "kept", "annotators kept by the outcome-blind rules"
 
     class Coverage(models.TextChoices):
         BALANCED = "balanced", "balanced: every prompt shown equally often"
-        INDEPENDENT = "independent", "independent: each batch a fresh random sample"
+        INDEPENDENT = "independent", "independent: each batch is a new random sample"
 
     class SectionOrder(models.TextChoices):
         FIXED = "fixed", "as listed"
-        COUNTERBALANCED = "counterbalanced", "random per annotator (a section stays after the one it reuses)"
+        COUNTERBALANCED = (
+            "counterbalanced",
+            "random for each annotator (a section stays after the section that it reuses)",
+        )
 
     study_path = "pk"
     may_add_after_launch = True
@@ -73,11 +76,11 @@ class Study(models.Model):
     )  # fmt: skip
 
     code = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
-    title = models.CharField(max_length=200, help_text="For researchers; annotators never see it.")
+    title = models.CharField(max_length=200, help_text="For researchers. Annotators do not see it.")
     public_title = models.CharField(
         max_length=200,
         blank=True,
-        help_text="What annotators read on top of each page. It should tell nothing of the hypotheses.",
+        help_text="The title on annotators' pages. It should not reveal the hypotheses.",
     )
     language = models.CharField(
         max_length=12,
@@ -88,29 +91,31 @@ class Study(models.Model):
     seed = models.PositiveBigIntegerField(
         default=new_seed,
         validators=[MaxValueValidator(2**62)],
-        help_text="Every random draw of the study follows from it.",
+        help_text="All random draws of the study depend on it.",
     )
     owner = optional_foreign_key(settings.AUTH_USER_MODEL, "owned_studies")
     clone_of = optional_foreign_key("self", "clones", editable=False)
     keeps_origin_out = models.BooleanField(
-        "keep out people of the study it was cloned from",
+        "exclude annotators of the original study",
         default=True,
-        help_text="Has no effect on a study that is no clone.",
+        help_text="Only for a study that is a clone.",
     )
     exclusion_group = models.CharField(
-        max_length=50, blank=True, help_text="Who took part in a study of this group cannot take part in another of it."
+        max_length=50, blank=True, help_text="A person can take part in only one study of a group."
     )
 
-    purpose = models.TextField(blank=True, help_text="One or two sentences: what the annotator will do. Markdown.")
-    instructions = models.TextField(blank=True, help_text="A page of its own before the first text. Markdown.")
+    purpose = models.TextField(blank=True, help_text="What the annotator will do, in one or two sentences. Markdown.")
+    instructions = models.TextField(blank=True, help_text="Shown on a page before the first item. Markdown.")
     consent = models.TextField(blank=True, help_text="What the annotator agrees to. Markdown.")
     debriefing = models.TextField(blank=True, help_text="Shown after the last page. Markdown.")
     institution = models.CharField(max_length=200, blank=True)
     approval_number = models.CharField(
-        max_length=100, blank=True, help_text="Of the ethics board, as consent forms name it."
+        max_length=100, blank=True, help_text="The approval number of the ethics board, for the consent form."
     )
-    contact = models.CharField(max_length=200, blank=True, help_text="Whom annotators may write to. On every page.")
-    retention = models.CharField(max_length=300, blank=True, help_text="What is kept, and how long.")
+    contact = models.CharField(
+        max_length=200, blank=True, help_text="The person whom annotators can write to. Shown on every page."
+    )
+    retention = models.CharField(max_length=300, blank=True, help_text="Which data is kept, and for how long.")
     content_warning = models.CharField(max_length=300, blank=True)
 
     preparation = models.JSONField(
@@ -125,7 +130,7 @@ class Study(models.Model):
     annotators_per_batch = models.PositiveSmallIntegerField(
         default=1,
         validators=[MinValueValidator(1), *SMALLINT_VALIDATORS],
-        help_text="How many annotators are given the same batch.",
+        help_text="How many annotators receive the same batch.",
     )
     coverage = models.CharField(max_length=12, choices=Coverage, default=Coverage.BALANCED)
     section_order = models.CharField(max_length=16, choices=SectionOrder, default=SectionOrder.FIXED)
@@ -135,12 +140,12 @@ class Study(models.Model):
         null=True,
         blank=True,
         validators=HEADCOUNT_VALIDATORS,
-        help_text="Never more places than this, whoever is excluded. Empty: 1.5 times the target.",
+        help_text="The study never has more places, even after exclusions. Empty: 1.5 times the target.",
     )
     replaces_excluded = models.BooleanField(
-        "excluded people are replaced",
+        "replace excluded annotators",
         default=False,
-        help_text="Whoever is excluded by hand has the place opened again. A target of people kept does so in any case.",
+        help_text="If you exclude an annotator, the place opens again. A target of kept annotators always does this.",
     )
 
     currency = models.CharField(max_length=3, default="USD", validators=CURRENCY_VALIDATORS)
@@ -156,7 +161,7 @@ class Study(models.Model):
         "declared minutes", null=True, blank=True, validators=MINUTES_VALIDATORS, help_text="For one batch."
     )
     wage_per_hour = models.DecimalField(
-        "wage aimed at, per hour",
+        "target hourly pay",
         max_digits=8,
         decimal_places=2,
         null=True,
@@ -168,35 +173,41 @@ class Study(models.Model):
     )
 
     withdrawal_blanks_ratings = models.BooleanField(
-        "withdrawal deletes ratings too", default=False, help_text="Otherwise ratings stay, without any identity."
+        "withdrawal deletes ratings too", default=False, help_text="If not set, the ratings stay, without any identity."
     )
-    withdrawal_until = models.DateField(null=True, blank=True, help_text="Last day on which an annotator may withdraw.")
+    withdrawal_until = models.DateField(
+        null=True, blank=True, help_text="The last day on which an annotator can withdraw."
+    )
     erase_after_days = models.PositiveSmallIntegerField(
         default=90,
         validators=[MaxValueValidator(3650)],
-        help_text="Days after closing when panel ids are erased, if payment did not erase them earlier.",
+        help_text="Panel ids are erased this many days after closing, or earlier by payment.",
     )
     start_window_seconds = models.PositiveIntegerField(default=600, validators=duration_validators(60, 7))
     idle_seconds = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=duration_validators(60, 30),
-        help_text="A place goes back after this long without an answer. Empty: the longer of 30 minutes and 3 times the declared minutes.",
+        help_text="A place is released after this time without an answer. Empty: 30 minutes or 3 times the declared minutes, whichever is longer.",
     )
     grace_seconds = models.PositiveIntegerField(
         default=7200,
         validators=duration_validators(0, 30),
-        help_text="After closing, those inside may finish for this long.",
+        help_text="Annotators who have started can finish within this time after closing.",
     )
 
     state = models.CharField(max_length=9, choices=State, default=State.DRAFT, editable=False)
     open_to = models.PositiveIntegerField(
-        default=0, editable=False, help_text="Batches with a lower number may be claimed."
+        default=0, editable=False, help_text="Batches with a lower number can be assigned."
     )
     usual_seconds = models.PositiveIntegerField(
-        null=True, editable=False, help_text="Median from start to submission, once enough have submitted."
+        null=True,
+        editable=False,
+        help_text="Median time from start to submission, when enough annotators have submitted.",
     )
-    version = models.PositiveIntegerField(default=0, editable=False, help_text="Counts saves; a stale form is refused.")
+    version = models.PositiveIntegerField(
+        default=0, editable=False, help_text="Counts the saves. heval refuses a form with an older number."
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     launched_at = optional_datetime_field()
     closing_at = optional_datetime_field()

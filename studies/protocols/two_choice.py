@@ -199,7 +199,9 @@ class TwoChoice(Protocol):
         primary = list(study.contrasts.filter(role="primary").select_related("x", "y"))
         mine = system_contrasts_for_section(primary, section, PREFERENCE, PREFERENCE)
         if not mine:
-            yield Problem("The stopping rule uses primary comparisons, and there is none. Plan one.", "contrasts")
+            yield Problem(
+                "The stopping rule needs a primary contrast, and the plan has no such contrast. Add one.", "contrasts"
+            )
         if settings["stopping"] == "anytime":
             if settings["strategy"] == "fixed":
                 yield Problem(

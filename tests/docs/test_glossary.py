@@ -19,62 +19,6 @@ ALLOWED: set[tuple[str, str]] = {
     ("templates/docs/explanation/the-papers-numbers.md", "test questions"),  # the word of the GENIE paper
 }
 
-# Places that still use a replaced word: (file, word). Remove a line when its file is rewritten.
-NOT_YET_REWRITTEN: set[tuple[str, str]] = {
-    ("CONTRIBUTING.md", "is none"),
-    ("SECURITY.md", "enciphered"),
-    ("SECURITY.md", "whoever"),
-    ("studies/protocols/base/pairs.py", "is none"),
-    ("studies/protocols/survey.py", "is none"),
-    ("studies/protocols/two_choice.py", "is none"),
-    ("templates/admin/annotators/panel.html", "door"),
-    ("templates/admin/annotators/panel.html", "enciphered"),
-    ("templates/admin/annotators/panel.html", "whoever"),
-    ("templates/admin/annotators/verdict.html", "whoever"),
-    ("templates/admin/studies/launch.html", "mend"),
-    ("templates/docs/how-to/amend-a-study.md", "wage aimed at"),
-    ("templates/docs/how-to/amend-a-study.md", "whoever"),
-    ("templates/docs/how-to/compare-two-systems.md", "whoever"),
-    ("templates/docs/how-to/deploy.md", "whoever"),
-    ("templates/docs/how-to/exclude-people.md", "test questions"),
-    ("templates/docs/how-to/exclude-people.md", "whoever"),
-    ("templates/docs/how-to/handle-withdrawals.md", "enciphered"),
-    ("templates/docs/how-to/handle-withdrawals.md", "is none"),
-    ("templates/docs/how-to/handle-withdrawals.md", "whoever"),
-    ("templates/docs/how-to/mark-errors.md", "is none"),
-    ("templates/docs/how-to/pay-people-fairly.md", "wage aimed at"),
-    ("templates/docs/how-to/pay-people-fairly.md", "whoever"),
-    ("templates/docs/how-to/rate-outputs.md", "whoever"),
-    ("templates/docs/how-to/rehearse-a-study.md", "mend"),
-    ("templates/docs/how-to/run-a-human-or-machine-study.md", "door"),
-    ("templates/docs/how-to/run-a-human-or-machine-study.md", "whoever"),
-    ("templates/docs/how-to/send-annotators-from-a-panel.md", "whoever"),
-    ("templates/docs/how-to/settle-with-a-panel.md", "door"),
-    ("templates/docs/how-to/settle-with-a-panel.md", "enciphered"),
-    ("templates/docs/how-to/settle-with-a-panel.md", "mend"),
-    ("templates/docs/how-to/settle-with-a-panel.md", "whoever"),
-    ("templates/docs/how-to/use-an-external-question.md", "whoever"),
-    ("templates/docs/how-to/use-connect.md", "is none"),
-    ("templates/docs/how-to/use-connect.md", "whoever"),
-    ("templates/docs/how-to/use-sona.md", "enciphered"),
-    ("templates/docs/how-to/use-sona.md", "mend"),
-    ("templates/docs/how-to/write-a-channel.md", "enciphered"),
-    ("templates/docs/how-to/write-a-channel.md", "whoever"),
-    ("templates/docs/reference/commands.md", "whoever"),
-    ("templates/docs/reference/data-model.md", "door"),
-    ("templates/docs/reference/data-model.md", "enciphered"),
-    ("templates/docs/reference/data-model.md", "test question"),
-    ("templates/docs/reference/data-model.md", "whoever"),
-    ("templates/docs/reference/exclusion-rules.md", "is none"),
-    ("templates/docs/reference/protocols.md", "whoever"),
-    ("templates/docs/reference/urls.md", "is none"),
-    ("templates/docs/reference/urls.md", "whoever"),
-    ("templates/docs/tutorial/first-study.md", "annotators aimed at"),
-    ("templates/front.html", "whoever"),
-    ("templates/studies/import_answers.html", "is none"),
-    ("templates/studies/import_report.html", "look, then confirm"),
-}
-
 
 def replaced_words() -> list[str]:
     """Return the quoted words of every ``Not:`` line of the glossary."""
@@ -141,7 +85,7 @@ def found() -> list[tuple[str, int, str]]:
 
 
 def test_no_text_uses_a_word_that_the_glossary_replaces(found):
-    wrong = [f"{file}:{line}: {word}" for file, line, word in found if (file, word) not in ALLOWED | NOT_YET_REWRITTEN]
+    wrong = [f"{file}:{line}: {word}" for file, line, word in found if (file, word) not in ALLOWED]
     assert not wrong, "use the term of templates/docs/reference/glossary.md:\n" + "\n".join(wrong)
 
 

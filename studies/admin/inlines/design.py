@@ -78,7 +78,7 @@ class ArmInline(StudyRowsInline):
             "instructions": forms.CharField(
                 required=False,
                 widget=forms.Textarea(attrs={"rows": 2, "cols": 26}),
-                help_text="Replaces the study's instructions for this arm. Markdown.",
+                help_text="Replaces the study's instructions in this arm. Markdown.",
             ),
         }
 

@@ -93,7 +93,7 @@ def test_what_the_panel_itself_tells_stands_with_its_source_and_moment(at_prolif
     assert found.is_lower_bound and found.total == found.to_come + Decimal("2.00")
     page = client.get(address).content.decode()
     today = f"{timezone.now():%Y-%m-%d}"
-    assert f'<dt>Fee: of rewards</dt><dd>1.50 GBP <span class="quiet">(Prolific itself, on {today}' in page
+    assert f'<dt>Fee: on rewards</dt><dd>1.50 GBP <span class="quiet">(Prolific, on {today}' in page
     # What it will take of who is still to come is not among it.
     assert "<b>at least" in page
     everything = client.get(f"/admin/annotators/recruitment/study/{at_prolific.study_id}/pay/").content.decode()

@@ -332,8 +332,8 @@ def test_nobody_is_refused_by_default_and_promises_only_rise():
         "screened out",
         "failed the checks",
         "no place left",
-        "ended through our fault",
-        "left part-way",
+        "ended because of a fault of the study",
+        "withdrew before the end",
     ]
     assert {row.outcome: row.rule for row in default_outcome_pays()} == {
         "failed_checks": "all",

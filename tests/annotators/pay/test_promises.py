@@ -104,7 +104,9 @@ def test_a_link_that_pays_says_what_each_end_pays_before_launch_and_publishing()
     draft = spa_draft(owner=user("owner"), rules=[])
     recruitment = panel(draft)
     key = f"outcome_pay_{recruitment.pk}"
-    assert key in warnings_of(draft) and any("left part-way" in words for words in publishing_obstacles(recruitment))
+    assert key in warnings_of(draft) and any(
+        "withdrew before the end" in words for words in publishing_obstacles(recruitment)
+    )
     with pytest.raises(lifecycle.NotReady, match="No pay is set for these early ends"):
         lifecycle.launch(draft, None, [one for one in warnings_of(draft) if one != key])
     promised(recruitment, screened_out="0.30")

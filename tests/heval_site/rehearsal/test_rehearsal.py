@@ -238,7 +238,7 @@ def test_the_button_starts_a_job_and_the_page_shows_what_was_wrong(folders, monk
     for _ in range(2):  # pressed twice it is one
         assert client.post(address, {"people": "10"}).status_code == 302
     job = Job.objects.get(kind="rehearsal")
-    assert "It will begin in a moment" in client.get(address).content.decode()
+    assert "It starts in a moment" in client.get(address).content.decode()
     jobs.run(job.pk)
     job.refresh_from_db()
     assert job.state == "done" and not job.result["is_ok"], job.error
@@ -286,7 +286,7 @@ def test_a_rehearsal_that_takes_too_long_or_is_cancelled_ends_and_leaves_nothing
 
     monkeypatch.setattr(runner.subprocess, "Popen", Noted)
     recruitment = Recruitment.objects.create(study=spa_study(user("owner")), channel="open_link")
-    with pytest.raises(runner.RehearsalRefused, match="ended after 0 seconds"):
+    with pytest.raises(runner.RehearsalRefused, match="was stopped after 0 seconds"):
         runner.rehearse(recruitment, timeout=0)
 
     def cancel(*_):

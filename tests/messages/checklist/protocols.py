@@ -199,7 +199,7 @@ LINES = {
     ],
     f"{P}/two_choice:_stopping_problems": [
         ("A stopping rule needs a target", "#id_target_n", on(stopping(), study_with(target_n=None))),
-        ("The stopping rule uses primary comparisons, and there is none", "#contrasts-group", on(stopping(), without_contrasts)),
+        ("The stopping rule needs a primary contrast", "#contrasts-group", on(stopping(), without_contrasts)),
         ("a fixed worker is only one", "Choose another rule", on(stopping(strategy="fixed"))),
         ("has no margin", "#contrasts-group", on(stopping())),
         ("Annotators may take several batches. The stopping rule counts only the first", "#id_batches_per_annotator", on(stopping(), study_with(batches_per_annotator=2))),

@@ -154,7 +154,7 @@ def decided(page, live_server, recruitment, monkeypatch) -> list[str]:
     assert "This could not be sent" in page.content()
     page.complaints.clear()  # the refusal's own status
     found += look_here(page, "objection")
-    page.get_by_label("Say why").fill("It was whole when I sent it.")
+    page.get_by_label("Write why").fill("It was whole when I sent it.")
     press(page, page.get_by_role("button", name="Object to the rejection"))
     appeal = Appeal.objects.get()
     Appeal.objects.filter(pk=appeal.pk).update(rejected_by=builders.user("ruth"))
@@ -193,7 +193,7 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/panel/", "panel", dark=True)
     page.goto(f"{base}/annotators/recruitment/{recruitment.pk}/panel/publish/")
     press(page, page.get_by_role("button", name="Calculate the cost"))
-    assert "an hour" in page.content()
+    assert "Pay per hour" in page.content()
     found += look_here(page, "publish", dark=True)
     pay.add_extra_payments(recruitment, [pay.ExtraPayment(done, Decimal("1.20"), "Thank you")], "bonus", owner)
     pay.mark_paid(recruitment, list(Payment.objects.filter(kind="base").values_list("pk", flat=True)), owner)
