@@ -8,9 +8,9 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from studies.access import filter_allowed, filter_own, is_owner_or_admin, is_researcher
-from studies.admin.forms.cleaning import CleanWords
-from studies.admin.forms.fields import RowChoiceField, moment_field
+from studies.access import filter_allowed, filter_own_unless_admin, is_owner_or_admin, is_researcher
+from studies.admin.forms.cleaning import CleanTextMixin
+from studies.admin.forms.fields import RowChoiceField, optional_utc_datetime_field
 from studies.admin.permissions import ReadOnlyAdmin, RestrictedLookupAdmin, StudyFilter
 from studies.models import Study
 
@@ -18,8 +18,8 @@ from .api.tokens import create_token, revoke_token
 from .models import AnalysisRun, ApiToken
 
 
-class TokenForm(CleanWords, forms.ModelForm):
-    expires_at = moment_field()
+class TokenForm(CleanTextMixin, forms.ModelForm):
+    expires_at = optional_utc_datetime_field()
 
     def clean_expires_at(self):
         expires_at = self.cleaned_data["expires_at"]
@@ -52,7 +52,7 @@ class ApiTokenAdmin(RestrictedLookupAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_queryset(self, request):
-        return filter_own(request.user, super().get_queryset(request).order_by("-pk"), "user")
+        return filter_own_unless_admin(request.user, super().get_queryset(request).order_by("-pk"), "user")
 
     def has_module_permission(self, request):
         return is_researcher(request.user)

@@ -17,18 +17,18 @@ class AnnotatorsConfig(AppConfig):
         from .recruitment.panels import sync as panel_work
 
         channels.load_channels()
-        panel_work.register_step("approves", bulk_approval.approve_matched)
+        panel_work.register_sync_step("approves", bulk_approval.approve_matched_submissions)
         for signal, receiver in (
             (studies_signals.deleting_test_runs, draft_test_runs.erase_test_data),
             (studies_signals.deleting_draft, draft_test_runs.delete_draft_recruitments),
             (studies_signals.checking_draft, promises.find_pay_problems),
-            (studies_signals.counting_progress, monitor.progress_of),
+            (studies_signals.counting_progress, monitor.progress_by_study),
             (recruitment_signals.collect_obstacles, receivers.collect_pay_obstacles),
             (recruitment_signals.collect_alerts, receivers.collect_retention_alerts),
-            (recruitment_signals.submissions_imported, receivers.settle_ledger),
+            (recruitment_signals.submissions_imported, receivers.update_ledger_after_import),
         ):
             signal.connect(receiver, dispatch_uid=f"{receiver.__module__}.{receiver.__qualname__}")
         answers = import_job.Importer(
-            imports.import_answers, imports.reason_not_importable, "import_answers", "Write the answers"
+            imports.import_answers, imports.reason_answers_not_importable, "import_answers", "Write the answers"
         )
-        import_job.register("answers", answers)
+        import_job.register_importer("answers", answers)

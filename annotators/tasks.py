@@ -14,49 +14,49 @@ from .recruitment.panels import sync as panel_work
 
 logger = logging.getLogger("heval.annotators")
 
-jobs.register(panel_work.KIND, user_facing=(ActionRefused,), exclusive=True)(panel_work.run_sync_job)
-jobs.register(incremental_sync.KIND, user_facing=(ActionRefused,), exclusive=True)(
+jobs.register(panel_work.KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True)(panel_work.run_sync_job)
+jobs.register(incremental_sync.KIND, user_facing_errors=(ActionRefused,), is_one_per_study=True)(
     incremental_sync.run_incremental_sync_job
 )
 
 
-@jobs.every(panel_work.OPEN_EVERY)
+@jobs.register_periodic(panel_work.OPEN_EVERY)
 def schedule_panel_syncs() -> int:
     """Start jobs that read the state of panels and send orders to them."""
     return panel_work.schedule_all_syncs()
 
 
-@jobs.every(incremental_sync.EVERY_SECONDS)
+@jobs.register_periodic(incremental_sync.EVERY_SECONDS)
 def schedule_event_syncs() -> int:
     """Start jobs for the panels' notifications, also if an earlier job stopped before its end."""
     return incremental_sync.schedule_pending_syncs()
 
 
-@jobs.every(60)
+@jobs.register_periodic(60)
 def release_expired_places() -> int:
     """Release places whose time is over, so that other people can take them."""
     return assign.release_expired_places()
 
 
-@jobs.every(60)
-def settle_items() -> int:
+@jobs.register_periodic(60)
+def top_up_disputed_items() -> int:
     """Give items with disagreeing labels to one more annotator, if the labelling strategy says so."""
-    return top_ups.settle_everywhere()
+    return top_ups.top_up_disputed_items()
 
 
-@jobs.every(60)
+@jobs.register_periodic(60)
 def end_grace_periods() -> int:
     """End the grace period of closing studies. Answers that arrive later are stored as late."""
-    ended = lifecycle.finish_due()
+    ended = lifecycle.end_due_grace_periods()
     if ended:
         assign.release_expired_places()
     return ended
 
 
-@jobs.every(3600)
+@jobs.register_periodic(3600)
 def erase_person_ids() -> int:
     """Erase the raw ids of people who are owed nothing, the declared number of days after all their studies closed."""
-    due, owed = id_retention.past_erasure_study_ids(), id_retention.unpaid_payments()
+    due, owed = id_retention.study_ids_past_erasure_time(), id_retention.unpaid_payments()
     owed_work, owed_people = owed.values("assignment"), owed.values("assignment__annotator")
     ids = Assignment.objects.filter(study__in=due).exclude(external_ids={}).exclude(pk__in=owed_work)
     ids.update(external_ids={})
@@ -73,22 +73,22 @@ def erase_person_ids() -> int:
     return over.exclude(annotator__in=owed_people).update(ciphertext=None, purge_at=None)
 
 
-@jobs.every(3600)
+@jobs.register_periodic(3600)
 def delete_old_panel_events() -> int:
     """Delete panels' notifications that are too old to be repeated."""
     return incremental_sync.delete_old_events()
 
 
-@jobs.every(3600)
-def check_place_counts() -> int:
+@jobs.register_periodic(3600)
+def log_miscounted_batches() -> int:
     """Check that each batch's count of claimed places equals its assignments. Log every difference as an error."""
-    wrong = assign.miscounted_batches()
+    wrong = assign.find_miscounted_batches()
     for number, claimed, held in wrong[:20]:
         logger.error("batch %s counts %s claimed places, but %s assignments hold a place", number, claimed, held)
     return len(wrong)
 
 
-@jobs.every(300)
-def update_usual_times() -> int:
+@jobs.register_periodic(300)
+def update_median_working_times() -> int:
     """Update the median working time, which annotators' pages use to estimate the minutes left."""
-    return sum(monitor.update_usual_time(study) for study in Study.objects.filter(state=Study.State.LAUNCHED))
+    return sum(monitor.update_median_working_time(study) for study in Study.objects.filter(state=Study.State.LAUNCHED))

@@ -16,5 +16,5 @@ class HevalSiteConfig(AppConfig):
     def ready(self):
         from .runtime import broker, startup
 
-        broker.connect_signals()
-        register(startup.check_database_age, Tags.database)
+        broker.connect_worker_wakeup()
+        register(startup.check_schema_age, Tags.database)

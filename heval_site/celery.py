@@ -51,7 +51,7 @@ def run_one_job() -> None:
     """Run one waiting job, then send another message if more jobs wait."""
     from studies.services import jobs
 
-    if jobs.run_waiting(limit=1) and jobs.is_any_waiting():
+    if jobs.run_waiting_jobs(limit=1) and jobs.has_waiting_jobs():
         run_one_job.apply_async(expires=60)
 
 
@@ -60,4 +60,4 @@ def run_periodic_work() -> None:
     """Run the periodic work that is due."""
     from studies.services import jobs
 
-    jobs.run_periodic()
+    jobs.run_due_periodic_functions()

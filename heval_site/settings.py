@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from .runtime import environment as env
 from .runtime import logs
-from .runtime.home import home_folder, site_secret
+from .runtime.home import get_or_create_site_secret, home_folder
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # In a wheel, the templates and static files are inside this package.
@@ -33,7 +33,7 @@ REDIS_URL = env.url("REDIS_URL", "redis", "rediss", "unix")
 
 def get_secret(name: str) -> str:
     """Return a secret from the environment; the embedded mode generates and stores its own."""
-    return env.secret(name, site_secret(name.lower()) if EMBEDDED and not env.text(name) else "")
+    return env.secret(name, get_or_create_site_secret(name.lower()) if EMBEDDED and not env.text(name) else "")
 
 
 SECRET_KEY = get_secret("SECRET_KEY")

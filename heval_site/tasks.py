@@ -4,20 +4,20 @@ from annotators.recruitment.panels.rehearsal_jobs import KIND
 from studies.services import jobs
 
 
-@jobs.every(24 * 60 * 60)
-def clear_sessions() -> None:
+@jobs.register_periodic(24 * 60 * 60)
+def clear_expired_sessions() -> None:
     """Delete expired sessions: a few per login of a researcher, none for annotators."""
     from django.core.management import call_command
 
     call_command("clearsessions")
 
 
-@jobs.register(KIND, exclusive=True)
+@jobs.register(KIND, is_one_per_study=True)
 def run_rehearsal_job(job, progress) -> dict:
     """Run a rehearsal and return the report. Everything else that it created is deleted."""
     from annotators.models import Recruitment
 
-    from .rehearsal.runner import rehearse
+    from .rehearsal.runner import run_rehearsal
 
     recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
-    return rehearse(recruitment, job.arguments["people"], job.arguments.get("seed", 0), progress)
+    return run_rehearsal(recruitment, job.arguments["people"], job.arguments.get("seed", 0), progress)

@@ -7,7 +7,7 @@ from .views import front, health
 urlpatterns = [
     # The most frequent addresses come first.
     path("", include("annotators.views.urls")),
-    path("", front.front, name="front"),
+    path("", front.front_page, name="front"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),

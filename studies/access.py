@@ -104,21 +104,23 @@ def is_researcher(user) -> bool:
     return user.is_active and user.is_staff
 
 
-def roles_of(user) -> dict[int, str]:
+def roles_by_study_id(user) -> dict[int, str]:
     """Return the user's role by study id."""
     if not is_researcher(user):
         return {}
     return dict(StudyMember.objects.filter(user=user).values_list("study_id", "role"))
 
 
-def is_allowed(user, action: Action, study: Study | int | None = None, roles: Mapping[int, str] | None = None) -> bool:
+def is_allowed(
+    user, action: Action, study: Study | int | None = None, roles_by_study: Mapping[int, str] | None = None
+) -> bool:
     """Return whether the user may do this in the study or, without a study, in any. ``roles``: the user's roles, if already read."""
     if not is_researcher(user):
         return False
     permitted = PERMISSIONS[action].roles
     if user.is_superuser or permitted is None:
         return True
-    own_roles = roles_of(user) if roles is None else roles
+    own_roles = roles_by_study_id(user) if roles_by_study is None else roles_by_study
     if study is None:
         return any(role in permitted for role in own_roles.values())
     return own_roles.get(_pk(study)) in permitted
@@ -145,7 +147,7 @@ def check_permission(user, action: Action, study: Study | int | None = None, tok
         return
     if token is not None:
         _check_token(token, action, study)
-    mine = roles_of(user)
+    mine = roles_by_study_id(user)
     if is_allowed(user, action, study, mine):
         return
     if study is None:
@@ -157,7 +159,7 @@ def check_permission(user, action: Action, study: Study | int | None = None, tok
 
 
 def _check_token(token, action: Action, study: Study | int | None) -> None:
-    check_scope(token, PERMISSIONS[action].changes)
+    check_token_scope(token, PERMISSIONS[action].changes)
     if token.study_id is None:
         return
     if study is None:
@@ -166,9 +168,9 @@ def _check_token(token, action: Action, study: Study | int | None) -> None:
         raise Http404("This study does not exist.")
 
 
-def check_scope(token, changes: bool) -> None:
+def check_token_scope(token, is_change: bool) -> None:
     """Refuse a change with a read-only token."""
-    if changes and token.scope != token.Scope.WRITE:
+    if is_change and token.scope != token.Scope.WRITE:
         raise PermissionDenied("This token may only read.")
 
 
@@ -213,39 +215,39 @@ def check_owner_or_admin(user, owner_id: int | None) -> None:
         raise Http404("This object does not exist.")
 
 
-def filter_own(user, queryset: QuerySet, column: str) -> QuerySet:
+def filter_own_unless_admin(user, queryset: QuerySet, owner_column: str) -> QuerySet:
     """Return the rows whose ``column`` is the user. Administrators get all rows."""
     if not is_researcher(user):
         return queryset.none()
-    return queryset if user.is_superuser else queryset.filter(**{column: user})
+    return queryset if user.is_superuser else queryset.filter(**{owner_column: user})
 
 
 # Who has which role
 
 
-def make_owner(study: Study, user) -> None:
+def add_owner(study: Study, user) -> None:
     """Make the user the owner of a new study. A study that a command makes without a user has no owner."""
     if user is not None:
         StudyMember.objects.create(study=study, user=user, role=Role.OWNER)
 
 
-def check_roles(roles: Sequence[tuple[int, str]]) -> None:
+def require_owner_and_distinct_members(member_roles: Sequence[tuple[int, str]]) -> None:
     """Check the roles of a study's people: pairs of (user id, role). Raise ValidationError."""
-    people = [user for user, _ in roles]
+    people = [user for user, _ in member_roles]
     if len(people) > len(set(people)):
         raise ValidationError("A colleague is listed twice. Delete one of the rows.")
-    if not any(role in OWNERS for _, role in roles):
+    if not any(role in OWNERS for _, role in member_roles):
         raise ValidationError("A study needs at least one owner.")
 
 
 @transaction.atomic
-def set_roles(study: Study, by, roles: Sequence[tuple[int, str]]) -> None:
-    """Give exactly these people these roles; remove all others. Raise ValidationError like ``check_roles``."""
+def replace_member_roles(study: Study, by, member_roles: Sequence[tuple[int, str]]) -> None:
+    """Give exactly these people these roles; remove all others. Raise ValidationError like ``require_owner_and_distinct_members``."""
     check_permission(by, Action.SHARE, study)
-    check_roles(roles)
+    require_owner_and_distinct_members(member_roles)
     Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     there = {member.user_id: member for member in study.members.all()}
-    wanted = dict(roles)
+    wanted = dict(member_roles)
     study.members.exclude(user__in=wanted).delete()
     for user, role in wanted.items():
         member = there.get(user) or StudyMember(study=study, user_id=user)
@@ -266,7 +268,7 @@ def allowed_member_ids(action: Action, study: Study) -> set[int]:
     return set(study.members.filter(role__in=PERMISSIONS[action].roles).values_list("user", flat=True))
 
 
-def allowed_users(action: Action, study: Study) -> QuerySet:
+def allowed_active_member_users(action: Action, study: Study) -> QuerySet:
     """Return the members whose role allows this and who may still log in, ordered by name."""
     people = get_user_model().objects.filter(pk__in=allowed_member_ids(action, study), is_active=True)
     return people.order_by("username")
@@ -277,7 +279,7 @@ def filter_by_role(queryset: QuerySet[Study], user, role: str) -> QuerySet[Study
     return queryset.filter(pk__in=StudyMember.objects.filter(user=user, role=role).values("study"))
 
 
-def owners_of(study_ids) -> dict[int, list[str]]:
+def owner_names_by_study_id(study_ids) -> dict[int, list[str]]:
     """Return the user names of the owners by study id."""
     owners: dict[int, list[str]] = {}
     rows = StudyMember.objects.filter(study__in=study_ids, role=Role.OWNER).select_related("user").order_by("pk")

@@ -6,8 +6,8 @@ from .models import Job
 from .services import jobs, lifecycle
 
 
-@jobs.register("launch", exclusive=True, user_facing=(lifecycle.ActionRefused,))
-def launch(job: Job, progress: jobs.ProgressReporter) -> dict:
+@jobs.register("launch", is_one_per_study=True, user_facing_errors=(lifecycle.ActionRefused,))
+def run_launch_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Freeze the design and draw the batches. A second attempt finds the study launched and changes nothing."""
     study = job.study
     if study.launched_at is None:
@@ -17,7 +17,7 @@ def launch(job: Job, progress: jobs.ProgressReporter) -> dict:
     return {"study": str(study.code), "batches": study.batches.count()}
 
 
-@jobs.every(86_400)
+@jobs.register_periodic(86_400)
 def remove_orphaned_images() -> int:
     """Remove images that no study names. They come from killed imports and deleted studies."""
     return image_storage.remove_orphaned_images()

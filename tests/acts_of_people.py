@@ -36,22 +36,22 @@ def collected(owner) -> World:
 
 def excluded(owner) -> World:
     world = collected(owner)
-    (world.exclusion,) = exclusions.exclude([world.done], "technical", owner)
+    (world.exclusion,) = exclusions.exclude_assignments([world.done], "technical", owner)
     return world
 
 
 def close_it(w):
-    lifecycle.close(w.study, None)
+    lifecycle.start_closing(w.study, None)
 
 
 def finish_it(w):
-    lifecycle.close(w.study, None)
-    lifecycle.finish_closing(w.study, None)
+    lifecycle.start_closing(w.study, None)
+    lifecycle.end_grace_period(w.study, None)
     w.study.refresh_from_db()
 
 
 def leave_out(w, by):
-    return exclusions.exclude([w.done], "technical", by)
+    return exclusions.exclude_assignments([w.done], "technical", by)
 
 
 def change_key(w, by):
@@ -78,15 +78,15 @@ def unused(owner) -> World:
 
 def settled(owner) -> World:
     world = collected(owner)
-    ledger.settle_payments(world.door, by=None)
-    world.payments = list(ledger.payments_of(world.door).values_list("pk", flat=True))
+    ledger.update_ledger(world.door, by=None)
+    world.payments = list(ledger.link_payments(world.door).values_list("pk", flat=True))
     return world
 
 
 def with_bonus(owner) -> World:
     world = collected(owner)
     give_bonus(world, owner)
-    world.bonus = ledger.payments_of(world.door).get(kind=Payment.Kind.BONUS).pk
+    world.bonus = ledger.link_payments(world.door).get(kind=Payment.Kind.BONUS).pk
     return world
 
 
@@ -118,12 +118,12 @@ def by_file(owner) -> World:
 
 def declared(owner) -> World:
     world = collected(owner)
-    sample.declare_columns(world.study, [("Age", "number", False)], by=owner)
+    sample.declare_sample_columns(world.study, [("Age", "number", False)], by=owner)
     return world
 
 
 def work_of(w):
-    return decisions.work_of_assignment(w.door, w.done.pk)
+    return decisions.get_work_by_assignment(w.door, w.done.pk)
 
 
 def rejected(owner) -> World:
@@ -184,24 +184,24 @@ ACTS = {
     "annotators/participation/link_actions:_set_stopped, stop": Act(
         Action.RECRUIT, "stop link", collected, lambda w, by: link_actions.stop_link(w.door, by), may_repeat=True
     ),
-    "annotators/places/exclusions:exclude": Act(
+    "annotators/places/exclusions:exclude_assignments": Act(
         Action.MANAGE_ASSIGNMENTS,
         "exclude",
         collected,
         leave_out,
-        lambda w, by: exclusions.exclude([w.live], "technical", by),
+        lambda w, by: exclusions.exclude_assignments([w.live], "technical", by),
     ),
-    "annotators/places/exclusions:reverse_exclusion": Act(
+    "annotators/places/exclusions:lift_exclusion": Act(
         Action.MANAGE_ASSIGNMENTS,
         "reverse exclusion",
         excluded,
-        lambda w, by: exclusions.reverse_exclusion(w.exclusion, by),
+        lambda w, by: exclusions.lift_exclusion(w.exclusion, by),
     ),
-    "annotators/places/exclusions:reopen_places": Act(
+    "annotators/places/exclusions:open_replacement_places": Act(
         Action.MANAGE_ASSIGNMENTS,
         "reopen",
         excluded,
-        lambda w, by: exclusions.reopen_places(w.study, [w.done], by),
+        lambda w, by: exclusions.open_replacement_places(w.study, [w.done], by),
         spoil=close_it,
     ),
     "annotators/places/exclusions:release_place": Act(
@@ -214,12 +214,16 @@ ACTS = {
         lambda w, by: exclusions.mark_inquiry_handled(w.inquiry, by),
         may_repeat=True,
     ),
-    "annotators/pay/ledger:settle_payments": Act(
-        Action.PAY, "pay due", collected, lambda w, by: ledger.settle_payments(w.door, by=by), may_repeat=True
+    "annotators/pay/ledger:update_ledger": Act(
+        Action.PAY, "pay due", collected, lambda w, by: ledger.update_ledger(w.door, by=by), may_repeat=True
     ),
     "annotators/pay/ledger:add_extra_payments": Act(Action.PAY, "pay bonus", collected, give_bonus, may_repeat=True),
-    "annotators/pay/ledger:mark_paid": Act(
-        Action.PAY, "mark paid", settled, lambda w, by: ledger.mark_paid(w.door, w.payments, by), may_repeat=True
+    "annotators/pay/ledger:mark_payments_paid": Act(
+        Action.PAY,
+        "mark paid",
+        settled,
+        lambda w, by: ledger.mark_payments_paid(w.door, w.payments, by),
+        may_repeat=True,
     ),
     "annotators/pay/ledger:cancel_extra_payment": Act(
         Action.PAY,
@@ -234,11 +238,11 @@ ACTS = {
     "annotators/recruitment/panels/orders:resolve_order": Act(
         Action.PANEL, "decide order", unclear, lambda w, by: orders.resolve_order(w.order, True, by), may_repeat=True
     ),
-    "annotators/recruitment/panels/rounds:save_plan": Act(
+    "annotators/recruitment/panels/rounds:save_round_plan": Act(
         Action.PANEL,
         "plan rounds",
         collected,
-        lambda w, by: rounds.save_plan(w.door, by=by, people=3, round_places=1, lost_percent=10),
+        lambda w, by: rounds.save_round_plan(w.door, by=by, people=3, round_places=1, lost_percent=10),
         may_repeat=True,
     ),
     "annotators/recruitment/panels/secrets:store_secrets": Act(
@@ -255,11 +259,11 @@ ACTS = {
         lambda w, by: reconcile.import_panel_file(w.door, "Person\ndone\n", by),
         may_repeat=True,
     ),
-    "annotators/recruitment/sample:declare_columns": Act(
+    "annotators/recruitment/sample:declare_sample_columns": Act(
         Action.PANEL,
         "declare sample columns",
         collected,
-        lambda w, by: sample.declare_columns(w.study, [("Age", "number", False)], by=by),
+        lambda w, by: sample.declare_sample_columns(w.study, [("Age", "number", False)], by=by),
         may_repeat=True,
     ),
     "annotators/recruitment/sample:import_sample": Act(
@@ -269,8 +273,8 @@ ACTS = {
         lambda w, by: sample.import_sample(w.door, "who,Age\ndone,30\n", "who", by=by),
         may_repeat=True,
     ),
-    "annotators/pay/verdicts/decisions:approve": Act(
-        Action.REJECT, "approve", collected, lambda w, by: decisions.approve(work_of(w), by), may_repeat=True
+    "annotators/pay/verdicts/decisions:approve_work": Act(
+        Action.REJECT, "approve", collected, lambda w, by: decisions.approve_work(work_of(w), by), may_repeat=True
     ),
     "annotators/pay/verdicts/decisions:reverse_rejection": Act(
         Action.REJECT,
@@ -305,13 +309,25 @@ ACTS = {
 }
 
 ASKED = {
-    "reject": (Action.REJECT, collected, lambda w, by: decisions.reject(work_of(w), "c", "m", by)),
+    "reject": (Action.REJECT, collected, lambda w, by: decisions.reject_work(work_of(w), "c", "m", by)),
     "approve all": (Action.REJECT, collected, lambda w, by: decisions.approve_submissions(w.door, [], by)),
-    "ask for a return": (Action.REJECT, collected, lambda w, by: decisions.ask_for_return(work_of(w), "Please.", by)),
-    "compensate": (Action.PAY, settled, lambda w, by: compensation.compensate_unsent_rewards(w.door, [], by)),
-    "order payments": (Action.PAY, settled, lambda w, by: ledger.order_payments(w.door, (), Decimal(0), by)),
-    "publish": (Action.PANEL, collected, lambda w, by: publishing.publish(w.door, by=by)),
-    "stop a task": (Action.PANEL, collected, lambda w, by: publishing.stop_task(PanelTask(recruitment=w.door), by=by)),
+    "ask for a return": (
+        Action.REJECT,
+        collected,
+        lambda w, by: decisions.order_return_request(work_of(w), "Please.", by),
+    ),
+    "compensate": (Action.PAY, settled, lambda w, by: compensation.record_reward_compensations(w.door, [], by)),
+    "order payments": (
+        Action.PAY,
+        settled,
+        lambda w, by: ledger.order_due_payments_at_panel(w.door, (), Decimal(0), by),
+    ),
+    "publish": (Action.PANEL, collected, lambda w, by: publishing.order_publication(w.door, by=by)),
+    "stop a task": (
+        Action.PANEL,
+        collected,
+        lambda w, by: publishing.order_task_stop(PanelTask(recruitment=w.door), by=by),
+    ),
     "order a round again": (Action.PANEL, collected, lambda w, by: rounds.retry_refused_round(w.door, by)),
     "ask the panel": (Action.PANEL, collected, lambda w, by: sync.schedule_sync(w.door, by=by)),
     "let the panel tell": (Action.PANEL, collected, lambda w, by: sync.enable_webhooks(w.door, by=by)),

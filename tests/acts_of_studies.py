@@ -14,9 +14,9 @@ from analysis.report.runs import request_analysis
 from annotators.places.draft_test_runs import delete_test_runs, start_test_run
 from studies import access
 from studies.access import Action
-from studies.imports.bundle import bundle_text, read_bundle
-from studies.imports.preparation import prepare
-from studies.imports.tables import Options, import_file
+from studies.imports.bundle import bundle_text, create_draft_from_bundle
+from studies.imports.preparation import prepare_stimuli
+from studies.imports.tables import Options, import_stimuli_file
 from studies.models import Output, Study
 from studies.services import copying, drafts, jobs, lifecycle, practice, questions
 from tests import builders
@@ -93,7 +93,7 @@ def asked(owner) -> World:
 def write_questions(w, by):
     section = w.study.sections.get()
     x, y = w.study.systems.order_by("name")[:2]
-    return questions.write_questions(section, [(x, y)], "Is {x} more vivid than {y}?", by=by, criterion="vivid")
+    return questions.add_missing_questions(section, [(x, y)], "Is {x} more vivid than {y}?", by=by, criterion="vivid")
 
 
 def launch_it(w):
@@ -119,7 +119,7 @@ def trained(owner) -> World:
 
 
 def make_practice(w, by):
-    return practice.make_practice(w.section, w.outputs, "Look at the names.", by=by)
+    return practice.create_practice_item(w.section, w.outputs, "Look at the names.", by=by)
 
 
 def practised(owner) -> World:
@@ -129,35 +129,43 @@ def practised(owner) -> World:
 
 
 def delete_practice(w, by):
-    return practice.delete_practice(w.item, by)
+    return practice.delete_practice_item(w.item, by)
 
 
 def share(w, by):
-    return access.set_roles(w.study, by, [(one.user_id, one.role) for one in access.members_of(w.study)])
+    return access.replace_member_roles(w.study, by, [(one.user_id, one.role) for one in access.members_of(w.study)])
 
 
 ACTS = {
-    "studies/services/drafts:create": Act(
-        Action.CREATE, "create", draft, lambda w, by: drafts.create(Study(title="Another", code=NEW), by)
+    "studies/services/drafts:create_draft": Act(
+        Action.CREATE, "create", draft, lambda w, by: drafts.create_draft(Study(title="Another", code=NEW), by)
     ),
-    "studies/services/drafts:record_edit, columns": Act(
+    "studies/services/drafts:record_edit_and_raise_version, columns": Act(
         Action.EDIT,
         "edit",
         draft,
-        lambda w, by: drafts.change(w.study, by, {"title": "Better"}),
-        lambda w, by: drafts.change(w.study, by, {"title": "Worse"}, version=99),
+        lambda w, by: drafts.update_draft(w.study, by, {"title": "Better"}),
+        lambda w, by: drafts.update_draft(w.study, by, {"title": "Worse"}, version=99),
     ),
-    "studies/services/drafts:record_edit, questions": Act(Action.EDIT, "edit", draft, write_questions, spoil=launch_it),
-    "studies/services/drafts:record_edit, a section deleted": Act(
+    "studies/services/drafts:record_edit_and_raise_version, questions": Act(
+        Action.EDIT, "edit", draft, write_questions, spoil=launch_it
+    ),
+    "studies/services/drafts:record_edit_and_raise_version, a section deleted": Act(
         Action.EDIT, "edit", twice_rated, delete_section, may_repeat=True
     ),
-    "studies/services/drafts:record_edit, a practice item": Act(Action.EDIT, "edit", trained, make_practice),
-    "studies/services/drafts:record_edit, a practice item deleted": Act(
+    "studies/services/drafts:record_edit_and_raise_version, a practice item": Act(
+        Action.EDIT, "edit", trained, make_practice
+    ),
+    "studies/services/drafts:record_edit_and_raise_version, a practice item deleted": Act(
         Action.EDIT, "edit", practised, delete_practice, may_repeat=True
     ),
-    "studies/access:set_roles": Act(Action.SHARE, "change roles", launched, share, may_repeat=True),
-    "studies/imports/bundle/reading:read_bundle": Act(
-        Action.CREATE, "import bundle", draft, lambda w, by: read_bundle(bundle_text(w.study), by), may_repeat=True
+    "studies/access:replace_member_roles": Act(Action.SHARE, "change roles", launched, share, may_repeat=True),
+    "studies/imports/bundle/reading:create_draft_from_bundle": Act(
+        Action.CREATE,
+        "import bundle",
+        draft,
+        lambda w, by: create_draft_from_bundle(bundle_text(w.study), by),
+        may_repeat=True,
     ),
     "studies/services/lifecycle:launch": Act(Action.LAUNCH, "launch", draft, launch),
     "studies/services/lifecycle:freeze_and_close": Act(Action.EDIT, "freeze", draft, step(lifecycle.freeze_and_close)),
@@ -175,40 +183,44 @@ ACTS = {
     "studies/services/lifecycle:amend": Act(
         Action.RUN, "amend", launched, amended({"contact": "new@example.org"}), amended({"target_cap": 1})
     ),
-    "studies/services/lifecycle:close": Act(Action.RUN, "close", launched, step(lifecycle.close)),
+    "studies/services/lifecycle:start_closing": Act(Action.RUN, "close", launched, step(lifecycle.start_closing)),
     "studies/services/lifecycle:_change_state, finish": Act(
-        Action.RUN, "finish", after(lifecycle.close), step(lifecycle.finish_closing)
+        Action.RUN, "finish", after(lifecycle.start_closing), step(lifecycle.end_grace_period)
     ),
     "studies/services/lifecycle:unblind": Act(Action.UNBLIND, "unblind", launched, step(lifecycle.unblind, "A look.")),
     "studies/services/lifecycle:archive": Act(Action.ARCHIVE, "archive", draft, step(lifecycle.archive)),
-    "studies/services/copying:restore": Act(Action.ARCHIVE, "restore", archived, step(copying.restore)),
-    "studies/services/copying:delete_draft": Act(
-        Action.ARCHIVE, "delete draft", draft, step(copying.delete_draft), may_repeat=True
+    "studies/services/copying:restore_archived": Act(
+        Action.ARCHIVE, "restore", archived, step(copying.restore_archived)
     ),
-    "studies/services/copying:clone": Act(Action.CLONE, "clone", draft, step(copying.clone), may_repeat=True),
-    "studies/imports/preparation:prepare": Act(
+    "studies/services/copying:delete_or_archive_draft": Act(
+        Action.ARCHIVE, "delete draft", draft, step(copying.delete_or_archive_draft), may_repeat=True
+    ),
+    "studies/services/copying:clone_study": Act(
+        Action.CLONE, "clone", draft, step(copying.clone_study), may_repeat=True
+    ),
+    "studies/imports/preparation:prepare_stimuli": Act(
         Action.EDIT,
         "prepare stimuli",
         draft,
-        lambda w, by: prepare(w.study, {"length": {"manner": "characters", "limit": 60}}, by=by),
-        lambda w, by: prepare(w.study, {}, by=by),
+        lambda w, by: prepare_stimuli(w.study, {"length": {"manner": "characters", "limit": 60}}, by=by),
+        lambda w, by: prepare_stimuli(w.study, {}, by=by),
         spoil=launch_it,
     ),
-    "studies/imports/tables/run:import_file": Act(
+    "studies/imports/tables/run:import_stimuli_file": Act(
         Action.EDIT,
         "import",
         with_file,
-        lambda w, by: import_file(w.study, w.path, options=Options(), by=by),
+        lambda w, by: import_stimuli_file(w.study, w.path, options=Options(), by=by),
         spoil=launch_it,
     ),
     "studies/services/jobs/queue:cancel": Act(
         Action.CANCEL, "cancel job", asked, lambda w, by: jobs.cancel(w.job, by), may_repeat=True
     ),
-    "analysis/api/bulk:store": Act(
+    "analysis/api/bulk:create_missing_rows": Act(
         Action.EDIT,
         "add systems",
         draft,
-        lambda w, by: bulk.store(w.study, bulk.SYSTEMS, [{"name": "delta"}], by),
+        lambda w, by: bulk.create_missing_rows(w.study, bulk.SYSTEMS, [{"name": "delta"}], by),
         may_repeat=True,
     ),
 }

@@ -8,7 +8,7 @@ from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
 from analysis.models import ApiToken, CodingItem, CodingSample, CodingSeat
 from analysis.report.runs import run_analysis
 from annotators.models import Appeal, Inquiry, PanelSubmission, Response, Verdict
-from annotators.places.exclusions import exclude
+from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment.panels.orders import create_order
 from studies.models import Output, StudyMember
 from studies.services import jobs
@@ -46,7 +46,7 @@ def everything() -> dict:
     door = panel(study)
     done = submitted(study, "done", recruitment=door, comment="fine")
     live = claimed(study, "live", recruitment=door)
-    exclusions = exclude([done], "technical", by=people["owner"])
+    exclusions = exclude_assignments([done], "technical", by=people["owner"])
     run = run_analysis(study, {"resamples": 99}, by=people["owner"])
     job = jobs.submit("analyse", study=study, by=people["owner"])
     token = ApiToken.objects.create(user=people["owner"], name="t", hash="0" * 64)

@@ -21,8 +21,8 @@ from studies.models import (
 from studies.protocols import REGISTRY
 from studies.protocols.spa import DEFAULT_EXPLANATION
 from studies.services import lifecycle
-from studies.services.practice import make_practice
-from studies.services.questions import default_text, pairs_of, write_questions
+from studies.services.practice import create_practice_item
+from studies.services.questions import add_missing_questions, default_question_text, select_system_pairs
 
 SYSTEMS = ("alpha", "beta", "gamma")
 QUALITY = {"alpha": 0.0, "beta": 0.5, "gamma": 1.0, "delta": 1.2, "epsilon": 1.5}
@@ -76,7 +76,9 @@ def add_section(study: Study, protocol: str, *, position=1, m=2, reuses=None, pa
         settings=dict(declared.sample.settings) | (settings or {}),
     )  # fmt: skip
     if declared.has_directed_questions:
-        write_questions(section, pairs or pairs_of(section, "neighbours"), default_text(section), by=None)
+        add_missing_questions(
+            section, pairs or select_system_pairs(section, "neighbours"), default_question_text(section), by=None
+        )
         return section
     text = "How good is {label}?" if "{label}" in declared.placeholder_help else "Is it good?"
     plain = {"key": "asked", "text": text, "help": "What good means.", "scale": {"kind": declared.default_scale_kind}}
@@ -145,7 +147,7 @@ def add_humanlike(
 
 def add_practice(section: Section, outputs, explanation="") -> Item:
     """A practice item of one output, or of a human and a machine output."""
-    return make_practice(section, outputs, explanation, by=None)
+    return create_practice_item(section, outputs, explanation, by=None)
 
 
 def humanlike_draft(
@@ -244,7 +246,7 @@ def spa_draft(*, m=4, both=True, with_rating=True, with_surveys=True, rules=(), 
 
 
 def warnings_of(study: Study) -> list[str]:
-    return [problem.key for problem in lifecycle.find_problems(study) if not problem.is_blocking]
+    return [problem.key for problem in lifecycle.find_design_problems(study) if not problem.is_blocking]
 
 
 def launched(study: Study, by=None) -> Study:
@@ -337,7 +339,7 @@ def painted(colours, prompts: int, media_root) -> list[list[str]]:
 
     from PIL import Image
 
-    from studies.stimuli.images import encode_image, store
+    from studies.stimuli.images import encode_image, store_image
 
     names = []
     for n in range(prompts):
@@ -346,7 +348,7 @@ def painted(colours, prompts: int, media_root) -> list[list[str]]:
             out = io.BytesIO()
             Image.new("RGB", (48, 48), (colour, 5 * n, 90)).save(out, "PNG")
             image = encode_image(out.getvalue())
-            store(media_root, image)
+            store_image(media_root, image)
             names[-1].append(image.name)
     return names
 

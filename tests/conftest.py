@@ -109,7 +109,7 @@ def _nothing_frozen_is_left(request):
 
         for cached in (
             wording.frozen_wording,
-            batch_plan.frozen_plan,
+            batch_plan.frozen_batch_plan,
             sequence._cached_itinerary,
             presentation.text_cache,
         ):

@@ -115,7 +115,7 @@ def reader(systems_of, exposures_of):
 def play(study, n: int) -> None:
     """Robots by the panel's link. They see keyed addresses alone; whose picture each is, this knows from the other side."""
     from annotators.models import Assignment
-    from annotators.pages.sequence import media_files_by_id
+    from annotators.pages.sequence import media_file_names_by_id
     from studies.models import Output
     from tests.builders import panel
     from tests.robots import Robot
@@ -126,7 +126,7 @@ def play(study, n: int) -> None:
     def exposures_of(src):
         _, _, code, _, media = src.split("/")
         if code not in names:
-            names[code] = media_files_by_id(Assignment.objects.get(code=code))
+            names[code] = media_file_names_by_id(Assignment.objects.get(code=code))
         return names[code][media]
 
     door = panel(study)
@@ -142,7 +142,7 @@ def main(robots: int) -> None:
         return
     home = at_home("dalle")
     from analysis.report.runs import run_analysis
-    from studies.imports.tables import Options, import_file
+    from studies.imports.tables import Options, import_stimuli_file
     from studies.models import Study
     from studies.services import lifecycle
     from tests.builders import user, warnings_of
@@ -151,15 +151,15 @@ def main(robots: int) -> None:
     study = draft(owner, robots)
     path = write_import_file(home / "dalle.zip")
     options = Options(makes_batches=True)
-    report = timed("dry run", lambda: import_file(study, path, options=options, by=owner, is_dry_run=True))
+    report = timed("dry run", lambda: import_stimuli_file(study, path, options=options, by=owner, is_dry_run=True))
     for finding in report.findings:
         print("   ", finding.text)
-    timed("import: 150 batches, 120 images", lambda: import_file(study, path, options=options, by=owner))
-    timed("the same again", lambda: import_file(study, path, options=options, by=owner))
+    timed("import: 150 batches, 120 images", lambda: import_stimuli_file(study, path, options=options, by=owner))
+    timed("the same again", lambda: import_stimuli_file(study, path, options=options, by=owner))
     study = timed("launch", lambda: lifecycle.launch(study, owner, warnings_of(study)))
     timed(f"{robots} robots over HTTP", lambda: play(study, robots))
-    lifecycle.close(study, owner)
-    lifecycle.finish_closing(study, owner)
+    lifecycle.start_closing(study, owner)
+    lifecycle.end_grace_period(study, owner)
     study = Study.objects.get(pk=study.pk)
     run = timed("analysis", lambda: run_analysis(study, None, by=owner))
     for problem in run.result["problems"]:

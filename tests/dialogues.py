@@ -123,10 +123,10 @@ def print_published_counting(study, batch: str, delta: float) -> None:
     strategy, rule = Strategy("max_three", counting=RELEASED[batch]), hoeffding_boundaries(len(counts), delta=delta)
     for reading in ("stays", "first"):
         rng = np.random.default_rng(1)
-        made = choice.resampled_effort(
+        made = choice.effort_from_resampled_labels(
             votes.astype(int), counts, strategy, rule=rule, reading=reading, runs=1000, rng=rng
         )
-        found = choice.effort_summary(made, mode="paper", rng=rng).estimate
+        found = choice.estimate_mean_effort(made, mode="paper", rng=rng).estimate
         published = f" / {TABLE_6[batch]['Max 3 Workers'][DELTAS.index(delta)]}" if reading == "stays" else ""
         print(f"    Table 6, Max 3 Workers counted as published, reading “{reading}” {found:7.1f}{published}")
 
@@ -136,7 +136,7 @@ def main() -> None:
     from analysis.report.runs import run_analysis
     from annotators.imports import Options as AnswerOptions
     from annotators.imports import import_answers
-    from studies.imports.tables import Options, import_file
+    from studies.imports.tables import Options, import_stimuli_file
     from studies.models import Study
     from tests.builders import user
 
@@ -146,7 +146,10 @@ def main() -> None:
     def played(batch: str, delta: float) -> None:
         stimuli, answers = write_stimuli(batch, home / "pairs.jsonl"), DATA / FILES[batch]
         study = draft(owner, batch, delta)
-        timed("pairs: 500 prompts, 1,000 outputs", lambda: import_file(study, stimuli, options=Options(), by=owner))
+        timed(
+            "pairs: 500 prompts, 1,000 outputs",
+            lambda: import_stimuli_file(study, stimuli, options=Options(), by=owner),
+        )
         look = timed(
             "dry run of the answers", lambda: import_answers(study, answers, options=how, by=owner, is_dry_run=True)
         )

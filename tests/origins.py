@@ -41,10 +41,10 @@ def write_import_file(path: Path) -> Path:
 
 def draft(owner: Any, target_n: int):
     """The template of the paper's untrained experiment with our machines, one an annotator, on one domain."""
-    from studies.imports.study_templates import TEMPLATES_BY_SLUG, create_template_draft
+    from studies.imports.study_templates import TEMPLATES_BY_SLUG, create_draft_from_template
     from studies.models import Arm, ArmSystem, Study, System
 
-    study = create_template_draft(TEMPLATES_BY_SLUG["human_or_machine"], owner)
+    study = create_draft_from_template(TEMPLATES_BY_SLUG["human_or_machine"], owner)
     # The same draw each time; ours to write to.
     Study.objects.filter(pk=study.pk).update(
         title="Fables of known origin",
@@ -108,7 +108,7 @@ def found_in(result: dict) -> Iterator[tuple[str, dict, dict]]:
 def main(robots: int, crowd: int) -> None:
     home = at_home("origins")
     from analysis.report.runs import run_analysis
-    from studies.imports.tables import Options, import_file
+    from studies.imports.tables import Options, import_stimuli_file
     from studies.models import Study
     from studies.services import lifecycle
     from tests.builders import user, warnings_of
@@ -116,12 +116,12 @@ def main(robots: int, crowd: int) -> None:
     owner = user()
     study = timed("draft from the template", lambda: draft(owner, robots))
     path = write_import_file(home / "fables.jsonl")
-    timed("import: 24 prompts, 120 outputs", lambda: import_file(study, path, options=Options(), by=owner))
+    timed("import: 24 prompts, 120 outputs", lambda: import_stimuli_file(study, path, options=Options(), by=owner))
     for words in warnings_of(study):
         print("    acknowledged:", words)
     study = timed("launch", lambda: lifecycle.launch(study, owner, warnings_of(study)))
     timed(f"{robots} robots over HTTP, crowd {crowd}", lambda: play(study, robots, crowd))
-    lifecycle.close(study, owner), lifecycle.finish_closing(study, owner)
+    lifecycle.start_closing(study, owner), lifecycle.end_grace_period(study, owner)
     run = timed("analysis", lambda: run_analysis(Study.objects.get(pk=study.pk), None, by=owner))
     print(
         f"{'machine':10} {'n':>4} | {'d put in':>8} {'found':>6} {'95% CI':>16} | {'correct, put in':>15} {'found':>6} {'% human':>8}"

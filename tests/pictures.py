@@ -54,7 +54,7 @@ def played(home: str) -> tuple[int, int]:
 
     from annotators.models import Assignment
     from heval_site.management.demo import OPEN_TITLE
-    from studies.imports.tables import Options, import_file
+    from studies.imports.tables import Options, import_stimuli_file
     from studies.models import Arm, Section, Study, StudyMember
     from tests.players import claimed, submitted
 
@@ -72,7 +72,7 @@ def played(home: str) -> tuple[int, int]:
     )
     StudyMember.objects.create(study=draft, user=owner, role=StudyMember.Role.OWNER)
     Arm.objects.create(study=draft, name="all")
-    import_file(draft, FOLDER / "first-study.jsonl", options=Options(creates_systems=True), by=owner)
+    import_stimuli_file(draft, FOLDER / "first-study.jsonl", options=Options(creates_systems=True), by=owner)
     Section.objects.create(study=draft, position=1, protocol="spa", m=4)
 
     collecting = Study.objects.get(title=OPEN_TITLE)

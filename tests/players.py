@@ -6,9 +6,9 @@ from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit
 from annotators.pages.form_data import parse_page_form
-from annotators.pages.record import page_state, record_page, restore_shown_step
+from annotators.pages.record import full_page_state, record_page_answers, restore_shown_step
 from annotators.pages.sequence import page_snapshot
-from annotators.participation.simulate import refusal_message
+from annotators.participation.simulate import robot_refusal_message
 from annotators.places import assign
 from studies.models import Exposure, Item
 from studies.protocols.base.fields import TIE
@@ -41,7 +41,7 @@ def claimed(study, person="", recruitment=None, **options) -> Assignment:
 
 def open_page(assignment: Assignment, key: str | None = None):
     """Look at a page, as a GET does: (step as shown, its asks)."""
-    standing = page_state(assignment)
+    standing = full_page_state(assignment)
     key = key or standing.next_key
     step = standing.steps[key]
     visit = standing.visits.get(key)
@@ -58,7 +58,7 @@ def plausible(assignment: Assignment, key: str | None = None, rng=None, comment=
     step, _, asks = open_page(assignment, key)
     answers = Robot(rng or random.Random(1), comment).answers(step.protocol, asks)
     sent = parse_page_form(step, asks, form(**answers))
-    assert sent.is_valid, refusal_message(step, sent)
+    assert sent.is_valid, robot_refusal_message(step, sent)
     return answers
 
 
@@ -66,15 +66,15 @@ def sent_from(path: str, rng=None) -> dict[str, str] | None:
     """What a browser sends from the page at this address; None where nothing is asked any more."""
     code, key = path.split("/")[2:4]
     assignment = Assignment.objects.select_related("study", "recruitment").get(code=code)
-    return {"go": "1"} | plausible(assignment, key, rng) if key in page_state(assignment).steps else None
+    return {"go": "1"} | plausible(assignment, key, rng) if key in full_page_state(assignment).steps else None
 
 
 def answered(assignment: Assignment, key: str | None = None, rng=None, comment="", **changes):
     """Answer one page; gives the outcome."""
-    key = key or page_state(assignment).next_key
+    key = key or full_page_state(assignment).next_key
     answers = plausible(assignment, key, rng, comment) | changes
     assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
-    return record_page(assignment, key, form(**answers))
+    return record_page_answers(assignment, key, form(**answers))
 
 
 def submitted(study, person="", rng=None, comment="", until=None, **options) -> Assignment:
@@ -83,7 +83,7 @@ def submitted(study, person="", rng=None, comment="", until=None, **options) -> 
     rng = rng or random.Random(person or 0)
     while True:
         assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
-        key = page_state(assignment).next_key
+        key = full_page_state(assignment).next_key
         if key is None or key == until:
             return assignment
         if answered(assignment, key, rng, comment).next_key is None:
@@ -98,7 +98,7 @@ def play(study, n, until=None, strengths=STRENGTHS):
     rng = random.Random(n)
     assignment = claimed(study, f"person {n}")
     done = 0
-    while (key := page_state(assignment).next_key) is not None and (until is None or done < until):
+    while (key := full_page_state(assignment).next_key) is not None and (until is None or done < until):
         step, page, asks = open_page(assignment, key)
         sent = Perceiving(rng, strengths, "because of its words").answers(step.protocol, asks)
         for slot, ask in asks.items():
@@ -107,7 +107,7 @@ def play(study, n, until=None, strengths=STRENGTHS):
             if ask.skip_reasons and rng.random() < 0.2:
                 sent[slot] = ""
                 sent[f"{slot}.skip"] = "cannot_judge"
-        assert record_page(assignment, page.key, form(**sent)).sent is None
+        assert record_page_answers(assignment, page.key, form(**sent)).sent is None
         assignment.refresh_from_db()
         done += 1
     return assignment
@@ -119,7 +119,7 @@ MAX_THREE = {"settings": {"strategy": "max_three"}, "annotators_per_batch": 2}
 def choosing(study, person, prefers, until=None):
     """Somebody who takes a batch and chooses, on each page, what ``prefers(item)`` names."""
     assignment = claimed(study, person)
-    while (key := page_state(assignment).next_key) is not None and key != until:
+    while (key := full_page_state(assignment).next_key) is not None and key != until:
         _, page, asks = open_page(assignment)
         systems = {
             e.pk: e.output.system.name

@@ -9,7 +9,7 @@ from .builders import add_section, draft_study
 
 
 def blocking(study: Study) -> list[str]:
-    return [problem.text for problem in lifecycle.find_problems(study) if problem.is_blocking]
+    return [problem.text for problem in lifecycle.find_design_problems(study) if problem.is_blocking]
 
 
 def checked(study: Study, slug: str) -> Study:

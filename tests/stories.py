@@ -155,7 +155,7 @@ def main(robots: int) -> None:
     from django.core.management import call_command
 
     from analysis.report.runs import run_analysis
-    from studies.imports.tables import Options, import_file
+    from studies.imports.tables import Options, import_stimuli_file
     from studies.models import Study
     from studies.services import lifecycle
     from tests.builders import user, warnings_of
@@ -165,16 +165,16 @@ def main(robots: int) -> None:
     path = write_import_file(home / "stories.jsonl")
     options = Options(makes_batches=True, allows_empty=True)
     report = timed(
-        "dry run of the import", lambda: import_file(study, path, options=options, by=owner, is_dry_run=True)
+        "dry run of the import", lambda: import_stimuli_file(study, path, options=options, by=owner, is_dry_run=True)
     )
     for finding in report.findings:
         print("   ", finding.text)
-    timed("import: 750 rows, 3,750 outputs", lambda: import_file(study, path, options=options, by=owner))
-    timed("the same again", lambda: import_file(study, path, options=options, by=owner))
+    timed("import: 750 rows, 3,750 outputs", lambda: import_stimuli_file(study, path, options=options, by=owner))
+    timed("the same again", lambda: import_stimuli_file(study, path, options=options, by=owner))
     study = timed("launch", lambda: lifecycle.launch(study, owner, warnings_of(study)))
     timed(f"{robots} robots over HTTP", lambda: play(study, robots))
-    lifecycle.close(study, owner)
-    lifecycle.finish_closing(study, owner)
+    lifecycle.start_closing(study, owner)
+    lifecycle.end_grace_period(study, owner)
     study = Study.objects.get(pk=study.pk)
     run = timed("analysis", lambda: run_analysis(study, None, by=owner))
     for sentence in run.result["conclusions"]:

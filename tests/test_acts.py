@@ -21,11 +21,11 @@ ACTS = acts_of_studies.ACTS | acts_of_people.ACTS
 ASKED = acts_of_studies.ASKED | acts_of_people.ASKED
 ELSEWHERE = {
     "annotators/participation/withdrawal:withdraw_annotator": "an annotator acts",
-    "annotators/pay/verdicts/appeals:open_appeal": "an annotator acts",
+    "annotators/pay/verdicts/appeals:create_appeal": "an annotator acts",
     "annotators/places/top_ups:_top_up": "the site itself acts",
     "annotators/pay/verdicts/decisions:record_panel_rejection": "the panel acted",
-    "analysis/report/stopping:check_stopping_rule": "the stopping rule acts",
-    "annotators/pay/verdicts/decisions:reject": "its evidence is long to make: tests/annotators/pay/verdicts/test_decide.py; who may is tested here",
+    "analysis/report/stopping:apply_stopping_rules": "the stopping rule acts",
+    "annotators/pay/verdicts/decisions:reject_work": "its evidence is long to make: tests/annotators/pay/verdicts/test_decide.py; who may is tested here",
     "annotators/recruitment/panels/orders:create_order": "the order of an act that has a line of its own, or none but this",
     "annotators/recruitment/panels/orders:create_orders": "the same of many",
     "annotators/imports/run:import_answers": "freezes the draft too: tests/annotators/imports/test_import_answers.py",

@@ -22,11 +22,11 @@ from PIL import Image
 
 from annotators.models import Assignment
 from annotators.pages.sequence import _build_itinerary
-from annotators.places.batch_plan import plan_of
+from annotators.places.batch_plan import get_batch_plan
 from studies.models import Arm, Exposure, Output, Prompt, Question, Study, System
 from studies.protocols import REGISTRY
 from studies.services import lifecycle
-from studies.stimuli.images import encode_image, store
+from studies.stimuli.images import encode_image, store_image
 from tests.builders import COMMENT, SCREENING, add_section, add_survey, choice_study, panel, spa_study, warnings_of
 from tests.leaks import all_bytes, leaks
 from tests.robots import Page, Robot
@@ -143,7 +143,7 @@ def show_in_every_format(study: Study, media_root, software: str) -> None:
             output.format, output.text = "turns", f"A: hello {place}\nB: bye {place}"
         elif n == 3:
             image = encode_image(picture((40 * place, 90, 160), software))
-            store(media_root, image)
+            store_image(media_root, image)
             output.text, output.media, output.alt = "", image.name, "a coloured square"
         output.save()
 
@@ -249,7 +249,7 @@ def test_a_leaking_template_is_caught(settings, tmp_path, monkeypatch):
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one", "spa")
     study = secret_study(words, tmp_path, "spa")
-    monkeypatch.setattr(presentation, "cached_markdown", lambda text: f"<p>{words['system1']}</p>")
+    monkeypatch.setattr(presentation, "render_cached_markdown", lambda text: f"<p>{words['system1']}</p>")
     responses, _, _ = visited(study, "w")
     assert leaks(all_bytes(responses), words) == ["system1"]
 
@@ -295,8 +295,8 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path, slug):
 
     from django.db.models import Model
 
-    from annotators.pages.presentation import shown_page
-    from annotators.pages.record import page_state
+    from annotators.pages.presentation import build_shown_page
+    from annotators.pages.record import full_page_state
 
     settings.MEDIA_ROOT = tmp_path
     words = canaries("one", slug)
@@ -319,8 +319,8 @@ def test_what_a_page_is_made_from_leads_nowhere(settings, tmp_path, slug):
             for pair in value.items():
                 walk(pair, depth + 1)
 
-    for step in page_state(assignment).steps.values():
-        walk(shown_page(assignment, step.page, step.protocol.asks(step.page)))
+    for step in full_page_state(assignment).steps.values():
+        walk(build_shown_page(assignment, step.page, step.protocol.asks(step.page)))
     assert len(seen) > 100 and leaks(" ".join(map(str, seen)).encode(), words) == []
 
 
@@ -336,7 +336,7 @@ def is_even(counts: Counter) -> bool:
 def laid_for_many(study):
     """(person, place, item, letter, system) of every text that so many people are shown of one batch."""
     assignment = Assignment(study=study, batch=study.batches.first(), design=study.designs.get())
-    plan, systems = plan_of(assignment), dict(Exposure.objects.values_list("pk", "output__system__name"))
+    plan, systems = get_batch_plan(assignment), dict(Exposure.objects.values_list("pk", "output__system__name"))
     rng = random.Random(1)
     for person in range(PEOPLE):
         for one in _build_itinerary(plan, rng.getrandbits(60)).sections:

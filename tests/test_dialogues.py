@@ -6,7 +6,7 @@ from analysis.report.build import build_report
 from annotators.imports import Options, import_answers
 from annotators.models import Response
 from studies.imports.tables import Options as StimuliOptions
-from studies.imports.tables import import_file
+from studies.imports.tables import import_stimuli_file
 from studies.models import Study
 from tests import dialogues
 from tests.builders import user
@@ -18,7 +18,9 @@ BATCH = "V1 vs CGA"
 @pytest.mark.django_db
 def test_the_report_of_imported_labels_has_the_papers_figures(shared, tmp_path):
     study = dialogues.draft(user(), BATCH, 0.001)
-    import_file(study, dialogues.write_stimuli(BATCH, tmp_path / "pairs.jsonl"), options=StimuliOptions(), by=None)
+    import_stimuli_file(
+        study, dialogues.write_stimuli(BATCH, tmp_path / "pairs.jsonl"), options=StimuliOptions(), by=None
+    )
     answers = shared / dialogues.FILES[BATCH]
     report = import_answers(study, answers, by=None, options=Options(dialogues.COLUMNS))
     assert {kind: count.new for kind, count in report.counts.items()} == {

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.report.build import build_report
-from studies.imports.tables import Options, import_file
+from studies.imports.tables import Options, import_stimuli_file
 from studies.models import Output, Study
 from studies.services import lifecycle
 from tests import origins
@@ -16,11 +16,11 @@ def test_texts_of_known_origin_come_out_as_what_they_are(monkeypatch, same_order
     monkeypatch.setattr(origins, "SENSITIVITIES", {"order-1": 20.0, "order-2": 20.0, "order-3": 20.0})
     monkeypatch.setattr(origins, "CUT", 10.0)
     study = origins.draft(user(), 8)
-    import_file(study, origins.write_import_file(tmp_path / "fables.jsonl"), options=Options(), by=None)
+    import_stimuli_file(study, origins.write_import_file(tmp_path / "fables.jsonl"), options=Options(), by=None)
     assert Output.objects.filter(system__study=study).count() == 24 * 5
     study = launched(study)
     origins.play(study, 8)
-    lifecycle.close(study, by=None), lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None), lifecycle.end_grace_period(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
     assert not result["problems"], result["problems"]
     found = {machine: (paper, row) for machine, paper, row in origins.found_in(result)}

@@ -45,8 +45,8 @@ def report_after(quality, expected, margin=None, n=100):
     door = panel(study)
     for number in range(n):
         assert Robot(address(study, f"w{number}", door), preferring(quality, system_of), number).play() == "Thank you"
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 199})
     rows = next(one for one in result["tables"] if one["name"] == "table1")["rows"]
     return result, rows

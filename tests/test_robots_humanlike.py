@@ -67,8 +67,8 @@ def report_after(truths, n=100, **options):
         robot.answer = judging(*truths[condition])
         robot.rng = random.Random(500 + number)
         assert robot.play() == "Thank you"
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     return study, build_report(Study.objects.get(pk=study.pk), {"resamples": 199})
 
 

@@ -67,7 +67,7 @@ def played(settings, tmp_path, same_orders):
         assert sorted(robot.read) == list("ABCDEFGH")
         assert [len(robot.read[letter]) for letter in "ABCDEFGH"] == [1, 1, 2, 2, 4, 4, 8, 8]
         assert len({src for srcs in robot.read.values() for src in srcs}) == 30
-    lifecycle.close(study, by=None), lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None), lifecycle.end_grace_period(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.report.build import build_report
-from studies.design.checklist import find_problems
+from studies.design.checklist import find_design_problems
 from studies.models import Study
 from studies.services import lifecycle
 from tests.builders import add_marks, add_ranking, draft_study, launched, panel
@@ -45,7 +45,7 @@ def test_a_study_with_both_comes_back_from_its_file():
     study.contrasts.all().delete()
     add_marks(study, position=2, categories="a | One\r\nb | Two | It is two", severities="x | Bad | 2.5")
     assert sha(read_again(study)) == sha(study)
-    assert not [problem for problem in find_problems(study) if problem.is_blocking]
+    assert not [problem for problem in find_design_problems(study) if problem.is_blocking]
 
 
 def test_what_people_rank_and_mark_is_what_the_report_says(same_orders):
@@ -57,8 +57,8 @@ def test_what_people_rank_and_mark_is_what_the_report_says(same_orders):
     door = panel(study)
     for number in range(8):
         assert Robot(address(study, f"w{number}", door), reader, number).play() == "Thank you"
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
     assert not result["problems"], result["problems"]
     tables = {one["name"]: one["rows"] for one in result["tables"]}

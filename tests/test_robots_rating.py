@@ -60,7 +60,7 @@ def test_utilities_between_references_are_found_whatever_the_scales(same_orders)
     for number, answer in enumerate(people):
         assert Robot(address(study, f"w{number}", door), answer, number).play() == "Thank you"
     assert Response.objects.count() == 14 * 2 * 2 * 4
-    lifecycle.close(study, by=None), lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None), lifecycle.end_grace_period(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 199})
     assert not result["problems"], result["problems"]
     tables = {one["name"]: one for one in result["tables"]}

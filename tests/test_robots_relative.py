@@ -36,7 +36,7 @@ def test_points_toward_the_better_one_are_found_whichever_side_it_stood(same_ord
     for number in range(16):
         robot = Robot(address(study, f"w{number}", door), weighing(quality, leaning=0.4), number)
         assert robot.play() == "Thank you"
-    lifecycle.close(study, by=None), lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None), lifecycle.end_grace_period(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 199})
     assert not result["problems"], result["problems"]
     tables = {one["name"]: one["rows"] for one in result["tables"]}

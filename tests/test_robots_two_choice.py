@@ -7,7 +7,7 @@ import pytest
 from analysis.report.build import build_report
 from analysis.report.stopping import submit_stopping_checks
 from annotators.models import Assignment, Response
-from annotators.places.top_ups import settle_everywhere
+from annotators.places.top_ups import top_up_disputed_items
 from studies.models import AuditEvent, Study
 from studies.services import jobs, lifecycle
 from tests.builders import choice_study, panel
@@ -46,10 +46,10 @@ def played(quality, *, n=100, every=10, ties=0.0, **options):
         assert heading == "Thank you", heading
         came += 1
         if came % every == 0:
-            settle_everywhere(), submit_stopping_checks(), jobs.run_waiting()
+            top_up_disputed_items(), submit_stopping_checks(), jobs.run_waiting_jobs()
     study = Study.objects.get(pk=study.pk)
     assert study.state == "closing", study.state
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     result = build_report(study, {"resamples": 199})
     assert not result["problems"], result["problems"]
     (row,) = next(one for one in result["tables"] if one["name"] == "choices")["rows"]
@@ -97,9 +97,9 @@ def test_whoever_comes_while_third_labels_are_wanted_waits_and_is_then_let_in():
         assert Robot(address(study, f"w{number}", door), answer, number).play() == "Thank you"
     late = Robot(address(study, "w9", door), first, 9)
     assert late.play() == "No place right now"
-    settle_everywhere()
+    top_up_disputed_items()
     assert late.play() == "Thank you"
     assert Robot(address(study, "w10", door), first, 10).play() == "Thank you"
-    settle_everywhere()
+    top_up_disputed_items()
     assert Robot(address(study, "w11", door), first, 11).play() == "The study is full"
     assert Response.objects.count() == 4 * 3

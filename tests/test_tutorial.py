@@ -120,7 +120,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.follow("Launch…")
     reader.press("Launch")
     page.locator("#job").wait_for()
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     reader.follow("Continue")
     page.get_by_role("heading", name="Collecting").wait_for()
     reader.follow("Make a link")
@@ -150,7 +150,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     reader.press("Close")
     # Another test of this process may have had the turn within the minute.
     cache.clear()
-    jobs.run_periodic()
+    jobs.run_due_periodic_functions()
     study.refresh_from_db()
     assert study.state == "closed"
 
@@ -164,7 +164,7 @@ def test_the_tutorial_can_be_followed(browser, live_server, settings):
     page.get_by_label("Resamples").fill("199")  # a reader waits longer
     reader.press("Run the analysis")
     reader.wait_for("The analysis is running")
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     page.get_by_role("heading", name="Results", exact=True).wait_for()
     found = page.locator("main").inner_text()
     assert "Results" in found and "n = 11 annotators" in found and "came by an open link" in found

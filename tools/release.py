@@ -27,7 +27,7 @@ def package_version(root: Path) -> str:
     return tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
 
 
-def other_versions(root: Path) -> dict[str, str]:
+def versions_in_other_files(root: Path) -> dict[str, str]:
     """Return the version that each other file names."""
     patterns = {
         "CITATION.cff": r"^version: (\S+)$",
@@ -46,10 +46,10 @@ def release_notes(changelog: str, version: str) -> str:
     return match[1].strip() + "\n"
 
 
-def check_versions(root: Path, tag: str = "") -> str:
+def require_matching_versions(root: Path, tag: str = "") -> str:
     """Return the version on which all files and the tag agree. Raises ReleaseNotReady."""
     version = package_version(root)
-    for file, other in other_versions(root).items():
+    for file, other in versions_in_other_files(root).items():
         if other != version:
             raise ReleaseNotReady(f"{file} names version {other}, pyproject.toml names {version}. Change one of them.")
     if tag and tag != f"v{version}":
@@ -68,7 +68,7 @@ def build_wheel(root: Path, folder: Path) -> Path:
     return wheel
 
 
-def check_wheel(root: Path, wheel: Path, version: str) -> None:
+def check_wheel_installs(root: Path, wheel: Path, version: str) -> None:
     """Install the wheel with its locked dependencies in a new environment, and prepare a site with it. Raises ReleaseNotReady."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -99,9 +99,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="output folder of the wheel and the notes")
     options = parser.parse_args()
     try:
-        version = check_versions(ROOT, options.tag)
+        version = require_matching_versions(ROOT, options.tag)
         wheel = build_wheel(ROOT, options.out)
-        check_wheel(ROOT, wheel, version)
+        check_wheel_installs(ROOT, wheel, version)
     except ReleaseNotReady as problem:
         sys.exit(str(problem))
     (options.out / "notes.md").write_text(release_notes((ROOT / "CHANGELOG.md").read_text(), version))

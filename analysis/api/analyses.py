@@ -17,7 +17,7 @@ from studies.access import Action
 from studies.models import Job, Study
 
 from . import serializers as shapes
-from .base import StudyView, document_operation, json_object, page_serializer
+from .base import StudyView, document_operation, page_serializer, require_json_object
 from .query import page_parameters
 from .renderers import RowErrors, row_error
 
@@ -50,7 +50,10 @@ class AnalysesView(StudyView):
     def post(self, request, code):
         try:
             job = request_analysis(
-                self.study, request.user, json_object(request), idempotency_token(request, self.study, "analyse")
+                self.study,
+                request.user,
+                require_json_object(request),
+                idempotency_token(request, self.study, "analyse"),
             )
         except BadParameters as bad:
             field, _, message = str(bad).partition(": ")
@@ -133,10 +136,10 @@ class JobFileView(StudyView):
         tag="exports",
     )
     def get(self, request, code, job):
-        from analysis.data.parquet import file_of
+        from analysis.data.parquet import export_file_path
 
         export_job = Job.objects.filter(study=self.study, code=job, kind="export", state=Job.State.DONE).first()
-        path = export_job and file_of(export_job)
+        path = export_job and export_file_path(export_job)
         if path is None:
             raise Http404
         check_outcomes_visible(self.study, export_job.arguments["origins"])

@@ -10,17 +10,17 @@ from rest_framework.response import Response
 
 from analysis.data import exports
 from analysis.data.codings import CODING_COLUMNS, codings_of, keyed_coding_rows
-from analysis.data.export_requests import selection_for
+from analysis.data.export_requests import build_permitted_selection
 from analysis.data.flat_rows.answers import find_damaged_cells
 from analysis.data.flat_rows.selection import assignment_pseudonym
 from annotators import models as answers
-from annotators.places.exclusions import exclude, reverse_exclusion
+from annotators.places.exclusions import exclude_assignments, lift_exclusion
 from studies.access import Action
 from studies.models import Study
 
 from . import serializers as shapes
-from .base import StudyView, document_operation, json_object, page_serializer
-from .query import ORIGIN, WITHDRAWN, Parameter, integer_parser, page_parameters, page_response, parse_line
+from .base import StudyView, document_operation, page_serializer, require_json_object
+from .query import ORIGIN, WITHDRAWN, Parameter, integer_parser, page_parameters, page_response, parse_single_line
 from .renderers import RowErrors, row_error
 
 
@@ -35,7 +35,7 @@ class AssignmentsView(StudyView):
             "Origins, separated by commas. Default: all.",
             tuple(answers.Assignment.Origin.values),
         ),
-        Parameter("arm", parse_line, "Only assignments in this arm."),
+        Parameter("arm", parse_single_line, "Only assignments in this arm."),
         Parameter("batch", integer_parser(), "Only assignments with the batch with this number.", None, int),
     )
 
@@ -61,10 +61,10 @@ class ResponsesView(StudyView):
         ORIGIN,
         WITHDRAWN,
         Parameter("section", integer_parser(0, 32767), "Only answers in the section at this position.", None, int),
-        Parameter("question", parse_line, "Only answers to the question with this key."),
-        Parameter("system", parse_line, "Only answers about an output of this system."),
-        Parameter("prompt", parse_line, "Only answers about items with this prompt."),
-        Parameter("arm", parse_line, "Only answers in this arm."),
+        Parameter("question", parse_single_line, "Only answers to the question with this key."),
+        Parameter("system", parse_single_line, "Only answers about an output of this system."),
+        Parameter("prompt", parse_single_line, "Only answers about items with this prompt."),
+        Parameter("arm", parse_single_line, "Only answers in this arm."),
         Parameter("batch", integer_parser(), "Only answers in the batch with this number.", None, int),
     )
     filter_paths = {
@@ -89,7 +89,7 @@ class ResponsesView(StudyView):
     )
     def get(self, request, code):
         chosen = self.values["origin"], self.values["withdrawn"]
-        selection = selection_for("responses", self.study, *chosen, by=request.user)
+        selection = build_permitted_selection("responses", self.study, *chosen, by=request.user)
         wanted = {path: self.values[name] for name, path in self.filter_paths.items() if self.values[name] is not None}
         rows = selection.responses.filter(**wanted)
         page_rows = exports.page_of_responses(rows, self.study, self.after(), self.values["page_size"] + 1)
@@ -116,7 +116,7 @@ class CodingsView(StudyView):
     )
     def get(self, request, code):
         chosen = self.values["origin"], self.values["withdrawn"]
-        rows = codings_of(selection_for("codings", self.study, *chosen, by=request.user))
+        rows = codings_of(build_permitted_selection("codings", self.study, *chosen, by=request.user))
         if self.values["sample"] is not None:
             rows = rows.filter(item__sample__number=self.values["sample"])
         rows = rows.filter(pk__gt=self.after()[0]).order_by("pk")[: self.values["page_size"] + 1]
@@ -145,11 +145,11 @@ class ExclusionsView(StudyView):
         tag="answers",
     )
     def post(self, request, code):
-        serializer = shapes.ExclusionRequestSerializer(data=json_object(request))
+        serializer = shapes.ExclusionRequestSerializer(data=require_json_object(request))
         serializer.is_valid(raise_exception=True)
         fields = serializer.validated_data
         chosen = _assignments_by_name(self.study, fields["assignments"])
-        created = exclude(chosen, fields["reason"], request.user, fields["note"], fields["reopen"])
+        created = exclude_assignments(chosen, fields["reason"], request.user, fields["note"], fields["reopen"])
         rows = [
             _exclusion_row(row)
             for row in _exclusions_of(self.study).filter(pk__in=[exclusion.pk for exclusion in created]).order_by("pk")
@@ -170,13 +170,13 @@ class ReverseExclusionView(StudyView):
         tag="answers",
     )
     def post(self, request, code, number):
-        serializer = shapes.ReverseExclusionSerializer(data=json_object(request))
+        serializer = shapes.ReverseExclusionSerializer(data=require_json_object(request))
         serializer.is_valid(raise_exception=True)
         rows = answers.Exclusion.objects.filter(assignment__study=self.study, pk=number)
         exclusion = rows.select_related("assignment__study").first()
         if exclusion is None:
             raise Http404
-        reversal = reverse_exclusion(exclusion, request.user, serializer.validated_data["note"])
+        reversal = lift_exclusion(exclusion, request.user, serializer.validated_data["note"])
         return Response({"created": [_exclusion_row(_exclusions_of(self.study).get(pk=reversal.pk))]}, status=201)
 
 

@@ -57,10 +57,10 @@ def document_operation(
     )
 
 
-def page_serializer(name: str, row, **more) -> serializers.Serializer:
+def page_serializer(name: str, row_serializer, **extra_fields) -> serializers.Serializer:
     """Return the serializer of a page of a list."""
-    fields = {"next": serializers.URLField(allow_null=True), "results": row(many=True)}
-    return inline_serializer(f"{name}Page", {**fields, **more})
+    fields = {"next": serializers.URLField(allow_null=True), "results": row_serializer(many=True)}
+    return inline_serializer(f"{name}Page", {**fields, **extra_fields})
 
 
 class StudyView(APIView):
@@ -89,7 +89,7 @@ def _serialize(shape, row) -> Any:
     return shape(row).data if isinstance(shape, type) else shape(row)
 
 
-def json_object(request) -> dict:
+def require_json_object(request) -> dict:
     if not isinstance(request.data, dict):
         raise ParseError("Send one JSON object.")
     return request.data
@@ -98,7 +98,7 @@ def json_object(request) -> dict:
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson; charset=utf-8"}
 
 
-def download(blocks, filename: str, media_type: str, **headers: Any) -> StreamingHttpResponse:
+def download_response(blocks, filename: str, media_type: str, **headers: Any) -> StreamingHttpResponse:
     answer = StreamingHttpResponse(blocks, content_type=media_type)
     answer["Content-Disposition"] = f'attachment; filename="{filename}"'
     answer["Cache-Control"] = "private, no-store"

@@ -27,7 +27,7 @@ class BulkKind:
     model: type
 
 
-def store(study: Study, kind: BulkKind, body: Any, by) -> tuple[int, int]:
+def create_missing_rows(study: Study, kind: BulkKind, body: Any, by) -> tuple[int, int]:
     """Store the rows of a request and return (created, unchanged). Raises RowErrors, which names every bad row, or StudyFrozen."""
     check_permission(by, Action.EDIT, study)
     rows = _checked(kind, body)

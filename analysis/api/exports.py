@@ -5,15 +5,15 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework.response import Response
 
 from analysis.data import exports
-from analysis.data.export_codebook import build_export_codebook, export_codebook_markdown
-from analysis.data.export_requests import BadOrigins, request_export, selection_for
+from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
+from analysis.data.export_requests import BadOrigins, build_permitted_selection, request_export
 from analysis.data.flat_rows.selection import Selection
 from analysis.report.archive import archive_stream
 from studies.access import Action
 
 from . import serializers as shapes
 from .analyses import idempotency_token, job_response
-from .base import MEDIA_TYPES, StudyView, document_operation, download, json_object
+from .base import MEDIA_TYPES, StudyView, document_operation, download_response, require_json_object
 from .query import ORIGIN, RAW, WITHDRAWN, Parameter
 from .renderers import RowErrors, row_error
 
@@ -25,17 +25,17 @@ class ExportView(StudyView):
 
     def selection(self) -> Selection:
         chosen = [self.values[name] for name in ("origin", "withdrawn") if name in self.values]
-        return selection_for(self.table, self.study, *chosen, by=self.request.user)
+        return build_permitted_selection(self.table, self.study, *chosen, by=self.request.user)
 
     def stream_response(self) -> StreamingHttpResponse:
-        blocks = exports.stream(self.table, self.form, self.selection(), raw=self.values.get("raw", False))
+        blocks = exports.open_export_stream(self.table, self.form, self.selection(), raw=self.values.get("raw", False))
         if self.request.method == "HEAD":
             blocks.close()
         name = f"{self.table}-{str(self.study.code)[:8]}.{self.form}"
-        return download(blocks, name, MEDIA_TYPES[self.form], X_Heval_Rows=blocks.n_rows)
+        return download_response(blocks, name, MEDIA_TYPES[self.form], X_Heval_Rows=blocks.n_rows)
 
 
-def export_views() -> dict[str, type[ExportView]]:
+def build_export_view_classes() -> dict[str, type[ExportView]]:
     """Return a view for each table and format, and one for its hash, each with its own parameters and description."""
     views = {}
     for table in exports.TABLES:
@@ -100,11 +100,11 @@ class ExportsView(StudyView):
         tag="exports",
     )
     def post(self, request, code):
-        serializer = shapes.ExportRequestSerializer(data=json_object(request))
+        serializer = shapes.ExportRequestSerializer(data=require_json_object(request))
         serializer.is_valid(raise_exception=True)
         token = idempotency_token(request, self.study, "export")
         try:
-            job = request_export(self.study, by=request.user, token=token, **serializer.validated_data)
+            job = request_export(self.study, by=request.user, request_token=token, **serializer.validated_data)
         except BadOrigins as bad:
             raise RowErrors([row_error(None, "origins", str(bad))]) from None
         return job_response(job)
@@ -123,7 +123,7 @@ class CodebookMarkdownView(StudyView):
 
     @document_operation("The codebook in Markdown", OpenApiTypes.STR, media_type="text/markdown", tag="exports")
     def get(self, request, code):
-        return HttpResponse(export_codebook_markdown(self.study), content_type="text/markdown; charset=utf-8")
+        return HttpResponse(build_export_codebook_markdown(self.study), content_type="text/markdown; charset=utf-8")
 
 
 class ArchiveView(StudyView):
@@ -142,4 +142,4 @@ class ArchiveView(StudyView):
         blocks = archive_stream(self.study, by=request.user)
         if request.method == "HEAD":
             blocks.close()
-        return download(blocks, f"heval-{str(self.study.code)[:8]}.zip", "application/zip")
+        return download_response(blocks, f"heval-{str(self.study.code)[:8]}.zip", "application/zip")

@@ -5,7 +5,7 @@ from rest_framework.response import Response
 
 from . import pay_report
 from . import serializers as shapes
-from .base import MEDIA_TYPES, StudyView, document_operation, download, page_serializer
+from .base import MEDIA_TYPES, StudyView, document_operation, download_response, page_serializer
 from .query import page_parameters
 
 
@@ -26,7 +26,7 @@ class PaymentsView(StudyView):
         "Payments", page_serializer("Payment", shapes.PaymentSerializer), parameters=parameters, tag="pay"
     )
     def get(self, request, code):
-        return self.list_response(pay_report.payments_of(self.study), pay_report.row_of)
+        return self.list_response(pay_report.payments_of_study(self.study), pay_report.payment_row)
 
 
 class PaymentsCsvView(StudyView):
@@ -37,4 +37,4 @@ class PaymentsCsvView(StudyView):
     @document_operation("Payments as CSV", OpenApiTypes.STR, media_type="text/csv", tag="pay")
     def get(self, request, code):
         name = f"payments-{str(self.study.code)[:8]}.csv"
-        return download([pay_report.payments_csv(self.study).encode()], name, MEDIA_TYPES["csv"])
+        return download_response([pay_report.payments_csv(self.study).encode()], name, MEDIA_TYPES["csv"])

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from analysis.data.flat_rows.selection import assignment_pseudonym
 from annotators.models import Payment
-from annotators.pay.costs import link_cost
+from annotators.pay.costs import compute_link_cost
 from annotators.pay.hourly_pay import ArmPay, pay_by_arm
 from studies.models import Study
 from studies.stimuli.spreadsheet import csv_text
@@ -21,12 +21,12 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def payments_of(study: Study) -> QuerySet[Payment]:
+def payments_of_study(study: Study) -> QuerySet[Payment]:
     rows = Payment.objects.filter(assignment__study=study)
     return rows.select_related("assignment__recruitment", "assignment__batch__arm").order_by("pk")
 
 
-def row_of(payment: Payment) -> dict[str, Any]:
+def payment_row(payment: Payment) -> dict[str, Any]:
     """Return a payment as a row. The amount is a string with two decimals."""
     about = payment.assignment
     cells = (
@@ -49,7 +49,7 @@ def row_of(payment: Payment) -> dict[str, Any]:
 
 def payments_csv(study: Study) -> str:
     return csv_text(
-        [COLUMNS, *([_cell(value) for value in row_of(payment).values()] for payment in payments_of(study))]
+        [COLUMNS, *([_cell(value) for value in payment_row(payment).values()] for payment in payments_of_study(study))]
     )
 
 
@@ -90,7 +90,7 @@ def _arm(arm_pay: ArmPay) -> dict[str, Any]:
 
 
 def _link(recruitment) -> dict[str, Any]:
-    money = link_cost(recruitment)
+    money = compute_link_cost(recruitment)
     sums = {
         name: _format_money(amount)
         for name, amount in (

@@ -7,7 +7,7 @@ from rest_framework.settings import api_settings
 from rest_framework.throttling import BaseThrottle
 
 from analysis.models import ApiToken
-from studies.access import check_scope
+from studies.access import check_token_scope
 from studies.services.rate_limits import is_rate_limited
 
 
@@ -18,7 +18,7 @@ class IsResearcher(BasePermission):
         if not request.user or not request.user.is_authenticated:
             return False
         if token := get_api_token(request):
-            check_scope(token, changes=request.method not in SAFE_METHODS)
+            check_token_scope(token, is_change=request.method not in SAFE_METHODS)
         return True
 
 
@@ -33,11 +33,11 @@ class TokenThrottle(BaseThrottle):
     def allow_request(self, request, view):
         scope = getattr(view, "throttle_scope", "api")
         who = f"t{request.auth.pk}" if isinstance(request.auth, ApiToken) else f"u{request.user.pk}"
-        return not is_rate_limited(f"api:{scope}:{who}", limit_of(scope))
+        return not is_rate_limited(f"api:{scope}:{who}", requests_per_minute(scope))
 
     def wait(self):
         return 60 - time.time() % 60
 
 
-def limit_of(scope: str) -> int:
+def requests_per_minute(scope: str) -> int:
     return int(api_settings.DEFAULT_THROTTLE_RATES[scope].partition("/")[0])

@@ -52,7 +52,7 @@ def integer_parser(minimum: int = 0, maximum: int = MAX_INTEGER) -> Callable[[st
     return read
 
 
-def parse_line(text: str) -> str:
+def parse_single_line(text: str) -> str:
     try:
         name = clean_text(text, is_required=True, max_length=200)
     except TextRefused as refused:
@@ -83,7 +83,7 @@ def parse_origins(text: str) -> tuple[str, ...]:
     return tuple(origin for origin in Assignment.Origin.values if origin in given)
 
 
-def cursor_parser(parts: int) -> Callable[[str], tuple[int, ...]]:
+def cursor_parser(n_key_parts: int) -> Callable[[str], tuple[int, ...]]:
     def read(text: str) -> tuple[int, ...]:
         try:
             key = (
@@ -93,7 +93,9 @@ def cursor_parser(parts: int) -> Callable[[str], tuple[int, ...]]:
             )
         except (ValueError, RecursionError):
             key = None
-        if not (isinstance(key, list) and len(key) == parts and all(type(n) is int and 0 <= n < 2**63 for n in key)):
+        if not (
+            isinstance(key, list) and len(key) == n_key_parts and all(type(n) is int and 0 <= n < 2**63 for n in key)
+        ):
             raise BadQueryParameter("is not a cursor of this list. Use the address in “next” unchanged.")
         return tuple(key)
 
@@ -104,10 +106,13 @@ def encode_cursor(key: Sequence[int]) -> str:
     return base64.urlsafe_b64encode(json.dumps(list(key)).encode()).decode()
 
 
-def page_parameters(parts: int = 1) -> tuple[Parameter, ...]:
+def page_parameters(n_key_parts: int = 1) -> tuple[Parameter, ...]:
     return (
         Parameter(
-            "cursor", cursor_parser(parts), "Start of the page. Take it from “next” of the previous page.", (0,) * parts
+            "cursor",
+            cursor_parser(n_key_parts),
+            "Start of the page. Take it from “next” of the previous page.",
+            (0,) * n_key_parts,
         ),
         Parameter(
             "page_size", integer_parser(1, MAX_PAGE_SIZE), f"Rows per page, at most {MAX_PAGE_SIZE}.", PAGE_SIZE, int
@@ -153,16 +158,18 @@ def read_query(request, parameters: Sequence[Parameter]) -> dict[str, Any]:
     return values
 
 
-def page_response(request, values: Mapping[str, Any], rows: Sequence[tuple[Any, Any]], **more: Any) -> Response:
+def page_response(
+    request, values: Mapping[str, Any], keyed_rows: Sequence[tuple[Any, Any]], **extra_fields: Any
+) -> Response:
     """Return a page of at most ``page_size`` (key, row) pairs, with the address of the next page if there is one.
 
     ``rows`` must hold one row more than the page if there is a next page.
     """
     size = values["page_size"]
     following = None
-    if len(rows) > size:
-        key = rows[size - 1][0]
+    if len(keyed_rows) > size:
+        key = keyed_rows[size - 1][0]
         query = {name: text for name, text in request.query_params.items() if name != "cursor"}
         query["cursor"] = encode_cursor(key if isinstance(key, tuple) else (key,))
         following = f"{settings.SITE_URL}{request.path}?{urlencode(query)}"
-    return Response({"next": following, "results": [row for _, row in rows[:size]], **more})
+    return Response({"next": following, "results": [row for _, row in keyed_rows[:size]], **extra_fields})

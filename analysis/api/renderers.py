@@ -107,7 +107,7 @@ class JSONOnlyNegotiation(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-def build_problem(code: int, detail: str, errors: list[dict[str, Any]] | None = None, headers=None) -> Response:
+def problem_response(code: int, detail: str, errors: list[dict[str, Any]] | None = None, headers=None) -> Response:
     """Return a problem response for the whole request, with optional errors of rows and fields."""
     title = {413: "Body too large", 429: "Too many requests"}.get(code) or HttpResponse(status=code).reason_phrase
     body = {
@@ -133,37 +133,39 @@ def exception_handler(error: Exception, context) -> Response | None:
 
 def _answer(error: Exception) -> Response | None:
     if isinstance(error, RowErrors):
-        return build_problem(error.status_code, str(error.detail), error.errors)
+        return problem_response(error.status_code, str(error.detail), error.errors)
     if isinstance(error, exceptions.ValidationError):
-        return build_problem(400, INVALID_REQUEST, field_errors(error.detail))
+        return problem_response(400, INVALID_REQUEST, flatten_field_errors(error.detail))
     if isinstance(error, DjangoValidationError):
-        return build_problem(400, INVALID_REQUEST, field_errors(_detail(error)))
+        return problem_response(400, INVALID_REQUEST, flatten_field_errors(_detail(error)))
     if isinstance(error, exceptions.AuthenticationFailed | exceptions.NotAuthenticated):
-        return build_problem(error.status_code, INVALID_TOKEN, headers=_headers(error))
+        return problem_response(error.status_code, INVALID_TOKEN, headers=_headers(error))
     if isinstance(error, exceptions.APIException):
-        return build_problem(error.status_code, str(error.detail), headers=_headers(error))
+        return problem_response(error.status_code, str(error.detail), headers=_headers(error))
     if isinstance(error, Http404):
-        return build_problem(404, "This resource does not exist, or you do not have access to it.")
+        return problem_response(404, "This resource does not exist, or you do not have access to it.")
     if isinstance(error, PermissionDenied):
-        return build_problem(403, str(error) or "You do not have permission to do this.")
+        return problem_response(403, str(error) or "You do not have permission to do this.")
     if isinstance(error, NotReady):
-        return build_problem(
+        return problem_response(
             409, "The study is not ready; see errors.", [row_error(None, p.field, p.text) for p in error.problems]
         )
     if isinstance(error, ActionRefused):
-        return build_problem(409, str(error))
+        return problem_response(409, str(error))
     if isinstance(error, StudyFrozen):
-        return build_problem(
+        return problem_response(
             409, "The design of a launched study cannot be changed. Clone the study, or amend what an amendment allows."
         )
     if isinstance(error, AppendOnlyViolation):
-        return build_problem(409, "This is a permanent record and cannot be changed.")
+        return problem_response(409, "This is a permanent record and cannot be changed.")
     if isinstance(error, IntegrityError):
-        return build_problem(409, "Another request stored the same data at the same time. Send the request again.")
+        return problem_response(409, "Another request stored the same data at the same time. Send the request again.")
     if isinstance(error, TooManyExports | TooManySnapshots):
-        return build_problem(429, "Other exports are running. Try again in 30 seconds.", headers={"Retry-After": "30"})
+        return problem_response(
+            429, "Other exports are running. Try again in 30 seconds.", headers={"Retry-After": "30"}
+        )
     if isinstance(error, OperationalError | InterfaceError) and not transaction.get_connection().in_atomic_block:
-        return build_problem(
+        return problem_response(
             503, "The database is not available now. Try again in a few seconds.", headers={"Retry-After": "5"}
         )
     return None
@@ -186,17 +188,19 @@ def _detail(error: DjangoValidationError) -> Any:
     return error.message_dict if hasattr(error, "error_dict") else {"__all__": error.messages}
 
 
-def field_errors(detail: Any, row: int | None = None, field: str | None = None) -> list[dict[str, Any]]:
+def flatten_field_errors(detail: Any, row: int | None = None, field: str | None = None) -> list[dict[str, Any]]:
     """Return the errors of a serializer, of a list of serializers, or of a model as a flat list."""
     if isinstance(detail, dict) and detail and all(isinstance(name, int) for name in detail):
         # REST framework numbers the rows of a list from 0.
-        return [error for index, messages in detail.items() for error in field_errors(messages, index + 1, field)]
+        return [
+            error for index, messages in detail.items() for error in flatten_field_errors(messages, index + 1, field)
+        ]
     if isinstance(detail, dict):
         general = ("non_field_errors", "__all__")
         return [
             error
             for name, messages in detail.items()
-            for error in field_errors(
+            for error in flatten_field_errors(
                 messages, row, field if name in general else ".".join(filter(None, (field, str(name))))
             )
         ]
@@ -206,7 +210,7 @@ def field_errors(detail: Any, row: int | None = None, field: str | None = None) 
                 error
                 for number, element in enumerate(detail, 1)
                 if element
-                for error in field_errors(element, number, field)
+                for error in flatten_field_errors(element, number, field)
             ]
-        return [error for element in detail for error in field_errors(element, row, field)]
+        return [error for element in detail for error in flatten_field_errors(element, row, field)]
     return [row_error(row, field, detail)]

@@ -7,7 +7,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularJSONAPIView
 from rest_framework.views import APIView
 
-from .renderers import build_problem
+from .renderers import problem_response
 
 
 class SchemaView(SpectacularJSONAPIView):
@@ -58,7 +58,7 @@ class NotFoundView(APIView):
     def dispatch(self, request, *args, **kwargs):
         self.headers = {}
         request = self.initialize_request(request, *args, **kwargs)
-        answer = build_problem(
+        answer = problem_response(
             404, "This resource does not exist. Addresses end in a slash or a file name; see /api/v1/docs/."
         )
         return self.finalize_response(request, answer, *args, **kwargs)

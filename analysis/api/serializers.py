@@ -192,15 +192,15 @@ _FIELDS: dict[str, type[serializers.Field]] = {
 }
 
 
-def flat_serializer(name: str, columns: tuple[Column, ...]) -> type[serializers.Serializer]:
+def flat_row_serializer(name: str, columns: tuple[Column, ...]) -> type[serializers.Serializer]:
     """Return the serializer that describes a flat row in OpenAPI. Rows themselves are sent without it."""
     fields: dict[str, Any] = {c.name: _FIELDS[c.type](allow_null=True, help_text=c.meaning) for c in columns}
     return type(f"{name}Serializer", (serializers.Serializer,), fields)
 
 
-ResponseSerializer = flat_serializer("Response", RESPONSE_COLUMNS)
-AssignmentSerializer = flat_serializer("Assignment", ASSIGNMENT_COLUMNS)
-CodingSerializer = flat_serializer("Coding", CODING_COLUMNS)
+ResponseSerializer = flat_row_serializer("Response", RESPONSE_COLUMNS)
+AssignmentSerializer = flat_row_serializer("Assignment", ASSIGNMENT_COLUMNS)
+CodingSerializer = flat_row_serializer("Coding", CODING_COLUMNS)
 
 
 class PaymentSerializer(serializers.Serializer):

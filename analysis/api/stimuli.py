@@ -9,7 +9,7 @@ from studies.models import Batch, Output, Prompt, System
 from . import bulk
 from . import serializers as shapes
 from .base import StudyView, document_operation, page_serializer
-from .query import Parameter, page_parameters, parse_line
+from .query import Parameter, page_parameters, parse_single_line
 
 
 class BulkView(StudyView):
@@ -18,7 +18,7 @@ class BulkView(StudyView):
     kind: bulk.BulkKind
 
     def post(self, request, code):
-        created, unchanged = bulk.store(self.study, self.kind, request.data, request.user)
+        created, unchanged = bulk.create_missing_rows(self.study, self.kind, request.data, request.user)
         return Response({"created": created, "unchanged": unchanged}, status=201 if created else 200)
 
 
@@ -49,7 +49,7 @@ class PromptsView(BulkView):
     """The prompts that the systems were given."""
 
     kind = bulk.PROMPTS
-    parameters = (*page_parameters(), Parameter("domain", parse_line, "Only prompts of this domain."))
+    parameters = (*page_parameters(), Parameter("domain", parse_single_line, "Only prompts of this domain."))
 
     @document_operation(
         "Prompts", page_serializer("Prompt", shapes.PromptSerializer), parameters=parameters, tag="stimuli"
@@ -77,8 +77,8 @@ class OutputsView(BulkView):
     kind = bulk.OUTPUTS
     parameters = (
         *page_parameters(),
-        Parameter("system", parse_line, "Only outputs of the system with this name."),
-        Parameter("prompt", parse_line, "Only outputs for the prompt with this key."),
+        Parameter("system", parse_single_line, "Only outputs of the system with this name."),
+        Parameter("prompt", parse_single_line, "Only outputs for the prompt with this key."),
     )
 
     @document_operation(
@@ -106,7 +106,7 @@ class OutputsView(BulkView):
 class BatchesView(StudyView):
     """The batches that annotators get, with their items in order."""
 
-    parameters = (*page_parameters(), Parameter("arm", parse_line, "Only batches of this arm."))
+    parameters = (*page_parameters(), Parameter("arm", parse_single_line, "Only batches of this arm."))
 
     @document_operation(
         "Batches with their items",

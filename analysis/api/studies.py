@@ -18,9 +18,9 @@ from studies.models import Design, Study
 from studies.services import drafts
 
 from . import serializers as shapes
-from .base import StudyView, document_operation, json_object, page_serializer
+from .base import StudyView, document_operation, page_serializer, require_json_object
 from .permissions import get_api_token
-from .query import Parameter, integer_parser, page_parameters, page_response, parse_line, read_query
+from .query import Parameter, integer_parser, page_parameters, page_response, parse_single_line, read_query
 from .renderers import RowErrors, row_error
 
 
@@ -29,7 +29,7 @@ class StudiesView(APIView):
 
     parameters = (
         *page_parameters(),
-        Parameter("state", parse_line, "Only studies in this state.", None, str, tuple(Study.State.values)),
+        Parameter("state", parse_single_line, "Only studies in this state.", None, str, tuple(Study.State.values)),
     )
 
     @document_operation(
@@ -43,7 +43,7 @@ class StudiesView(APIView):
         studies = known.select_related("owner", "clone_of").filter(pk__gt=values["cursor"][0]).order_by("pk")
         if values["state"] is not None:
             studies = studies.filter(state=values["state"])
-        roles = access.roles_of(request.user)
+        roles = access.roles_by_study_id(request.user)
         rows = [(study.pk, _study_json(study, request.user, roles)) for study in studies[: values["page_size"] + 1]]
         return page_response(request, values, rows)
 
@@ -51,10 +51,10 @@ class StudiesView(APIView):
     def post(self, request):
         read_query(request, ())
         access.check_permission(request.user, Action.CREATE, token=get_api_token(request))
-        serializer = shapes.StudySerializer(data=json_object(request))
+        serializer = shapes.StudySerializer(data=require_json_object(request))
         serializer.is_valid(raise_exception=True)
         serializer.validated_data.pop("version", None)
-        study = drafts.create(Study(**serializer.validated_data), request.user)
+        study = drafts.create_draft(Study(**serializer.validated_data), request.user)
         return Response(shapes.StudySerializer(_reload_study(study)).data, status=201)
 
 
@@ -71,13 +71,13 @@ class StudyDetailView(StudyView):
         "Change fields of a draft", shapes.StudySerializer, request=shapes.StudySerializer(partial=True)
     )
     def patch(self, request, code):
-        serializer = shapes.StudySerializer(self.study, data=json_object(request), partial=True)
+        serializer = shapes.StudySerializer(self.study, data=require_json_object(request), partial=True)
         serializer.is_valid(raise_exception=True)
         changes = dict(serializer.validated_data)
         version = changes.pop("version", None)
         if changes.pop("code", self.study.code) != self.study.code:
             raise RowErrors([row_error(None, "code", "The code of a study cannot be changed.")])
-        study = drafts.change(self.study, request.user, changes, version)
+        study = drafts.update_draft(self.study, request.user, changes, version)
         return Response(shapes.StudySerializer(_reload_study(study)).data)
 
 
@@ -127,7 +127,7 @@ class ProgressView(StudyView):
             withdrawn=models.Count("pk", filter=Q(withdrawn_at__isnull=False)),
         )
         total, _ = monitor.count_places_by_arm(self.study)
-        progress = monitor.progress_of([self.study.pk]).get(self.study.pk)
+        progress = monitor.progress_by_study([self.study.pk]).get(self.study.pk)
         places = {"counted": progress.submitted if progress else 0, "places": total.wanted, "free": total.free}
         return Response(
             {"state": self.study.state, "target_n": self.study.target_n, **places, **counts, "late": total.late}

@@ -9,11 +9,11 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 
 from annotators.models import Assignment
-from studies.access import Action, allowed_users, filter_allowed, get_study, is_researcher
+from studies.access import Action, allowed_active_member_users, filter_allowed, get_study, is_researcher
 from studies.admin import study_page
-from studies.admin.forms.cleaning import CleanWords
+from studies.admin.forms.cleaning import CleanTextMixin
 from studies.admin.forms.fields import LinesField, RowChoiceField
-from studies.admin.permissions import RestrictedLookupAdmin, row_id
+from studies.admin.permissions import RestrictedLookupAdmin, parse_row_id
 from studies.models import Study
 from studies.services.lifecycle import ActionRefused
 
@@ -29,7 +29,7 @@ STARTING_CODEBOOKS = {
 }
 
 
-class DrawSampleForm(CleanWords, forms.Form):
+class DrawSampleForm(CleanTextMixin, forms.Form):
     """The form that draws a sample: its kind, coders, codebook and rule."""
 
     kind = forms.ChoiceField(choices=CodingSample.Kind.choices, label="kind of sample")
@@ -64,7 +64,7 @@ class DrawSampleForm(CleanWords, forms.Form):
 
     def __init__(self, study, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        people = {person.pk: person for person in allowed_users(Action.CODE, study)}
+        people = {person.pk: person for person in allowed_active_member_users(Action.CODE, study)}
         names = (
             ("first", "first coder", "choose"),
             ("second", "second coder", "choose"),
@@ -189,16 +189,18 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
                 return HttpResponseRedirect(reverse("admin:analysis_codingsample_change", args=[sample.pk]))
         context = {"title": "Draw a coding sample", "form": form, "kind": kind, "kinds": CodingSample.Kind.choices}
         status = 422 if form.is_bound else 200
-        return study_page.render(request, self.admin_site, "admin/analysis/coding_draw.html", study, context, status)
+        return study_page.render_study_page(
+            request, self.admin_site, "admin/analysis/coding_draw.html", study, context, status
+        )
 
     def change_view(self, request, object_id, form_url="", extra_context=None):
-        sample = self._get_sample(request, row_id(object_id))
+        sample = self._get_sample(request, parse_row_id(object_id))
         is_looking = sample.is_looked_at
-        codings = record.current_codings(sample)
+        codings = record.current_codings_by_item(sample)
         seats = list(sample.seats.select_related("user"))
         progress = []
         for seat in seats:
-            items = record.items_for(sample, seat.number, codings)
+            items = record.items_of_seat(sample, seat.number, codings)
             done = sum(seat.number in codings.get(item.pk, {}) for item in items)
             progress.append({"seat": seat, "done": done, "all": len(items)})
         own_progress = next((entry for entry in progress if entry["seat"].user_id == request.user.pk), None)
@@ -224,7 +226,7 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         return sample
 
     def _get_seat(self, request, sample) -> int:
-        seat = record.seat_of(sample, request.user)
+        seat = record.coder_seat_number(sample, request.user)
         if seat is None:
             raise Http404("You are not a coder of this sample.")
         return seat
@@ -233,8 +235,8 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
         """Redirect to the first item that this coder has not coded, or to the sample's page if all are coded."""
         sample = self._get_sample(request, pk)
         seat = self._get_seat(request, sample)
-        codings = record.current_codings(sample)
-        items = record.items_for(sample, seat, codings)
+        codings = record.current_codings_by_item(sample)
+        items = record.items_of_seat(sample, seat, codings)
         place = next((n for n, item in enumerate(items, 1) if seat not in codings.get(item.pk, {})), None)
         if place is None:
             messages.success(request, "You have coded all your items. You can still review them.")
@@ -246,8 +248,8 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
     def code_item(self, request, pk, number):
         sample = self._get_sample(request, pk)
         seat = self._get_seat(request, sample)
-        codings = record.current_codings(sample)
-        items = record.items_for(sample, seat, codings)
+        codings = record.current_codings_by_item(sample)
+        items = record.items_of_seat(sample, seat, codings)
         item = next((candidate for candidate in items if candidate.number == number), None)
         if item is None:
             raise Http404("This item does not exist, or you do not code it.")

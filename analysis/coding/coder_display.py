@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from annotators.models import Response
 from studies.models import Exposure
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 
-from .hints import HINT_LABELS, hints_by_row
+from .hints import HINT_LABELS, reviewer_hints_by_row
 from .models import CodingItem, CodingSample
 from .sampling import explanation_responses
 
@@ -36,7 +36,7 @@ def shown_explanations(sample: CodingSample, item: CodingItem) -> tuple[ShownExp
         .order_by("item__number", "question__position", "pk")
     )
     written = [answer for answer in answers if answer.text and answer.erased_at is None]
-    flags = hints_by_response(sample, [answer.pk for answer in written])
+    flags = reviewer_hints_by_response(sample, [answer.pk for answer in written])
     return tuple(
         ShownExplanation(
             answer.question.text,
@@ -55,7 +55,7 @@ def shown_explanations(sample: CodingSample, item: CodingItem) -> tuple[ShownExp
 
 def _answer(response: Response) -> str:
     try:
-        scale = read_scale(response.question.scale)
+        scale = parse_scale(response.question.scale)
     except (ValueError, TypeError, KeyError):
         return f"{response.value:f}"
     words = {point.key: point.label for point in scale.points} if scale.kind == "likert" else {}
@@ -63,13 +63,13 @@ def _answer(response: Response) -> str:
     return words.get(value) or value
 
 
-def hints_by_response(sample: CodingSample, response_ids: list[int]) -> dict[int, tuple[str, ...]]:
+def reviewer_hints_by_response(sample: CodingSample, response_ids: list[int]) -> dict[int, tuple[str, ...]]:
     """Return the hints of these explanations (ids), compared with all explanations of the study."""
     hints = _all_hints(sample, set(response_ids))
     return {pk: flags for pk, _, flags in hints if pk in set(response_ids)}
 
 
-def hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[str]]:
+def reviewer_hints_by_assignment(sample: CodingSample) -> dict[int, frozenset[str]]:
     """Return the hints of each assignment's explanations."""
     by_assignment: dict[int, set[str]] = {}
     for _, assignment, flags in _all_hints(sample):
@@ -87,5 +87,5 @@ def _all_hints(sample: CodingSample, wanted: set[int] | None = None) -> list[tup
     ids = {exposure for pk, *_, exposure, _ in rows if exposure and (wanted is None or pk in wanted)}
     shown = {str(pk): [text] for pk, text in Exposure.objects.filter(pk__in=ids).values_list("pk", "output__text")}
     keyed = [(annotator, str(exposure or ""), text) for _, _, annotator, exposure, text in rows]
-    flags = hints_by_row(keyed, shown)
+    flags = reviewer_hints_by_row(keyed, shown)
     return [(pk, assignment, row_flags) for (pk, assignment, *_), row_flags in zip(rows, flags, strict=True)]

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..exclusions.rules.copied_text import COPIED_SHARE, COPIED_TOKENS, longest_common_run, tokenize
+from ..exclusions.rules.copied_text import COPIED_SHARE, COPIED_TOKENS, longest_copied_run, tokenize
 
 COPIED, SHORT, DUPLICATE, NEAR = "copied", "short", "duplicate", "near_duplicate"
 HINT_LABELS = {
@@ -16,13 +16,13 @@ HINT_LABELS = {
     DUPLICATE: "others wrote the same",
     NEAR: "another annotator wrote nearly the same",
 }
-FEWEST_TOKENS = 3
+MIN_TOKENS = 3
 MIN_DUPLICATES = 2
 # Nearly the same: more than this share of the explanation's five-word runs is in one explanation of another annotator.
 GRAM_LENGTH, NEAR_SHARE = 5, 0.5
-FEWEST_GRAMS = 4
+MIN_GRAMS = 4
 # Only this number of writers is stored per run. A copied text shares its runs with these writers, too.
-MOST_WRITERS = 50
+MAX_WRITERS_PER_GRAM = 50
 # Answers without content.
 EMPTY_ANSWERS = frozenset(
     [
@@ -56,38 +56,44 @@ def normalise_text(text: str) -> str:
     return " ".join(tokenize(text))
 
 
-def five_grams(text: str) -> frozenset[tuple[str, ...]]:
+def word_five_grams(text: str) -> frozenset[tuple[str, ...]]:
     """Return all runs of five words of an explanation."""
     words = tokenize(text[:20_000])
     return frozenset(tuple(words[n : n + GRAM_LENGTH]) for n in range(len(words) - GRAM_LENGTH + 1))
 
 
-def near_duplicates(rows: Sequence[tuple[int, str]]) -> list[bool]:
+def flag_near_duplicates(annotator_text_pairs: Sequence[tuple[int, str]]) -> list[bool]:
     """Return for each (annotator, text) row whether a text of another annotator has more than ``NEAR_SHARE`` of its runs.
 
-    Explanations with fewer than ``FEWEST_GRAMS`` runs are never flagged, because short texts are alike by chance. Identical
+    Explanations with fewer than ``MIN_GRAMS`` runs are never flagged, because short texts are alike by chance. Identical
     texts get another hint (``DUPLICATE``).
     """
-    grams = [five_grams(text) for _, text in rows]
+    grams = [word_five_grams(text) for _, text in annotator_text_pairs]
     writers: dict[tuple[str, ...], list[int]] = {}
     for row, own_grams in enumerate(grams):
         for gram in own_grams:
             gram_writers = writers.setdefault(gram, [])
-            if len(gram_writers) < MOST_WRITERS:
+            if len(gram_writers) < MAX_WRITERS_PER_GRAM:
                 gram_writers.append(row)
-    normalised = [normalise_text(text) for _, text in rows]
+    normalised = [normalise_text(text) for _, text in annotator_text_pairs]
     is_near = []
-    for row, (annotator, _) in enumerate(rows):
+    for row, (annotator, _) in enumerate(annotator_text_pairs):
         shared: Counter[int] = Counter(other for gram in grams[row] for other in writers[gram])
         most = max(
-            (n for other, n in shared.items() if rows[other][0] != annotator and normalised[other] != normalised[row]),
+            (
+                n
+                for other, n in shared.items()
+                if annotator_text_pairs[other][0] != annotator and normalised[other] != normalised[row]
+            ),
             default=0,
         )
-        is_near.append(len(grams[row]) >= FEWEST_GRAMS and most > NEAR_SHARE * len(grams[row]))
+        is_near.append(len(grams[row]) >= MIN_GRAMS and most > NEAR_SHARE * len(grams[row]))
     return is_near
 
 
-def hints_of(text: str, shown_texts: Iterable[str], other_writers: Mapping[str, int]) -> tuple[str, ...]:
+def reviewer_hints(
+    text: str, shown_texts: Iterable[str], n_other_writers_by_text: Mapping[str, int]
+) -> tuple[str, ...]:
     """Return the hints of one explanation.
 
     ``shown_texts``: texts that the annotator read. ``other_writers``: number of other annotators by normalised explanation.
@@ -95,31 +101,31 @@ def hints_of(text: str, shown_texts: Iterable[str], other_writers: Mapping[str, 
     words = tokenize(text[:20_000])
     hints = []
     longest = (
-        max((longest_common_run(words, tokenize(shown_text)) for shown_text in shown_texts), default=0)
+        max((longest_copied_run(words, tokenize(shown_text)) for shown_text in shown_texts), default=0)
         if len(words) >= COPIED_TOKENS
         else 0
     )
     if longest >= COPIED_TOKENS and longest >= COPIED_SHARE * len(words):
         hints.append(COPIED)
-    if len(words) < FEWEST_TOKENS or re.sub(r"\W+", "_", text.strip().casefold()).strip("_") in EMPTY_ANSWERS:
+    if len(words) < MIN_TOKENS or re.sub(r"\W+", "_", text.strip().casefold()).strip("_") in EMPTY_ANSWERS:
         hints.append(SHORT)
-    if words and other_writers.get(" ".join(words), 0) >= MIN_DUPLICATES:
+    if words and n_other_writers_by_text.get(" ".join(words), 0) >= MIN_DUPLICATES:
         hints.append(DUPLICATE)
     return tuple(hints)
 
 
-def hints_by_row(
-    rows: Sequence[tuple[int, str, str]], shown_texts: Mapping[str, Sequence[str]]
+def reviewer_hints_by_row(
+    rows: Sequence[tuple[int, str, str]], shown_texts_by_key: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, ...]]:
     """Return the hints of (annotator, key of the shown texts, text) rows, in their order."""
     writers: dict[str, set[int]] = {}
     for annotator, _, text in rows:
         writers.setdefault(normalise_text(text), set()).add(annotator)
-    near = near_duplicates([(annotator, text) for annotator, _, text in rows])
+    near = flag_near_duplicates([(annotator, text) for annotator, _, text in rows])
     hints = []
     for (annotator, key, text), is_near in zip(rows, near, strict=True):
         normalised = normalise_text(text)
         others = {normalised: len(writers[normalised] - {annotator})}
-        flags = hints_of(text, shown_texts.get(key, ()), others)
+        flags = reviewer_hints(text, shown_texts_by_key.get(key, ()), others)
         hints.append((*flags, NEAR) if is_near else flags)
     return hints

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
 
-from studies.access import Action, allowed_users
+from studies.access import Action, allowed_active_member_users
 from studies.services.lifecycle import ActionRefused
 
 from .codebook import Codebook
 from .models import Coding, CodingItem, CodingSample
-from .sampling import remaining_items
+from .sampling import items_without_withdrawn_or_erased
 
 ADJUDICATOR_SEAT = 3
 
@@ -27,14 +27,14 @@ class CurrentCoding:
     revision: int
 
 
-def seat_of(sample: CodingSample, user) -> int | None:
+def coder_seat_number(sample: CodingSample, user) -> int | None:
     """Return the user's seat, or None if the user has no seat or no longer a role that can code."""
-    if not allowed_users(Action.CODE, sample.study).filter(pk=user.pk).exists():
+    if not allowed_active_member_users(Action.CODE, sample.study).filter(pk=user.pk).exists():
         return None
     return sample.seats.filter(user=user).values_list("number", flat=True).first()
 
 
-def current_codings(sample: CodingSample) -> dict[int, dict[int, CurrentCoding]]:
+def current_codings_by_item(sample: CodingSample) -> dict[int, dict[int, CurrentCoding]]:
     """Return the latest coding of each item (id) and seat."""
     seats = dict(sample.seats.values_list("user", "number"))
     by_item: dict[int, dict[int, CurrentCoding]] = {}
@@ -44,15 +44,17 @@ def current_codings(sample: CodingSample) -> dict[int, dict[int, CurrentCoding]]
     return by_item
 
 
-def is_disputed(codings: Mapping[int, CurrentCoding]) -> bool:
+def is_disputed(codings_by_seat: Mapping[int, CurrentCoding]) -> bool:
     """Return whether both coders have coded the item with different labels."""
-    return 1 in codings and 2 in codings and codings[1].labels != codings[2].labels
+    return 1 in codings_by_seat and 2 in codings_by_seat and codings_by_seat[1].labels != codings_by_seat[2].labels
 
 
-def items_for(sample: CodingSample, seat: int, codings: Mapping[int, Mapping[int, CurrentCoding]]) -> list[CodingItem]:
+def items_of_seat(
+    sample: CodingSample, seat: int, codings_by_item: Mapping[int, Mapping[int, CurrentCoding]]
+) -> list[CodingItem]:
     """Return the items of a seat in order: all items, or for the third coder those on which the first two differ."""
-    items = list(remaining_items(sample).select_related("response__question", "assignment"))
-    return [item for item in items if seat != ADJUDICATOR_SEAT or is_disputed(codings.get(item.pk, {}))]
+    items = list(items_without_withdrawn_or_erased(sample).select_related("response__question", "assignment"))
+    return [item for item in items if seat != ADJUDICATOR_SEAT or is_disputed(codings_by_item.get(item.pk, {}))]
 
 
 def store_coding(item: CodingItem, user, labels: list[str], is_none: bool, seen_revision: int) -> Coding | None:

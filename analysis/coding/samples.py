@@ -8,9 +8,9 @@ from studies.models import Arm, Study
 
 from . import record
 from .codebook import Codebook
-from .coder_display import hints_by_assignment
+from .coder_display import reviewer_hints_by_assignment
 from .models import CodingSample
-from .sampling import remaining_items
+from .sampling import items_without_withdrawn_or_erased
 
 CONDITIONS = tuple(Arm.Condition.values)
 
@@ -64,20 +64,22 @@ class CodedSample:
         return all(codings) if self.rule == CodingSample.Rule.INTERSECTION else any(codings)
 
 
-def read_samples(study: Study, origins: Iterable[str]) -> list[CodedSample]:
+def read_coded_samples(study: Study, origins: Iterable[str]) -> list[CodedSample]:
     """Return every sample of these origins with its current codings. Call it inside the report's snapshot."""
     samples = []
     # Coders see only the texts and the codebook. Members who can also view the study may know more.
     unblinded_members = allowed_member_ids(Action.CODE, study) & allowed_member_ids(Action.VIEW, study)
     for sample in study.coding_samples.filter(origin__in=list(origins)).order_by("number"):
-        codings = record.current_codings(sample)
-        rows = remaining_items(sample).values_list("pk", "assignment_id", "assignment__batch__arm__condition")
+        codings = record.current_codings_by_item(sample)
+        rows = items_without_withdrawn_or_erased(sample).values_list(
+            "pk", "assignment_id", "assignment__batch__arm__condition"
+        )
         items = tuple(
             CodedItem(condition, assignment, {seat: coding.labels for seat, coding in codings.get(pk, {}).items()})
             for pk, assignment, condition in rows.order_by("number")
         )
         n_unblinded = len(unblinded_members.intersection(sample.seats.values_list("user", flat=True)))
-        hints = hints_by_assignment(sample) if sample.kind == CodingSample.Kind.REJECTIONS else {}
+        hints = reviewer_hints_by_assignment(sample) if sample.kind == CodingSample.Kind.REJECTIONS else {}
         samples.append(
             CodedSample(
                 sample.number, sample.kind, sample.rule, Codebook.from_json(sample.codebook), items, n_unblinded, hints
@@ -86,7 +88,7 @@ def read_samples(study: Study, origins: Iterable[str]) -> list[CodedSample]:
     return samples
 
 
-def refusal_reasons(samples: Sequence[CodedSample]) -> dict[int, str]:
+def refusal_reasons_by_assignment(samples: Sequence[CodedSample]) -> dict[int, str]:
     """Return the reasons of each refused assignment. The newest sample with a decision counts."""
     reasons_by_assignment: dict[int, str] = {}
     for sample in samples:

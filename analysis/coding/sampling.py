@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from annotators.models import Response
-from studies.access import Action, allowed_users, check_permission
+from studies.access import Action, allowed_active_member_users, check_permission
 from studies.design.draw import seeded_random
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
@@ -48,7 +48,7 @@ def draw_sample(
     wanted = 3 if rule == CodingSample.Rule.THIRD else 2
     if len(coders) != wanted or len({coder.pk for coder in coders}) != wanted:
         raise ActionRefused(f"This rule needs {'three' if wanted == 3 else 'two'} different coders.")
-    members = set(allowed_users(Action.CODE, study).values_list("pk", flat=True))
+    members = set(allowed_active_member_users(Action.CODE, study).values_list("pk", flat=True))
     if strangers := [coder for coder in coders if coder.pk not in members]:
         raise ActionRefused(f"{strangers[0]} is not a coder, editor or owner of this study.")
     written: dict[str, dict[tuple[str, int], list[int]]] = {}
@@ -87,7 +87,7 @@ def draw_sample(
     return sample
 
 
-def remaining_items(sample: CodingSample):
+def items_without_withdrawn_or_erased(sample: CodingSample):
     """Return the items without withdrawn annotators and erased texts."""
     items = sample.items.filter(assignment__withdrawn_at=None)
     return items.exclude(response__erased_at__isnull=False)

@@ -56,10 +56,10 @@ def codings_of(selection: Selection) -> QuerySet[Coding]:
     return rows
 
 
-def coding_rows(selection: Selection, rows: QuerySet[Coding] | None = None) -> Iterator[tuple[Any, ...]]:
+def coding_rows(selection: Selection, codings: QuerySet[Coding] | None = None) -> Iterator[tuple[Any, ...]]:
     """Yield cells in the order of ``CODING_COLUMNS``, sorted by sample, item, coder and revision, or in the order of ``rows``."""
     for _, cells in keyed_coding_rows(
-        selection.study, codings_of(selection).order_by(*ORDER) if rows is None else rows
+        selection.study, codings_of(selection).order_by(*ORDER) if codings is None else codings
     ):
         yield cells
 
@@ -67,7 +67,7 @@ def coding_rows(selection: Selection, rows: QuerySet[Coding] | None = None) -> I
 ORDER = ("item__sample__number", "item__number", "coder_id", "revision")
 
 
-def keyed_coding_rows(study: Study, rows: QuerySet[Coding]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+def keyed_coding_rows(study: Study, codings: QuerySet[Coding]) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Yield (primary key, cells) of these codings, in their order. Makes two queries."""
     seats = {
         (sample, user): number
@@ -76,7 +76,7 @@ def keyed_coding_rows(study: Study, rows: QuerySet[Coding]) -> Iterator[tuple[in
         )
     }
     later = Coding.objects.filter(item=OuterRef("item"), coder=OuterRef("coder"), revision__gt=OuterRef("revision"))
-    annotated = rows.annotate(is_later=Exists(later), withdrawn=F("item__assignment__withdrawn_at"))
+    annotated = codings.annotate(is_later=Exists(later), withdrawn=F("item__assignment__withdrawn_at"))
     for pk, withdrawn, *cells in annotated.values_list("pk", "withdrawn", *_PATHS).iterator(2000):
         (
             *head,
@@ -117,7 +117,7 @@ def keyed_coding_rows(study: Study, rows: QuerySet[Coding]) -> Iterator[tuple[in
         )
 
 
-def codings_digest(selection: Selection) -> tuple[str, int]:
+def hash_codings(selection: Selection) -> tuple[str, int]:
     """Return the hash of all codings of a selection, and their number."""
     from analysis.stats.seeds import rows_sha256
 

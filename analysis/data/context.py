@@ -35,6 +35,6 @@ class AnalysisContext:
 
     def rng(self, *parts: Any) -> "np.random.Generator":
         """Return the random generator of this protocol for ``parts``. The same parts give the same numbers."""
-        from analysis.stats.seeds import generator
+        from analysis.stats.seeds import seeded_generator
 
-        return generator(self.seed, self.protocol, *parts)
+        return seeded_generator(self.seed, self.protocol, *parts)

@@ -8,7 +8,7 @@ from django.db.models.functions import Cast
 
 from annotators.models import Assignment
 from studies.models import Arm, Question, Study, System
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 
 from .codings import describe_coding_samples
 from .exports import TABLES
@@ -74,7 +74,7 @@ def _questions(study: Study) -> list[dict[str, Any]]:
 
 def _scale(stored: str) -> dict[str, Any]:
     try:
-        scale = read_scale(json.loads(stored))
+        scale = parse_scale(json.loads(stored))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         return {"problem": f"cannot be read: {error}"[:200]}
     described = {"stored_in": scale.answer_column, **scale.as_json()}
@@ -85,7 +85,7 @@ def _scale(stored: str) -> dict[str, Any]:
     return described
 
 
-def export_codebook_markdown(study: Study) -> str:
+def build_export_codebook_markdown(study: Study) -> str:
     """Return the codebook as Markdown."""
     book = build_export_codebook(study)
     lines = [f"# Codebook: {_inline(book['study']['title'])}", "", book["missing"], ""]

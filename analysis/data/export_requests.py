@@ -18,7 +18,7 @@ class BadOrigins(ValueError):
     """An origin is unknown. The message names it."""
 
 
-def selection_for(
+def build_permitted_selection(
     table: str, study: Study, origins: Sequence[str] = COUNTED_ORIGINS, include_withdrawn: bool = False, *, by
 ) -> Selection:
     """Return the selection of rows for a table. Raises PermissionDenied if the table has hidden outcomes."""
@@ -36,7 +36,7 @@ def request_export(
     format: str,
     origins: Sequence[str] = (),
     withdrawn: bool = False,
-    token: str | None = None,
+    request_token: str | None = None,
 ) -> Job:
     """Submit the job that writes a table to a file. Idempotent per ``token``.
 
@@ -45,14 +45,14 @@ def request_export(
     check_permission(by, Action.ANALYSE, study)
     if unknown := sorted(set(origins) - set(ORIGINS)):
         raise BadOrigins(f"{unknown[0][:20]!r} is not an origin. Use {', '.join(ORIGINS)}.")
-    chosen = selection_for(table, study, origins or COUNTED_ORIGINS, withdrawn, by=by)
-    if not parquet.is_installed():
+    chosen = build_permitted_selection(table, study, origins or COUNTED_ORIGINS, withdrawn, by=by)
+    if not parquet.is_pyarrow_installed():
         raise ActionRefused(parquet.NOT_INSTALLED)
     return jobs.submit(
         "export",
         study=study,
         by=by,
-        request_token=token,
+        request_token=request_token,
         table=table,
         format=format,
         origins=list(chosen.origins),

@@ -19,14 +19,14 @@ from django.db.models import Q, QuerySet
 from annotators.models import Assignment, Response
 
 from .codings import CODING_COLUMNS, coding_rows, codings_of
-from .flat_rows.answers import answer_cells, chunk_responses, find_damaged_cells
+from .flat_rows.answers import answer_cells, find_damaged_cells, responses_of_assignment_chunk
 from .flat_rows.assignment_rows import AssignmentRow, assignment_row_chunks, read_assignment_rows
-from .flat_rows.cells import compile_sql, parse_time, raw_rows
+from .flat_rows.cells import compile_sql, fetch_raw_rows, parse_time
 from .flat_rows.columns import ASSIGNMENT_COLUMNS, IDENTITY_COLUMNS, PAGE_COLUMNS, RESPONSE_COLUMNS, Column
 from .flat_rows.selection import Selection
-from .formats import ANSWER_NAMES, CSV, JSONL, RAW_CSV, RowFormat, as_json
+from .formats import ANSWER_NAMES, CSV, JSONL, RAW_CSV, RowFormat, compact_json
 from .item_rows import ITEM_COLUMNS, item_exposures, item_rows
-from .snapshot import MAX_SNAPSHOTS, snapshot
+from .snapshot import MAX_SNAPSHOTS, database_snapshot
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "responses": RESPONSE_COLUMNS,
@@ -42,7 +42,9 @@ LINES_AT_ONCE = 256  # a block has some tens of kilobytes
 
 
 def _copied_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
-    sql, params = compile_sql(answer_cells(responses, guarded=form.is_guarded, as_numbers=not form.is_json))
+    sql, params = compile_sql(
+        answer_cells(responses, escape_formulas=form.is_guarded, booleans_as_numbers=not form.is_json)
+    )
     names = ", ".join(["assignment_id", "received_at", *(f'"{name}"' for name in ANSWER_NAMES)])
     # Only the driver's cursor accepts parameters for COPY.
     with connection.cursor() as cursor, cursor.cursor.copy(form.copy.format(sql=sql, names=names), params) as copy:
@@ -51,7 +53,7 @@ def _copied_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[
 
 
 def _fetched_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
-    sql, params = compile_sql(answer_cells(responses, guarded=form.is_guarded))
+    sql, params = compile_sql(answer_cells(responses, escape_formulas=form.is_guarded))
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         while rows := cursor.fetchmany(5000):
@@ -84,7 +86,7 @@ def response_lines(row_format: RowFormat, selection: Selection) -> Iterator[byte
         by_pk: dict[int, AssignmentRow] = {row.pk: row for row in chunk}
         current = time = None
         who = page = b""
-        for assignment, received, rest in _answer_lines(row_format, chunk_responses(selection, chunk)):
+        for assignment, received, rest in _answer_lines(row_format, responses_of_assignment_chunk(selection, chunk)):
             if assignment != current:
                 current, page, row = assignment, b"", by_pk[_key(assignment, row_format)]
                 who = opening + row_format.cells(IDENTITY_COLUMNS, row.who) + b","
@@ -120,7 +122,7 @@ LINE_ENCODERS = {
 }
 
 
-def count_of(table: str, selection: Selection) -> int:
+def count_rows(table: str, selection: Selection) -> int:
     """Return the number of rows of an export."""
     rows = {
         "responses": selection.responses,
@@ -144,7 +146,7 @@ class ExportDigest:
     def sha256(self) -> str:
         return self.digest.hexdigest()
 
-    def join_blocks(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+    def digest_lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the lines in blocks, counted and hashed."""
         lines = iter(lines)
         while chunk := list(islice(lines, LINES_AT_ONCE)):
@@ -164,16 +166,16 @@ def csv_blocks(
     """Yield a table as CSV in UTF-8, with a header and \\n line ends. Missing values are empty."""
     tally = tally or ExportDigest(is_hashed=False)
     yield tally.take((",".join(column.name for column in TABLES[table]) + "\n").encode())
-    yield from tally.join_blocks(LINE_ENCODERS[table](RAW_CSV if raw else CSV, selection))
+    yield from tally.digest_lines(LINE_ENCODERS[table](RAW_CSV if raw else CSV, selection))
 
 
 def jsonl_blocks(table: str, selection: Selection, *, tally: ExportDigest | None = None) -> Iterator[bytes]:
     """Yield a table as JSON lines. The last line has the number of rows, the hash of all bytes before, and damaged cells."""
     tally = tally or ExportDigest()
-    yield from tally.join_blocks(LINE_ENCODERS[table](JSONL, selection))
+    yield from tally.digest_lines(LINE_ENCODERS[table](JSONL, selection))
     n, problems = find_damaged_cells(selection) if table == "responses" else (0, [])
     end = {"_end": True, "rows": tally.rows, "sha256": tally.sha256, "n_problems": n, "problems": problems}
-    yield tally.take((as_json(end) + "\n").encode())
+    yield tally.take((compact_json(end) + "\n").encode())
 
 
 BLOCK_MAKERS = {"csv": csv_blocks, "jsonl": jsonl_blocks}
@@ -204,7 +206,7 @@ class ExportStream:
         self._stack.callback(_export_slots.release)
         usual = connections["default"]
         try:
-            self._stack.enter_context(snapshot())
+            self._stack.enter_context(database_snapshot())
             self._reader = connections["default"]
             self.n_rows = count()
             self._blocks = blocks()
@@ -247,11 +249,11 @@ class ExportStream:
             self.close()
 
 
-def stream(table: str, file_format: str, selection: Selection, *, raw: bool = False) -> ExportStream:
+def open_export_stream(table: str, file_format: str, selection: Selection, *, raw: bool = False) -> ExportStream:
     """Return a table as a stream, with its number of rows in ``n_rows``."""
     options = {"raw": raw} if file_format == "csv" else {}
     return ExportStream(
-        lambda: BLOCK_MAKERS[file_format](table, selection, **options), lambda: count_of(table, selection)
+        lambda: BLOCK_MAKERS[file_format](table, selection, **options), lambda: count_rows(table, selection)
     )
 
 
@@ -267,20 +269,20 @@ def hash_export(table: str, file_format: str, selection: Selection, *, raw: bool
 # Pages of rows, for lists
 
 
-def page_of_assignments(assignments: QuerySet, study, after: int, size: int) -> list[tuple[int, dict[str, Any]]]:
+def page_of_assignments(assignments: QuerySet, study, after_pk: int, size: int) -> list[tuple[int, dict[str, Any]]]:
     """Return (key, row) of the next assignments after this key."""
-    ids = list(assignments.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:size])
+    ids = list(assignments.filter(pk__gt=after_pk).order_by("pk").values_list("pk", flat=True)[:size])
     names = [column.name for column in ASSIGNMENT_COLUMNS]
     rows = read_assignment_rows(study, assignments.model.objects.filter(pk__in=ids))
     return [(row.pk, dict(zip(names, (*row.who, *row.times), strict=True))) for row in rows]
 
 
 def page_of_responses(
-    responses: QuerySet, study, after: tuple[int, int], size: int
+    responses: QuerySet, study, after_key: tuple[int, int], size: int
 ) -> list[tuple[tuple[int, int], dict]]:
     """Return (key, row) of the next answers after this key, in the order of the exports."""
-    keys = list(_after(responses, *after).order_by("assignment_id", "pk").values_list("assignment_id", "pk")[:size])
-    rows = raw_rows(answer_cells(Response.objects.filter(pk__in=[pk for _, pk in keys]), guarded=False))
+    keys = list(_after(responses, *after_key).order_by("assignment_id", "pk").values_list("assignment_id", "pk")[:size])
+    rows = fetch_raw_rows(answer_cells(Response.objects.filter(pk__in=[pk for _, pk in keys]), escape_formulas=False))
     assignments_by_pk = {row.pk: row for row in read_assignment_rows(study, _assignments(keys))}
     names = [column.name for column in RESPONSE_COLUMNS]
     page = []

@@ -71,12 +71,12 @@ def _csv_rest(rows: Iterable[tuple]) -> list[bytes]:
     return lines
 
 
-def as_json(value: Any) -> str:
+def compact_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _json_cells(columns: Sequence[Column], cells: Sequence[Any]) -> bytes:
-    return as_json(dict(zip([c.name for c in columns], cells, strict=True)))[1:-1].encode()
+    return compact_json(dict(zip([c.name for c in columns], cells, strict=True)))[1:-1].encode()
 
 
 ANSWER_NAMES = [column.name for column in ANSWER_COLUMNS]
@@ -84,7 +84,8 @@ ANSWER_NAMES = [column.name for column in ANSWER_COLUMNS]
 
 def _json_rest(rows: Iterable[tuple]) -> list[bytes]:
     return [
-        (as_json(dict(zip(ANSWER_NAMES, (*row[:-1], bool(row[-1])), strict=True)))[1:] + "\n").encode() for row in rows
+        (compact_json(dict(zip(ANSWER_NAMES, (*row[:-1], bool(row[-1])), strict=True)))[1:] + "\n").encode()
+        for row in rows
     ]
 
 

@@ -17,7 +17,7 @@ from django.db.models.functions import Cast
 from annotators.models import Assignment, Response
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from studies.models import Question, Study
-from studies.protocols.base.scales import ScaleSpec, read_scale
+from studies.protocols.base.scales import ScaleSpec, parse_scale
 
 from .flat_rows.selection import annotator_pseudonym
 
@@ -119,7 +119,7 @@ def responses_frame(
     """
     import pandas as pd
 
-    origins = checked_origins(origins)
+    origins = validate_origins(origins)
     rows = (
         Response.objects.filter(
             assignment__study=study,
@@ -144,7 +144,7 @@ def responses_frame(
     frame["is_submitted"] = frame["is_submitted"].notna()
     frame["is_erased"] = frame["is_erased"].notna()
     frame["is_late"] = frame["is_late"].astype(bool)
-    frame["value"] = _values(frame, scales_of(study, problems), problems)
+    frame["value"] = _values(frame, read_scales_by_question(study, problems), problems)
     frame["received_at"] = _parse_times(frame["received_at"], "received_at", frame["id"], problems)
     frame["item"] = [
         None if number is None or number != number else f"s{int(section)}.{int(number)}"
@@ -165,7 +165,7 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
     """
     import pandas as pd
 
-    origins = checked_origins(origins)
+    origins = validate_origins(origins)
     all_assignments = Assignment.objects.filter(study=study, origin__in=origins)
     first = Response.objects.filter(assignment=OuterRef("pk"), question__x__isnull=False).order_by("position", "pk")
     rows = all_assignments.filter(withdrawn_at=None).annotate(
@@ -197,7 +197,7 @@ def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> Frame
     return FrameResult(frame, problems[:MAX_PROBLEMS], len(problems), n_withdrawn)
 
 
-def data_sha256(frame: "DataFrame") -> str:
+def frame_sha256(frame: "DataFrame") -> str:
     """Return the hash of a frame's sorted canonical CSV, without database ids."""
     from analysis.stats.seeds import rows_sha256
 
@@ -207,7 +207,7 @@ def data_sha256(frame: "DataFrame") -> str:
     return rows_sha256([list(kept.columns), *(list(row) for row in zip(*columns, strict=True))])
 
 
-def checked_origins(origins: Iterable[str]) -> list[str]:
+def validate_origins(origins: Iterable[str]) -> list[str]:
     """Return the origins in the order of the model. Raises ValueError, which names an unknown one."""
     wanted = set(origins)
     if unknown := wanted - set(ORIGINS):
@@ -215,14 +215,14 @@ def checked_origins(origins: Iterable[str]) -> list[str]:
     return [origin for origin in ORIGINS if origin in wanted]
 
 
-def scales_of(study: Study, problems: list[dict[str, Any]] | None = None) -> dict[int, ScaleSpec]:
+def read_scales_by_question(study: Study, problems: list[dict[str, Any]] | None = None) -> dict[int, ScaleSpec]:
     """Return the scale of every question by id. Unreadable scales are added to ``problems``."""
     scales = {}
     for pk, key, stored in Question.objects.filter(section__study=study).values_list(
         "pk", "key", Cast("scale", TextField())
     ):
         try:
-            scales[pk] = read_scale(json.loads(stored))
+            scales[pk] = parse_scale(json.loads(stored))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             if problems is not None:
                 problems.append({"row": f"question {key}", "column": "scale", "text": f"unreadable: {error}"[:200]})

@@ -16,13 +16,13 @@ from studies.models import Job
 from studies.services import jobs
 
 from .codings import coding_rows
-from .exports import TABLES, assignment_rows, count_of
-from .flat_rows.answers import answer_cells, chunk_responses
+from .exports import TABLES, assignment_rows, count_rows
+from .flat_rows.answers import answer_cells, responses_of_assignment_chunk
 from .flat_rows.assignment_rows import assignment_row_chunks
 from .flat_rows.cells import compile_sql, parse_time
 from .flat_rows.selection import Selection
 from .item_rows import item_rows
-from .snapshot import snapshot
+from .snapshot import database_snapshot
 
 NOT_INSTALLED = "Parquet needs an optional package. Install it in heval's environment: pip install 'pyarrow>=22'"
 ROWS_AT_ONCE = 20_000
@@ -33,13 +33,13 @@ class ParquetNotInstalled(Exception):
     """The optional package is not installed. The message says how to install it."""
 
 
-def is_installed() -> bool:
+def is_pyarrow_installed() -> bool:
     return find_spec("pyarrow") is not None
 
 
-def write_parquet(name: str, selection: Selection, path, progress=lambda done, total, doing="": None) -> int:
+def write_parquet(table: str, selection: Selection, path, progress=lambda done, total, doing="": None) -> int:
     """Write a table to a file and return its number of rows. Must be called inside a snapshot."""
-    if not is_installed():
+    if not is_pyarrow_installed():
         raise ParquetNotInstalled(NOT_INSTALLED)
     import pyarrow as pa
     from pyarrow import parquet as pq
@@ -51,10 +51,10 @@ def write_parquet(name: str, selection: Selection, path, progress=lambda done, t
         "boolean": pa.bool_(),
         "time": pa.timestamp("us", tz="UTC"),
     }
-    columns = TABLES[name]
+    columns = TABLES[table]
     schema = pa.schema([pa.field(c.name, types[c.type], metadata={"description": c.meaning}) for c in columns])
-    total, done = count_of(name, selection), 0
-    rows = {"responses": _responses, "assignments": assignment_rows, "codings": coding_rows, "items": item_rows}[name](
+    total, done = count_rows(table, selection), 0
+    rows = {"responses": _responses, "assignments": assignment_rows, "codings": coding_rows, "items": item_rows}[table](
         selection
     )
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -81,7 +81,7 @@ def _cells(kind: str, values: tuple) -> list[Any]:
 def _responses(selection: Selection) -> Iterator[tuple]:
     for chunk in assignment_row_chunks(selection):
         by_pk = {row.pk: row for row in chunk}
-        sql, params = compile_sql(answer_cells(chunk_responses(selection, chunk), guarded=False))
+        sql, params = compile_sql(answer_cells(responses_of_assignment_chunk(selection, chunk), escape_formulas=False))
         current: tuple = ()
         start: tuple = ()
         with connections["default"].cursor() as cursor:
@@ -97,30 +97,30 @@ def _responses(selection: Selection) -> Iterator[tuple]:
 # Files of export jobs
 
 
-def folder() -> Path:
+def ensure_export_folder() -> Path:
     path = Path(settings.MEDIA_ROOT) / "exports"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
-def file_of(job: Job) -> Path | None:
+def export_file_path(job: Job) -> Path | None:
     """Return the file of a finished job, or None if it was deleted."""
-    path = folder() / f"{job.code}.parquet"
+    path = ensure_export_folder() / f"{job.code}.parquet"
     return path if path.is_file() else None
 
 
-def make_file(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
+def write_export_file(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
     """Write the file to a temporary name, then move it in one step, so that a repeated job never finds half a file."""
     _clear_old()
     arguments = job.arguments
     selection = Selection(job.study, tuple(arguments["origins"]), arguments.get("withdrawn", False))
-    handle, temporary = tempfile.mkstemp(dir=folder(), suffix=".part")
+    handle, temporary = tempfile.mkstemp(dir=ensure_export_folder(), suffix=".part")
     os.close(handle)
     try:
         progress(0, 0, "Reading")
-        with snapshot():
+        with database_snapshot():
             rows = write_parquet(arguments["table"], selection, temporary)
-        os.replace(temporary, folder() / f"{job.code}.parquet")
+        os.replace(temporary, ensure_export_folder() / f"{job.code}.parquet")
     finally:
         Path(temporary).unlink(missing_ok=True)
     return {"rows": rows, "table": arguments["table"], "format": "parquet"}
@@ -128,6 +128,6 @@ def make_file(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
 
 def _clear_old() -> None:
     oldest = time.time() - FILE_LIFETIME_SECONDS
-    for path in folder().iterdir():
+    for path in ensure_export_folder().iterdir():
         if path.stat().st_mtime < oldest:
             path.unlink(missing_ok=True)

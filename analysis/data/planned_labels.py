@@ -11,7 +11,7 @@ from annotators.models import Assignment, Response
 from studies.models import Batch, Exposure, Item, Placement, Question, Study
 
 from .flat_rows.selection import annotator_pseudonym
-from .frames import checked_origins
+from .frames import validate_origins
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -61,7 +61,7 @@ def read_planned_labels(study: Study, origins: Iterable[str] = ("live",)) -> Pla
     """
     import pandas as pd
 
-    claims = _claims(study, checked_origins(origins))
+    claims = _claims(study, validate_origins(origins))
     given = _given(study, claims)
     with_answers = {assignment for assignment, *_ in given}
     claims = {pk: row for pk, row in claims.items() if not row["is_released"] or pk in with_answers}

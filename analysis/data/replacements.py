@@ -9,7 +9,7 @@ from .frames import assignments_frame, responses_frame
 from .rule_input import build_rule_input
 
 
-def uncounted_assignment_ids(study: Study) -> set[int]:
+def uncounted_submitted_assignment_ids(study: Study) -> set[int]:
     """Return submitted assignments that hold a place but do not count towards the study's target.
 
     If the target counts kept annotators: those excluded by an outcome-blind rule or by a researcher, and those withdrawn. If it
@@ -28,7 +28,7 @@ def uncounted_assignment_ids(study: Study) -> set[int]:
     return out
 
 
-def open_replacements(study: Study) -> int:
+def create_replacement_places(study: Study) -> int:
     """Open a place for each uncounted annotator without a replacement, up to the cap. Return the number of opened places.
 
     Each annotator is replaced at most once, even if this runs twice at the same time, or if the result of a rule changes.
@@ -36,11 +36,11 @@ def open_replacements(study: Study) -> int:
     waiting = Assignment.objects.filter(study=study, replaced_at=None, submitted_at__isnull=False)
     if not waiting.exists():
         return 0
-    return exclusions.reopen_places_up_to_cap(study, sorted(uncounted_assignment_ids(study)))
+    return exclusions.open_replacement_places_up_to_cap(study, sorted(uncounted_submitted_assignment_ids(study)))
 
 
-def open_all_replacements() -> int:
+def create_replacement_places_of_all_studies() -> int:
     """Open replacements in all launched studies that replace annotators. Return the number of opened places."""
     wanting = Study.objects.filter(state=Study.State.LAUNCHED)
     counting = wanting.filter(target_kind=Study.Target.KEPT) | wanting.filter(replaces_excluded=True)
-    return sum(open_replacements(study) for study in counting)
+    return sum(create_replacement_places(study) for study in counting)

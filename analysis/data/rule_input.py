@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from analysis.coding.samples import read_samples, refusal_reasons, reviewed_assignment_ids
+from analysis.coding.samples import read_coded_samples, refusal_reasons_by_assignment, reviewed_assignment_ids
 from analysis.exclusions import RuleInput
 from annotators.models import Assignment
 from annotators.places.exclusions import active_exclusions
@@ -36,8 +36,8 @@ def _decisions(study: Study) -> dict[int, str]:
 
 def _reviews(study: Study) -> dict[int, str]:
     """Return the reviewers' reasons for each reviewed assignment, '' for accepted work."""
-    samples = read_samples(study, Assignment.Origin.values)
-    return dict.fromkeys(reviewed_assignment_ids(samples), "") | refusal_reasons(samples)
+    samples = read_coded_samples(study, Assignment.Origin.values)
+    return dict.fromkeys(reviewed_assignment_ids(samples), "") | refusal_reasons_by_assignment(samples)
 
 
 def _shown(study: Study) -> dict[int, list[str]]:

@@ -17,7 +17,7 @@ class TooManySnapshots(Exception):
 
 
 @contextmanager
-def snapshot() -> Iterator[None]:
+def database_snapshot() -> Iterator[None]:
     """Replace this thread's default connection by a read-only one that sees one moment of the database.
 
     All code that runs inside reads that moment. Nothing can be written, so a job must report its progress outside. The
@@ -67,18 +67,18 @@ def _begin(reader) -> None:
 
 
 @contextmanager
-def lenient_text_decoding(reader) -> Iterator[None]:
+def lenient_text_decoding(connection) -> Iterator[None]:
     """Replace bytes that are not UTF-8. SQLite can store any bytes in a text column, and one would fail the whole query."""
-    if reader.vendor != "sqlite":
+    if connection.vendor != "sqlite":
         yield
         return
-    reader.ensure_connection()
-    usual = reader.connection.text_factory
-    reader.connection.text_factory = _text
+    connection.ensure_connection()
+    usual = connection.connection.text_factory
+    connection.connection.text_factory = _text
     try:
         yield
     finally:
-        reader.connection.text_factory = usual
+        connection.connection.text_factory = usual
 
 
 def _text(stored: bytes) -> str:

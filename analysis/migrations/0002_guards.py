@@ -2,17 +2,17 @@
 
 from django.db import migrations
 
-from studies.models.triggers import append_only_trigger
+from studies.models.triggers import append_only_operation
 
 
 class Migration(migrations.Migration):
     replaces = [("analysis", "0002_analyses_are_append_only"), ("analysis", "0003_explanations_are_coded")]
     dependencies = [("analysis", "0001_analyses_and_codings")]
     operations = [
-        append_only_trigger("analysis_analysisrun"),
-        append_only_trigger("analysis_figure"),
-        append_only_trigger("analysis_codingsample"),
-        append_only_trigger("analysis_codingseat"),
-        append_only_trigger("analysis_codingitem"),
-        append_only_trigger("analysis_coding"),
+        append_only_operation("analysis_analysisrun"),
+        append_only_operation("analysis_figure"),
+        append_only_operation("analysis_codingsample"),
+        append_only_operation("analysis_codingseat"),
+        append_only_operation("analysis_codingitem"),
+        append_only_operation("analysis_coding"),
     ]

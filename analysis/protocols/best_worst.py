@@ -15,8 +15,15 @@ from studies.protocols.best_worst import BEST, STRENGTH, WORST
 
 from . import ProtocolAnalysis, register
 from .blocks import Block, ConclusionPhrases, build_conclusions
-from .blocks.cells import comparison_words, contrast_of, interval_bounds, reported_pvalue, role_label, verdict_text
-from .blocks.comparisons import Comparison, adjust_within_families, comparison_from_contrast
+from .blocks.cells import (
+    comparison_sentence_parts,
+    contrast_of,
+    interval_bounds,
+    reported_pvalue,
+    role_label,
+    verdict_text,
+)
+from .blocks.comparisons import Comparison, adjust_pvalues_within_families, comparison_from_contrast
 from .blocks.figures import Figure, build_figure, figure_row
 from .blocks.tables import Table, build_table
 
@@ -79,7 +86,7 @@ class BestWorstAnalysis(ProtocolAnalysis):
             for one, fit in zip(asked, fits, strict=True)
             for compared in _comparisons(one)
         ]
-        estimates = adjust_within_families(differences, "best_worst.strength", context.star_scheme)
+        estimates = adjust_pvalues_within_families(differences, "best_worst.strength", context.star_scheme)
         several = len(asked) > 1
         blocks = [
             Block(
@@ -169,7 +176,7 @@ def _strength_difference(
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_words(estimate)
+    x, y, about = comparison_sentence_parts(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was judged better than {y}{about}.",
         below_claim=f"{y} was judged better than {x}{about}.",
@@ -182,8 +189,8 @@ def _phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 def _section_blocks(section_answers: BestWorstAnswers, fit: "BestWorstLogit", context: AnalysisContext) -> list[Block]:
     """Return the blocks about single systems: strengths with sets of ranks, the papers' counts, and the first letter."""
-    from analysis.stats.best_worst import maxdiff_counts, maxdiff_rows
-    from analysis.stats.ranks import rank_sets_of_rows
+    from analysis.stats.best_worst import maxdiff_score_rows, maxdiff_scores
+    from analysis.stats.ranks import rank_confidence_sets_from_rows
 
     level, where = context.level, {"section": section_answers.section.position, "criterion": section_answers.criterion}
     strengths = [
@@ -199,9 +206,9 @@ def _section_blocks(section_answers: BestWorstAnswers, fit: "BestWorstLogit", co
         fit.omnibus, estimand="whether the strengths differ at all", settings={**fit.omnibus.settings, **where}
     )
     kept = section_answers.as_arrays(section_answers.kept("is_kept"))
-    answers, systems, values = maxdiff_rows(*kept[:3], n_systems=len(section_answers.systems))
+    answers, systems, values = maxdiff_score_rows(*kept[:3], n_systems=len(section_answers.systems))
     names = [section_answers.systems[place] for place in systems]
-    ranks = rank_sets_of_rows(
+    ranks = rank_confidence_sets_from_rows(
         values,
         kept[3][answers],
         names,
@@ -209,7 +216,7 @@ def _section_blocks(section_answers: BestWorstAnswers, fit: "BestWorstLogit", co
         resamples=context.resamples,
         rng=context.rng("ranks", section_answers.title),
     )
-    counts = maxdiff_counts(
+    counts = maxdiff_scores(
         *section_answers.as_arrays(section_answers.kept("is_kept_paper")),
         n_systems=len(section_answers.systems),
         level=level,

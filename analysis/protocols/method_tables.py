@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .blocks import Block, apa, select_estimates
-from .blocks.cells import comparison_label, interval_bounds, reported_pvalue, span_several_sections
+from .blocks.cells import are_from_several_sections, comparison_label, interval_bounds, reported_pvalue
 from .blocks.tables import Table, build_table
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ METHODS = {
 UNPAIRED = (("rating.superiority", 0.5), ("spa.pair", 0.5))
 
 
-def method_tables(blocks: Sequence[Block]) -> list[Table]:
+def method_comparison_tables(blocks: Sequence[Block]) -> list[Table]:
     """Return a table of how many methods agree with the first on the direction, and a table of all methods."""
     groups = _rows_by_comparison(blocks)
     return [_agreement_table(groups), _methods_table(groups)]
@@ -61,7 +61,7 @@ def _rows_by_comparison(blocks: Sequence[Block]) -> dict[str, list[dict[str, Any
         for one in select_estimates(blocks, "rating.difference", "paper")
     ]
     # With one section of each protocol, their methods share a group. With several, each section has its own.
-    is_long = any(span_several_sections(one for one, _ in found) for found in (stated, rated))
+    is_long = any(are_from_several_sections(one for one, _ in found) for found in (stated, rated))
     groups: dict[str, list[dict[str, Any]]] = {}
     for one, rows in [*stated, *rated]:
         groups.setdefault(comparison_label(one, is_long), []).extend(rows)
@@ -124,7 +124,7 @@ def _estimate_row(estimate: "Estimate", name: str, null: float) -> dict[str, Any
         "method": name,
         "estimate": value,
         "interval": interval_bounds(estimate),
-        "level": apa.confidence_level(estimate),
+        "level": apa.format_confidence_level(estimate),
         "p": reported_pvalue(estimate),
         "n": estimate.n,
         "unit": estimate.unit,

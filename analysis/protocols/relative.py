@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.base.pairs import pair_key
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 from studies.protocols.relative import SCORE, relative_scale_fault
 
 from . import ProtocolAnalysis, register
 from .blocks import Block, ConclusionPhrases, build_conclusions
-from .blocks.cells import comparison_words, contrast_of, interval_bounds, reported_pvalue, role_label
-from .blocks.comparisons import Comparison, adjust_within_families, comparison_from_contrast
+from .blocks.cells import comparison_sentence_parts, contrast_of, interval_bounds, reported_pvalue, role_label
+from .blocks.comparisons import Comparison, adjust_pvalues_within_families, comparison_from_contrast
 from .blocks.figures import Figure, build_figure, figure_row
 from .blocks.tables import Table, build_table
 
@@ -108,7 +108,7 @@ def _read_comparison_answers(frame: "DataFrame", section: Any, pairs: Mapping[st
         if relative_scale_fault(question.scale):
             continue
         try:
-            scale = read_scale(question.scale)
+            scale = parse_scale(question.scale)
         except (ValueError, TypeError, KeyError):
             continue  # the frame reports it as a problem
         mine = rows[rows["question"] == question.key]
@@ -142,13 +142,13 @@ def _score_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Es
     estimand = "mean points toward x"
     zero = score * 0.0
     estimate = replace(
-        ratings.mean_difference(score, zero, people, analysis="relative.score", **common), estimand=estimand
+        ratings.paired_mean_difference(score, zero, people, analysis="relative.score", **common), estimand=estimand
     )
     others = list(estimate.sensitivity)
     prompts = answers.kept["prompt"]
     if prompts.nunique() > 1 and prompts.duplicated().any():
         others.append(
-            ratings.mean_difference(
+            ratings.paired_mean_difference(
                 score, zero, people, prompts=prompts.to_numpy(object), analysis="relative.score.two_way", **common
             )
         )
@@ -160,7 +160,7 @@ def _make_phrases(half_ranges: Mapping[str, float]) -> Callable[["Estimate"], Co
     """``half_of``: by comparison, how many points the scale has on either side."""
 
     def wording(one: "Estimate") -> ConclusionPhrases:
-        x, y, about = comparison_words(one)
+        x, y, about = comparison_sentence_parts(one)
         half = half_ranges[contrast_of(one)["key"]]
         return ConclusionPhrases(
             above_claim=f"{x} was judged better than {y}{about}.",
@@ -179,7 +179,7 @@ def _superiority_estimate(answers: ComparisonAnswers, context: AnalysisContext) 
 
     score, people = answers.columns
     zero = score * 0.0
-    above = ratings.superiority(
+    above = ratings.probability_of_superiority(
         score,
         zero,
         people,
@@ -191,14 +191,14 @@ def _superiority_estimate(answers: ComparisonAnswers, context: AnalysisContext) 
     return replace(
         above,
         estimand="probability that x is judged better, the same counting half",
-        sensitivity=(*above.sensitivity, *ratings.rank_tests(score, zero, people)),
+        sensitivity=(*above.sensitivity, *ratings.sign_and_wilcoxon_tests(score, zero, people)),
     )
 
 
 def _paper_estimate(answers: ComparisonAnswers, context: AnalysisContext) -> "Estimate":
     from analysis.stats import basic
 
-    return basic.one_sample(
+    return basic.one_sample_t_test(
         answers.paper["score"].to_numpy(float),
         null=0.0,
         level=context.level,
@@ -227,7 +227,7 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
             estimand="share of answers “the same”",
         ),
         "side": replace(
-            ratings.position_effect(
+            ratings.rating_change_per_position(
                 score, answers.kept["side"].to_numpy(float), people, level=context.level, analysis="relative.side"
             ),
             estimand="points toward whatever stood first",
@@ -235,7 +235,9 @@ def _check_estimates(answers: ComparisonAnswers, context: AnalysisContext) -> di
     }
     shared = answers.kept[answers.kept.groupby("item")["annotator"].transform("nunique") > 1]
     if len(shared):
-        counts, points = agreement.count_table(shared["item"].to_numpy(object), shared["score"].to_numpy(float))
+        counts, points = agreement.value_counts_by_unit(
+            shared["item"].to_numpy(object), shared["score"].to_numpy(float)
+        )
         found["alpha"] = agreement.krippendorff_alpha(
             counts,
             points,
@@ -335,5 +337,5 @@ def _figures(answers: Sequence[ComparisonAnswers], scores: Sequence["Estimate"])
 
 
 def _adjust_and_tag(compared_estimates: Sequence[tuple[Comparison, "Estimate"]], name: str, context: AnalysisContext):
-    estimates = adjust_within_families(compared_estimates, f"relative.{name}", context.star_scheme)
+    estimates = adjust_pvalues_within_families(compared_estimates, f"relative.{name}", context.star_scheme)
     return tuple(compared.named(one, SCORE) for (compared, _), one in zip(compared_estimates, estimates, strict=True))

@@ -12,12 +12,12 @@ from .blocks.cells import (
     comparison_label,
     contrast_of,
     expectation_outcome,
-    observed_direction,
+    observed_direction_symbol,
     reported_pvalue,
 )
 from .blocks.common_tables import reliability_table
 from .blocks.tables import Table, build_table, estimate_cells
-from .method_tables import method_tables
+from .method_tables import method_comparison_tables
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -37,7 +37,7 @@ def build_overview(blocks: Sequence[Block], star_scheme: str) -> Overview:
     rows = _comparison_rows(blocks)
     summary = [*_summary_sentences(rows), *_naming_order_sentences(select_estimates(blocks, "spa.order"))]
     batches = _batch_variance_table(select_estimates(blocks, "spa.pairs"))
-    return Overview([*_comparison_tables(rows, star_scheme), *method_tables(blocks), batches], summary)
+    return Overview([*_comparison_tables(rows, star_scheme), *method_comparison_tables(blocks), batches], summary)
 
 
 def score_unit(estimate: "Estimate | None") -> str:
@@ -84,7 +84,7 @@ def _comparison_row(
 ) -> dict[str, Any]:
     delta = differences.get(contrast_of(superiority)["key"]) if superiority else None
     expected = contrast.get("expected", "")
-    found = observed_direction(stated, 0.5)
+    found = observed_direction_symbol(stated, 0.5)
     reasons = {one.reason for one in (stated, superiority) if one and one.reason}
     return {
         "x": contrast["x"],
@@ -98,14 +98,14 @@ def _comparison_row(
         "n": stated.n if stated else None,
         **estimate_cells("paper", stated_paper),
         "paper_n": stated_paper.n if stated_paper else None,
-        "paper_recovered": expectation_outcome(expected, observed_direction(stated_paper, 0.5, True)),
+        "paper_recovered": expectation_outcome(expected, observed_direction_symbol(stated_paper, 0.5, True)),
         **estimate_cells("delta", delta),
         "scored": score_unit(delta),
         "delta_n": delta.n if delta else None,
-        "delta_recovered": expectation_outcome(expected, observed_direction(delta, 0.0, True)),
+        "delta_recovered": expectation_outcome(expected, observed_direction_symbol(delta, 0.0, True)),
         **estimate_cells("above", superiority),
         "above_n": superiority.n if superiority else None,
-        "above_recovered": expectation_outcome(expected, observed_direction(superiority, 0.5)),
+        "above_recovered": expectation_outcome(expected, observed_direction_symbol(superiority, 0.5)),
         "reason": "; ".join(sorted(reasons)),
     }
 
@@ -175,8 +175,8 @@ def _naming_order_sentences(gaps: Sequence["Estimate"]) -> list[str]:
     worst = max(known, key=lambda one: abs(one.estimate or 0))
     p = reported_pvalue(worst)
     return [
-        f"Naming order: the largest gap between the two directions of a pair is {apa.number(100 * (worst.estimate or 0), 1)} points "
-        f"({comparison_label(worst)}{'; ' + apa.equation('p', apa.pvalue(p)) if p is not None else ''}; {apa.sample_size(worst.n, worst.unit)})."
+        f"Naming order: the largest gap between the two directions of a pair is {apa.format_number(100 * (worst.estimate or 0), 1)} points "
+        f"({comparison_label(worst)}{'; ' + apa.format_equation('p', apa.format_pvalue(p)) if p is not None else ''}; {apa.format_sample_size(worst.n, worst.unit)})."
     ]
 
 

@@ -13,14 +13,14 @@ from django.db.models import QuerySet
 
 from analysis.data.blinding import check_outcomes_visible
 from analysis.data.codings import codings_of
-from analysis.data.export_codebook import build_export_codebook, export_codebook_markdown
+from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
 from analysis.data.exports import ExportDigest, ExportStream, csv_blocks, jsonl_blocks
 from analysis.data.flat_rows.selection import COUNTED_ORIGINS, Selection
 from analysis.data.frames import ORIGINS
-from analysis.data.snapshot import snapshot
+from analysis.data.snapshot import database_snapshot
 from analysis.models import AnalysisRun, Figure
 from studies.access import Action, check_permission
-from studies.design.serialization import canonical_json, frozen_design_mismatch, serialize_design, sha256_of
+from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
 from studies.models import Design, Output, Prompt, Study
 
 from .build import code_version
@@ -61,7 +61,7 @@ def archive_stream(study: Study, *, by) -> ExportStream:
 
 def write_archive(study: Study, file) -> None:
     """Write the archive to a binary file."""
-    with snapshot():
+    with database_snapshot():
         for block in archive_blocks(study):
             file.write(block)
 
@@ -106,7 +106,7 @@ def _members(study: Study) -> Iterator[tuple[str, Iterator[bytes]]]:
     for design in Design.objects.filter(study=study).order_by("version"):
         yield f"design-versions/{design.version}.json", iter([design.canonical.encode()])
     yield "codebook.json", iter([_pretty_json(build_export_codebook(study))])
-    yield "codebook.md", iter([export_codebook_markdown(study).encode()])
+    yield "codebook.md", iter([build_export_codebook_markdown(study).encode()])
     yield "stimuli/prompts.jsonl", _lines(_prompts(study))
     yield "stimuli/outputs.jsonl", _lines(_outputs(study))
     yield "responses.jsonl", jsonl_blocks("responses", counted)
@@ -172,7 +172,7 @@ def _readme(study: Study, hashes: list[tuple[str, str, int]]) -> str:
         f"Study {study.code}, {study.state}. Made by {code_version()}.",
         "",
         f"Design sha256: {sha256_of(text)}",
-        *([f"Warning: {warning}"] if (warning := frozen_design_mismatch(study)) else []),
+        *([f"Warning: {warning}"] if (warning := frozen_design_mismatch_text(study)) else []),
         "",
         f"Origins {', '.join(origins[:-1])} and {origins[-1]}; withdrawn annotators are not included. codebook.md explains every column.",
         "In CSV, texts that a spreadsheet would run as formulas begin with an apostrophe; the JSON lines are unchanged.",

@@ -21,7 +21,7 @@ NEVER_STARTED_REASONS = ("full", "screened_out")
 DROPOUT_LABEL, EXCLUDED_LABEL = "left before the last page", "excluded by a primary rule"
 
 
-def attrition(
+def build_attrition_block(
     assignments: "DataFrame",
     applied_rules: list[AppliedRule],
     *,
@@ -87,7 +87,7 @@ def _table(losses: Sequence[tuple[str, "Attrition"]]) -> Table:
                     "reason": share.reason or (difference.reason if difference else ""),
                 }
             )
-    tests = [f"{reason}: {apa.test_pvalue(lost.test.test)}" for reason, lost in losses if lost.test.test]
+    tests = [f"{reason}: {apa.format_named_pvalue(lost.test.test)}" for reason, lost in losses if lost.test.test]
     return build_table(
         "attrition",
         "Attrition by arm",

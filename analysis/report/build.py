@@ -16,22 +16,22 @@ from typing import Any
 
 from analysis.data.blinding import are_outcomes_hidden
 from analysis.data.context import AnalysisContext
-from analysis.data.snapshot import snapshot
+from analysis.data.snapshot import database_snapshot
 from analysis.exclusions.flow import exclusion_flow
 from analysis.protocols import REGISTRY
 from analysis.protocols.blocks import Block, Overview, add_missing_conclusions, sentences
-from analysis.protocols.blocks.tables import Table, merge_by_name, set_interval_level
+from analysis.protocols.blocks.tables import Table, merge_by_name_and_title, relabel_interval_columns
 from studies.models import Study
 from studies.services.version import version
 
 from . import no_conclusion
-from .attrition import attrition
-from .coding_blocks import blocks as coding_blocks
+from .attrition import build_attrition_block
+from .coding_blocks import build_coding_blocks as coding_blocks
 from .newest_version import newest_version_blocks
-from .notices import notices
-from .parameters import checked_parameters
-from .report_data import ReportData, read_data
-from .report_tables import estimates_table, tables_of_data, tables_of_flow, warnings_table
+from .notices import build_notices
+from .parameters import validate_parameters
+from .report_data import ReportData, read_report_data
+from .report_tables import answer_and_duration_tables, estimates_table, exclusion_tables, warnings_table
 
 logger = logging.getLogger("heval.report")
 
@@ -53,10 +53,10 @@ def build_report(
     from analysis.stats.results import json_safe
     from analysis.stats.seeds import seed_hex
 
-    made = checked_parameters(parameters, study)
+    made = validate_parameters(parameters, study)
     progress(0, 5, "Reading the answers")
-    with snapshot():
-        data = read_data(study, made["origins"])
+    with database_snapshot():
+        data = read_report_data(study, made["origins"])
     study = data.study
     progress(1, 5, "Applying the exclusion rules")
     flow = exclusion_flow(data.applied_rules, data.assignments)
@@ -112,11 +112,11 @@ def build_report(
             for s in data.sections
         ],
         "families": _families(blocks),
-        "notices": notices(data, made, blocks),
+        "notices": build_notices(data, made, blocks),
         "blocks": [block.as_dict() for block in blocks],
         "problems": [*data.problems, *problems],
         "n_problems": data.n_problems + len(problems),
-        "conclusions": sentences.write_conclusions(blocks),
+        "conclusions": sentences.build_conclusion_sentences(blocks),
         "no_conclusion": "",
         "summary": overview.summary,
     }
@@ -126,9 +126,11 @@ def build_report(
             contrasts, flow["submitted"], len(data.kept), data.live_answers(), result["problems"]
         )
     made_tables = _tables(data, flow, blocks, overview)
-    result["tables"] = [set_interval_level(table, made["level"]) for table in merge_by_name(made_tables)]
-    result["methods"] = sentences.write_methods_section(result)
-    result["figures"] = merge_by_name(figure for block in blocks for figure in block.figures)
+    result["tables"] = [
+        relabel_interval_columns(table, made["level"]) for table in merge_by_name_and_title(made_tables)
+    ]
+    result["methods"] = sentences.methods_section_lines(result)
+    result["figures"] = merge_by_name_and_title(figure for block in blocks for figure in block.figures)
     progress(4, 5, "Writing")
     return json_safe(result)
 
@@ -140,13 +142,15 @@ def _blocks(
     problems: list[dict[str, Any]],
     progress: ProgressCallback,
 ) -> list[Block]:
-    from analysis.stats.seeds import generator
+    from analysis.stats.seeds import seeded_generator
 
     blocks = _protocol_blocks(data, parameters, seed, problems, progress)
     if newest := data.newest_version_data():
         blocks += newest_version_blocks(blocks, _protocol_blocks(newest, parameters, seed, problems, progress))
     how = {"level": parameters["level"], "resamples": parameters["resamples"]}
-    if lost := attrition(data.assignments, data.applied_rules, rng=generator(seed, "attrition"), **how):
+    if lost := build_attrition_block(
+        data.assignments, data.applied_rules, rng=seeded_generator(seed, "attrition"), **how
+    ):
         blocks.append(lost)
     return blocks + coding_blocks(data.coding_samples, seed=seed, **how)
 
@@ -244,8 +248,8 @@ def _tables(data: ReportData, flow: Mapping[str, Any], blocks: Sequence[Block], 
         *(table for table in overview.tables if table["place"] == "first"),
         *(table for block in blocks for table in block.tables),
         *(table for table in overview.tables if table["place"] != "first"),
-        *tables_of_flow(flow),
-        *tables_of_data(data),
+        *exclusion_tables(flow),
+        *answer_and_duration_tables(data),
         warnings_table(blocks),
         estimates_table(blocks),
     ]

@@ -32,7 +32,7 @@ LABEL_RULE_SENTENCES = {
 }
 
 
-def blocks(samples: Sequence[CodedSample], *, level: float, resamples: int, seed: str) -> list[Block]:
+def build_coding_blocks(samples: Sequence[CodedSample], *, level: float, resamples: int, seed: str) -> list[Block]:
     """Return the blocks of every sample in which both coders have coded at least one item."""
     sample_blocks = []
     for sample in samples:
@@ -43,9 +43,9 @@ def blocks(samples: Sequence[CodedSample], *, level: float, resamples: int, seed
 
 
 def _rng(seed: str, *what: Any) -> "np.random.Generator":
-    from analysis.stats.seeds import generator
+    from analysis.stats.seeds import seeded_generator
 
-    return generator(seed, "coding", *what)
+    return seeded_generator(seed, "coding", *what)
 
 
 def _rows(sample: CodedSample) -> tuple[list[int], list[int], list[frozenset[str] | None]]:
@@ -65,7 +65,7 @@ def _agreement(sample: CodedSample, level: float, resamples: int, seed: str, uni
     units, seats, sets = _rows(sample)
     options = {"level": level, "resamples": min(AGREEMENT_RESAMPLES, resamples), "unit": unit}
     alpha = coding.label_set_alpha(units, seats, sets, rng=_rng(seed, sample.number, "alpha"), **options)
-    labels = coding.label_agreement(
+    labels = coding.kappa_by_label(
         units, seats, sets, sample.codebook.keys, rng=_rng(seed, sample.number, "labels"), **options
     )
     return [replace(estimate, settings={**estimate.settings, "sample": sample.number}) for estimate in (alpha, *labels)]
@@ -73,7 +73,7 @@ def _agreement(sample: CodedSample, level: float, resamples: int, seed: str, uni
 
 def _coverage_sentence(sample: CodedSample) -> str:
     n, both = len(sample.items), len(sample.pairs)
-    words = f"Both coders coded {both} of {n} items. {rule_sentence(sample)} "
+    words = f"Both coders coded {both} of {n} items. {combination_rule_sentence(sample)} "
     if sample.n_unblinded_coders:
         words += (
             f"{sample.n_unblinded_coders} of the coders can see the study by another role, so may not have been blind. "
@@ -81,7 +81,7 @@ def _coverage_sentence(sample: CodedSample) -> str:
     return words
 
 
-def rule_sentence(sample: CodedSample) -> str:
+def combination_rule_sentence(sample: CodedSample) -> str:
     """Return how the sample's rule combines the codings."""
     if sample.kind == CodingSample.Kind.REJECTIONS and sample.rule in REFUSAL_RULE_SENTENCES:
         return REFUSAL_RULE_SENTENCES[sample.rule]
@@ -135,7 +135,7 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
                 units.append(unit)
                 coders.append(seat)
                 sets.append(labels)
-        counts[condition] = coding.label_counts(units, coders, sets, book.keys, rule=rule)
+        counts[condition] = coding.merged_label_counts(units, coders, sets, book.keys, rule=rule)
     options = {"excluded": book.left_out, "level": level, "resamples": resamples}
     shares, differences = {}, []
     for condition, given in counts.items():

@@ -22,7 +22,7 @@ def escape_latex(text: str) -> str:
     return _SPECIAL.sub(lambda match: SPECIAL[match.group()], _CONTROL.sub(" ", text))
 
 
-def latex(table: Table) -> str:
+def render_latex_table(table: Table) -> str:
     """Return a table environment with a caption, a label and the table's note. It needs the package booktabs."""
     columns = nonempty_columns(table)
     alignment = "".join("l" if column["kind"] == "text" else "r" for column in columns)

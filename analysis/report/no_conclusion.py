@@ -10,7 +10,11 @@ NO_ESTIMATE_PREFIX = "No planned comparison could be estimated: "
 
 
 def explain_no_conclusion(
-    contrasts: Sequence[Any], n_submitted: int, n_kept: int, rows: "DataFrame", problems: Iterable[Mapping[str, Any]]
+    contrasts: Sequence[Any],
+    n_submitted: int,
+    n_kept: int,
+    live_answers: "DataFrame",
+    problems: Iterable[Mapping[str, Any]],
 ) -> str:
     """Return the sentence that a report shows instead of conclusions, or '' if no comparison is planned.
 
@@ -30,7 +34,7 @@ def explain_no_conclusion(
         return (
             f"{NO_ESTIMATE_PREFIX}the analysis of the {failed[0]} failed. The list of problems below gives the reason."
         )
-    kept_rows = rows[rows["is_kept"]]
+    kept_rows = live_answers[live_answers["is_kept"]]
     if kept_rows.empty:
         return (
             f"{NO_ESTIMATE_PREFIX}{_assignment_count(n_kept)}, but without an answer to a question of a live section. Check in the list of "

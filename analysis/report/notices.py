@@ -16,7 +16,7 @@ def make_notice(code: str, text: str, severity: str = "warn") -> Notice:
     return {"code": code, "severity": severity, "text": text}
 
 
-def notices(data: ReportData, parameters: Mapping[str, Any], blocks: Sequence[Block]) -> list[Notice]:
+def build_notices(data: ReportData, parameters: Mapping[str, Any], blocks: Sequence[Block]) -> list[Notice]:
     return [
         *_of_rules_that_exclude_most(data),
         *_of_origins(parameters["origins"]),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.data.frames import checked_origins
+from analysis.data.frames import validate_origins
 from annotators.models import Assignment
 from studies.models import Study
 
@@ -22,7 +22,7 @@ def default_origins(study: Study) -> list[str]:
     return ["imported"] if is_imported else list(DEFAULT_PARAMETERS["origins"])
 
 
-def checked_parameters(parameters: Mapping[str, Any] | None, study: Study | None = None) -> dict[str, Any]:
+def validate_parameters(parameters: Mapping[str, Any] | None, study: Study | None = None) -> dict[str, Any]:
     """Validate the parameters and fill in defaults, with the study's default origins. Raises BadParameters."""
     given = dict(parameters or {})
     if unknown := sorted(set(given) - set(DEFAULT_PARAMETERS)):
@@ -31,7 +31,7 @@ def checked_parameters(parameters: Mapping[str, Any] | None, study: Study | None
     if not isinstance(made["origins"], list | tuple) or not all(isinstance(origin, str) for origin in made["origins"]):
         raise BadParameters("origins: must be a list of origin names.")
     try:
-        made["origins"] = checked_origins(made["origins"])
+        made["origins"] = validate_origins(made["origins"])
     except ValueError as error:
         raise BadParameters(str(error)) from None
     if not made["origins"]:

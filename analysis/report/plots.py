@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-from analysis.protocols.blocks.apa import number
+from analysis.protocols.blocks.apa import format_number
 
 # Distinguishable without colour (shape and fill), and with any colour vision (Okabe and Ito's palette, darkened for contrast).
 STYLES = (
@@ -37,7 +37,7 @@ MAX_ROWS = 120
 ROW_INCHES = 0.27
 
 
-def draw(figure: Mapping[str, Any]) -> tuple[str, bytes]:
+def render_figure_svg_and_pdf(figure: Mapping[str, Any]) -> tuple[str, bytes]:
     """Return one figure as (SVG, PDF). The bytes do not depend on the time, the machine or earlier figures."""
     import matplotlib
 
@@ -157,9 +157,9 @@ def _is_grouped(rows: Sequence[Mapping[str, Any]]) -> bool:
 
 def _numbers(row: Mapping[str, Any], digits: int = 2) -> str:
     # In figures that count people, a whole number is a count and needs no decimals.
-    text = number(row["estimate"], 0 if digits == 1 and float(row["estimate"]).is_integer() else digits)
+    text = format_number(row["estimate"], 0 if digits == 1 and float(row["estimate"]).is_integer() else digits)
     if row["low"] is not None and row["high"] is not None:
-        text += f" [{number(row['low'], digits)}, {number(row['high'], digits)}]"
+        text += f" [{format_number(row['low'], digits)}, {format_number(row['high'], digits)}]"
     return text
 
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count
 
-from analysis.coding.samples import CodedSample, read_samples
-from analysis.data.codings import codings_digest
+from analysis.coding.samples import CodedSample, read_coded_samples
+from analysis.data.codings import hash_codings
 from analysis.data.flat_rows.selection import Selection
-from analysis.data.frames import assignments_frame, data_sha256, responses_frame
+from analysis.data.frames import assignments_frame, frame_sha256, responses_frame
 from analysis.data.planned_labels import PlannedLabels, read_planned_labels
 from analysis.data.rule_input import build_rule_input
 from analysis.exclusions.applied_rules import AppliedRule, apply_rules
 from analysis.exclusions.applied_rules import kept_assignment_ids as kept_by
 from analysis.protocols import REGISTRY
 from annotators.models import Assignment
-from studies.design.serialization import canonical_json, frozen_design_mismatch, serialize_design, sha256_of
+from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
 from studies.models import Study
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ class ReportData:
         rows = rows[(rows["purpose"] == "live") & (rows["kind"].isna() | (rows["kind"] == "live"))]
         rows = rows[rows["assignment"].isin(submitted)].copy()
         rows["is_kept"] = rows["assignment"].isin(self.kept)
-        rows["is_kept_paper"] = rows["assignment"].isin(kept_by(self.applied_rules, submitted, is_paper=True))
+        rows["is_kept_paper"] = rows["assignment"].isin(
+            kept_by(self.applied_rules, submitted, include_outcome_rules=True)
+        )
         for rule in self.applied_rules:
             rows[f"kept:{rule.slug}"] = ~rows["assignment"].isin(rule.failed)
         return rows
@@ -88,7 +90,7 @@ class ReportData:
         )
 
 
-def read_data(study: Study, origins: list[str]) -> ReportData:
+def read_report_data(study: Study, origins: list[str]) -> ReportData:
     """Read the data of a report. It makes several queries, so call it inside a snapshot."""
     study = Study.objects.get(pk=study.pk)
     response_frame, assignment_frame = responses_frame(study, origins), assignments_frame(study, origins)
@@ -115,12 +117,12 @@ def read_data(study: Study, origins: list[str]) -> ReportData:
         apply_rules(study, build_rule_input(study, responses, assignments)),
         sections,
         versions,
-        frozen_design_mismatch(study),
+        frozen_design_mismatch_text(study),
         sha256_of(canonical_json(serialize_design(study))),
-        data_sha256(responses),
-        read_samples(study, origins),
-        import_sources(study) if Assignment.Origin.IMPORTED in origins else [],
-        codings_digest(Selection(study, tuple(origins))),
+        frame_sha256(responses),
+        read_coded_samples(study, origins),
+        imported_answer_files(study) if Assignment.Origin.IMPORTED in origins else [],
+        hash_codings(Selection(study, tuple(origins))),
         _retired(study),
         [*response_frame.problems, *assignment_frame.problems],
         response_frame.n_problems + assignment_frame.n_problems,
@@ -129,7 +131,7 @@ def read_data(study: Study, origins: list[str]) -> ReportData:
     )
 
 
-def import_sources(study: Study) -> list[dict[str, Any]]:
+def imported_answer_files(study: Study) -> list[dict[str, Any]]:
     """Return the files of imported answers, each with its hash and its number of assignments."""
     rows = (
         Assignment.objects.filter(study=study, origin="imported", withdrawn_at=None)

@@ -16,17 +16,22 @@ if TYPE_CHECKING:
 MAX_NAMED = 3
 
 
-def tables_of_flow(flow: Mapping[str, Any]) -> list[Table]:
+def exclusion_tables(flow: Mapping[str, Any]) -> list[Table]:
     """Return the tables about exclusions."""
-    return [rules_table(flow), overlaps_table(flow), exclusions_by_arm_table(flow), excluded_people_table(flow)]
+    return [
+        exclusion_rules_table(flow),
+        rule_overlaps_table(flow),
+        exclusions_by_arm_table(flow),
+        excluded_people_table(flow),
+    ]
 
 
-def tables_of_data(data: ReportData) -> list[Table]:
+def answer_and_duration_tables(data: ReportData) -> list[Table]:
     """Return the tables about answers and durations."""
-    return [answers_table(data), durations_table(data)]
+    return [answer_counts_table(data), durations_table(data)]
 
 
-def rules_table(flow: Mapping[str, Any]) -> Table:
+def exclusion_rules_table(flow: Mapping[str, Any]) -> Table:
     """Return one row for each exclusion rule, with its counts."""
     rows = [
         {
@@ -55,7 +60,7 @@ def _setting(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def overlaps_table(flow: Mapping[str, Any]) -> Table:
+def rule_overlaps_table(flow: Mapping[str, Any]) -> Table:
     rows = [{"rules": " + ".join(overlap["rules"]), "n": overlap["n"]} for overlap in flow["overlaps"]]
     columns = "rules|Flagged by exactly these rules|text; n|n assignments|integer"
     return build_table("overlaps", "Overlap of the rules", columns, rows, "sure")
@@ -82,7 +87,7 @@ def excluded_people_table(flow: Mapping[str, Any]) -> Table:
     return build_table("left_out", "Excluded assignments", columns, flow["people"], "more")
 
 
-def answers_table(data: ReportData) -> Table:
+def answer_counts_table(data: ReportData) -> Table:
     """Count answers by section and question: stored, given, skipped, erased."""
     rows = data.responses[data.responses["assignment"].isin(data.submitted)]
     lines = []
@@ -162,7 +167,7 @@ def _join_names(names: Iterable[str], most: int | None) -> str:
 
 
 def _short(value: Any) -> str:
-    return apa.number(value, 3) if isinstance(value, float) else str(value)
+    return apa.format_number(value, 3) if isinstance(value, float) else str(value)
 
 
 def estimates_table(blocks: Sequence[Block]) -> Table:
@@ -197,7 +202,7 @@ def _line(block: Block, estimate: "Estimate", shown_estimate: "Estimate") -> dic
         "n_rows": shown_estimate.n_rows,
         "estimate": shown_estimate.estimate,
         "interval": interval_bounds(shown_estimate),
-        "level": apa.confidence_level(shown_estimate),
+        "level": apa.format_confidence_level(shown_estimate),
         "method": shown_estimate.interval.method if shown_estimate.interval else "",
         "test": test.name if test else "",
         "statistic": test and test.statistic,

@@ -12,16 +12,16 @@ from studies.models import Job, Study, audit
 from studies.services import jobs
 
 from .build import build_report
-from .parameters import checked_parameters
+from .parameters import validate_parameters
 
 STEPS = 7  # five steps of the report, then figures, then storing
 
 
-def request_analysis(study: Study, by, parameters: Mapping[str, Any], token: str | None = None) -> Job:
+def request_analysis(study: Study, by, parameters: Mapping[str, Any], request_token: str | None = None) -> Job:
     """Submit the job of an analysis. Idempotent per ``token``. Raises BadParameters."""
     check_permission(by, Action.ANALYSE, study)
-    made = checked_parameters(parameters, study)
-    return jobs.submit("analyse", study=study, by=by, request_token=token, parameters=made)
+    made = validate_parameters(parameters, study)
+    return jobs.submit("analyse", study=study, by=by, request_token=request_token, parameters=made)
 
 
 def run_analysis(
@@ -29,7 +29,7 @@ def run_analysis(
     parameters: Mapping[str, Any] | None = None,
     *,
     by,
-    job: str = "",
+    job_code: str = "",
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
 ) -> AnalysisRun:
     """Build the report, draw its figures and store both under the study's next number.
@@ -40,17 +40,17 @@ def run_analysis(
     from analysis.stats.seeds import canonical_json
     from studies.design.serialization import sha256_of
 
-    from .plots import draw
+    from .plots import render_figure_svg_and_pdf
 
     check_permission(by, Action.ANALYSE, study)
-    if job and (stored_run := AnalysisRun.objects.filter(study=study, parameters__job=job).first()):
+    if job_code and (stored_run := AnalysisRun.objects.filter(study=study, parameters__job=job_code).first()):
         return stored_run
-    made = checked_parameters(parameters, study)
+    made = validate_parameters(parameters, study)
     result = build_report(study, made, lambda done, _, doing: progress(done, STEPS, doing))
     drawn = []
     for place, figure in enumerate(result["figures"], 1):
         progress(5, STEPS, f"Drawing figure {place} of {len(result['figures'])}")
-        drawn.append((figure["name"], *draw(figure)))
+        drawn.append((figure["name"], *render_figure_svg_and_pdf(figure)))
     progress(6, STEPS, "Storing")
     with transaction.atomic():
         Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
@@ -58,7 +58,7 @@ def run_analysis(
         run = AnalysisRun.objects.create(
             study=study,
             number=number,
-            parameters=made | ({"job": job} if job else {}),
+            parameters=made | ({"job": job_code} if job_code else {}),
             responses_n=result["data"]["responses_n"],
             responses_sha256=result["data"]["sha256"],
             design_sha256s=[version["sha256"] for version in result["design"]["versions"]],

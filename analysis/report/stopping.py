@@ -13,7 +13,7 @@ from analysis.data.planned_labels import assign_queue_numbers, read_planned_labe
 from analysis.protocols import REGISTRY as ANALYSES
 from analysis.protocols import StoppingStatus
 from annotators.models import Assignment
-from annotators.places.open_places import unsettled_items
+from annotators.places.open_places import undecided_items
 from studies.models import Job, Study, audit
 from studies.protocols import REGISTRY
 from studies.services import jobs, lifecycle
@@ -67,7 +67,7 @@ def _blind(look: StoppingStatus) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def stopping_sections(study: Study) -> list[Any]:
+def sections_with_stopping_rule(study: Study) -> list[Any]:
     return [
         section
         for section in study.sections.all()
@@ -79,16 +79,16 @@ def stopping_state(study: Study) -> StoppingState:
     """Return the current state of the study's stopping rules."""
     claims = read_planned_labels(study)
     looks: list[StoppingStatus] = []
-    for section in stopping_sections(study):
+    for section in sections_with_stopping_rule(study):
         looks += ANALYSES[section.protocol].looks(claims, section, str(study.code))
     done = Assignment.objects.filter(
         study=study, origin=Assignment.Origin.LIVE, submitted_at__isnull=False, released_at=None, replaced_at=None
     ).exclude(batch__origin="top_up")
     is_full = bool(study.target_n and done.count() >= study.target_n)
-    return StoppingState(tuple(looks), is_full and not unsettled_items(study).exists())
+    return StoppingState(tuple(looks), is_full and not undecided_items(study).exists())
 
 
-def check_stopping_rule(study: Study) -> dict[str, Any]:
+def apply_stopping_rules(study: Study) -> dict[str, Any]:
     """Number the claims, check the rules, and close the study if all have decided. Return the blinded summary.
 
     Safe to run concurrently: claims are numbered and the study is closed under the study's lock.
@@ -103,7 +103,7 @@ def check_stopping_rule(study: Study) -> dict[str, Any]:
         with transaction.atomic():
             if _locked(study).state in Study.RUNNING:
                 audit.record("decide", study=study, by=None, outcomes=state.outcomes())
-                lifecycle.close(study, by=None, reason="the stopping rule has decided")
+                lifecycle.start_closing(study, by=None, reason="the stopping rule has decided")
     return state.blinded_summary()
 
 
@@ -111,11 +111,11 @@ def _locked(study: Study) -> Study:
     return Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
 
 
-@jobs.register(KIND, exclusive=True)
+@jobs.register(KIND, is_one_per_study=True)
 def run_stopping_check_job(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
     """Check the stopping rules once, and delete earlier finished checks, which are no longer needed."""
     progress(0, 1, "Checking the stopping rule")
-    result = check_stopping_rule(job.study)
+    result = apply_stopping_rules(job.study)
     Job.objects.filter(kind=KIND, study=job.study, state=Job.State.DONE, pk__lt=job.pk).delete()
     return result
 
@@ -124,13 +124,13 @@ def submit_stopping_checks() -> int:
     """Submit a check for each open study with a stopping rule and new settled claims. Return the number of waiting jobs."""
     n = 0
     for study in Study.objects.filter(state__in=Study.RUNNING).prefetch_related("sections"):
-        if not stopping_sections(study):
+        if not sections_with_stopping_rule(study):
             continue
         settled = Assignment.objects.filter(study=study, origin=Assignment.Origin.LIVE, batch__isnull=False).filter(
             Q(submitted_at__isnull=False) | Q(released_at__isnull=False)
         )
         submitted = settled.filter(submitted_at__isnull=False).count()
-        unsettled = unsettled_items(study).count()
+        unsettled = undecided_items(study).count()
         if count := settled.count():
             job = jobs.submit(
                 KIND, study=study, by=None, request_token=f"look-{study.pk}-{submitted}-{count}-{unsettled}"

@@ -22,7 +22,7 @@ from studies.models import Job, Study
 from studies.services import jobs
 
 from .build import NO_COMPARISON_PLANNED
-from .latex import latex
+from .latex import render_latex_table
 from .parameters import DEFAULT_PARAMETERS, STAR_SCHEMES, default_origins
 from .runs import request_analysis
 
@@ -65,14 +65,14 @@ class ReportForm(forms.Form):
     )
 
 
-def run_for(request: HttpRequest, code: uuid.UUID, number: int) -> AnalysisRun:
+def get_analysis_run(request: HttpRequest, code: uuid.UUID, number: int) -> AnalysisRun:
     study = get_study(request.user, Action.VIEW, code=code)
     return get_object_or_404(AnalysisRun.objects.select_related("by"), study=study, number=number)
 
 
 @login_required
 @require_GET
-def analyses(request, code):
+def analysis_list(request, code):
     """List the analyses of a study, newest first, with the form that starts one."""
     study = get_study(request.user, Action.VIEW, code=code)
     return _render_list(request, study, ReportForm(initial={"origins": default_origins(study)}))
@@ -130,7 +130,7 @@ def start_analysis(request, code):
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def progress(request, code, job):
+def analysis_progress_page(request, code, job):
     """Show the progress of an analysis and redirect to its report when it is done. POST cancels the job."""
     study = get_study(request.user, Action.CANCEL if request.method == "POST" else Action.VIEW, code=code)
     analysis_job = get_object_or_404(Job, study=study, kind="analyse", code=job)
@@ -168,9 +168,9 @@ def _nonbreaking_conclusion(conclusion: dict[str, Any]) -> dict[str, Any]:
 
 @login_required
 @require_GET
-def report(request, code, number):
+def report_page(request, code, number):
     """Show one analysis: conclusions, comparisons, exclusions and uncertainty, then details."""
-    run = run_for(request, code, number)
+    run = get_analysis_run(request, code, number)
     study, stored = run.study, run.result
     shown = [table_context(stored_table) for stored_table in stored.get("tables", [])]
     drawn = stored.get("figures", [])
@@ -235,18 +235,18 @@ def table_context(stored_table: tables.Table) -> dict[str, Any]:
 
 @login_required
 @require_GET
-def result(request, code, number):
+def result_json(request, code, number):
     """Return the full result as JSON, as it was stored and hashed."""
-    run = run_for(request, code, number)
+    run = get_analysis_run(request, code, number)
     text = json.dumps(run.result, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return _file_response(text, "application/json", f"analysis-{run.number}.json")
 
 
 @login_required
 @require_GET
-def table(request, code, number, name, file_format):
+def table_file(request, code, number, name, file_format):
     """Return one table as CSV, LaTeX or JSON."""
-    run = run_for(request, code, number)
+    run = get_analysis_run(request, code, number)
     stored_table = next((table for table in run.result.get("tables", []) if table["name"] == name), None)
     if stored_table is None:
         raise Http404
@@ -255,7 +255,7 @@ def table(request, code, number, name, file_format):
         case "csv":
             return _file_response(tables.csv_text(stored_table), "text/csv", file)
         case "tex":
-            return _file_response(latex(stored_table), "text/x-tex", file)
+            return _file_response(render_latex_table(stored_table), "text/x-tex", file)
         case "json":
             return _file_response(
                 json.dumps(stored_table, ensure_ascii=False, allow_nan=False, indent=1), "application/json", file
@@ -265,9 +265,9 @@ def table(request, code, number, name, file_format):
 
 @login_required
 @require_GET
-def figure(request, code, number, name, file_format):
+def figure_file(request, code, number, name, file_format):
     """Return one figure as SVG or PDF."""
-    run = run_for(request, code, number)
+    run = get_analysis_run(request, code, number)
     stored_figure = get_object_or_404(Figure, run=run, name=name)
     if file_format == "svg":
         response = HttpResponse(stored_figure.svg, content_type="image/svg+xml; charset=utf-8")

@@ -42,10 +42,10 @@ def matrix(values: npt.ArrayLike, name: str) -> FloatArray:
     return array
 
 
-def binary(values: npt.ArrayLike, name: str) -> FloatArray:
+def binary_vector(values: npt.ArrayLike, name: str) -> FloatArray:
     """Convert `values` to a one-dimensional array of 0 and 1; NaN is missing. See `vector`.
 
-    >>> binary([1, 0, 0.5], "says")
+    >>> binary_vector([1, 0, 0.5], "says")
     Traceback (most recent call last):
         ...
     ValueError: says: row 2 is 0.5, neither 0 nor 1
@@ -57,10 +57,10 @@ def binary(values: npt.ArrayLike, name: str) -> FloatArray:
     return array
 
 
-def drop_missing(values: npt.ArrayLike, name: str) -> tuple[FloatArray, int]:
+def drop_and_count_missing(values: npt.ArrayLike, name: str) -> tuple[FloatArray, int]:
     """Return the values that are not missing, and the number of missing ones.
 
-    >>> kept, n_missing = drop_missing([0.2, None, 0.4], "scores")
+    >>> kept, n_missing = drop_and_count_missing([0.2, None, 0.4], "scores")
     >>> kept.tolist(), n_missing
     ([0.2, 0.4], 1)
     """
@@ -69,10 +69,10 @@ def drop_missing(values: npt.ArrayLike, name: str) -> tuple[FloatArray, int]:
     return kept, len(array) - len(kept)
 
 
-def codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int) -> tuple[IntArray, int]:
+def label_codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int) -> tuple[IntArray, int]:
     """Convert labels to integers 0..G-1 and return them with G. Raise ValueError unless there are `length` labels.
 
-    >>> positions, n_groups = codes(["b", "a", "b"], "annotators", 3)
+    >>> positions, n_groups = label_codes(["b", "a", "b"], "annotators", 3)
     >>> positions.tolist(), n_groups
     ([1, 0, 1], 2)
     """
@@ -96,39 +96,39 @@ def codes(labels: npt.ArrayLike | Sequence[object], name: str, length: int) -> t
     return np.asarray(inverse, dtype=np.int64), len(found)
 
 
-def masked_codes(labels: npt.ArrayLike | Sequence[object], name: str, mask: BoolArray) -> tuple[IntArray, int]:
+def label_codes_where(labels: npt.ArrayLike | Sequence[object], name: str, mask: BoolArray) -> tuple[IntArray, int]:
     """Return `codes` of the rows in `mask` and their number. Every row must have a label.
 
-    >>> positions, n_groups = masked_codes(["b", "a", "b"], "annotators", np.array([True, False, True]))
+    >>> positions, n_groups = label_codes_where(["b", "a", "b"], "annotators", np.array([True, False, True]))
     >>> positions.tolist(), n_groups
     ([0, 0], 1)
     """
-    positions, _ = codes(labels, name, len(mask))
-    return codes(positions[mask], name, int(mask.sum()))
+    positions, _ = label_codes(labels, name, len(mask))
+    return label_codes(positions[mask], name, int(mask.sum()))
 
 
-def group_sums(positions: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
+def group_sums(group_codes: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
     """Return the sum of the values in each group; shape (n_groups,).
 
     >>> group_sums(np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), 2).tolist()
     [4.0, 2.0]
     """
-    return np.asarray(np.bincount(positions, weights=values, minlength=n_groups), dtype=np.float64)
+    return np.asarray(np.bincount(group_codes, weights=values, minlength=n_groups), dtype=np.float64)
 
 
-def sizes_of(positions: IntArray, n_groups: int) -> FloatArray:
+def group_sizes(group_codes: IntArray, n_groups: int) -> FloatArray:
     """Return the number of members of each group as floats; shape (n_groups,).
 
-    >>> sizes_of(np.array([0, 1, 0]), 2).tolist()
+    >>> group_sizes(np.array([0, 1, 0]), 2).tolist()
     [2.0, 1.0]
     """
-    return np.asarray(np.bincount(positions, minlength=n_groups), dtype=np.float64)
+    return np.asarray(np.bincount(group_codes, minlength=n_groups), dtype=np.float64)
 
 
-def refuse_outside(values: FloatArray, bounds: tuple[float, float], name: str) -> None:
+def validate_within_bounds(values: FloatArray, bounds: tuple[float, float], name: str) -> None:
     """Raise ValueError with the argument and the row for a value outside the closed bounds.
 
-    >>> refuse_outside(np.array([0.2, 1.2]), (0, 1), "scores")
+    >>> validate_within_bounds(np.array([0.2, 1.2]), (0, 1), "scores")
     Traceback (most recent call last):
         ...
     ValueError: scores: row 1 is 1.2, outside 0..1
@@ -139,10 +139,10 @@ def refuse_outside(values: FloatArray, bounds: tuple[float, float], name: str) -
         raise ValueError(f"{name}: row {row} is {values.flat[row]:g}, outside {bounds[0]:g}..{bounds[1]:g}")
 
 
-def refuse_level(level: float) -> None:
+def validate_level(level: float) -> None:
     """Raise ValueError unless `level` is a confidence level, strictly between 0 and 1.
 
-    >>> refuse_level(95)
+    >>> validate_level(95)
     Traceback (most recent call last):
         ...
     ValueError: level: 95 is not strictly between 0 and 1
@@ -151,10 +151,10 @@ def refuse_level(level: float) -> None:
         raise ValueError(f"level: {level!r} is not strictly between 0 and 1")
 
 
-def refuse_share(share: float, name: str) -> None:
+def validate_share(share: float, name: str) -> None:
     """Raise ValueError with the argument for a share outside 0..1 or missing.
 
-    >>> refuse_share(1.2, "machine_share")
+    >>> validate_share(1.2, "machine_share")
     Traceback (most recent call last):
         ...
     ValueError: machine_share: 1.2 is not in 0..1
@@ -163,10 +163,10 @@ def refuse_share(share: float, name: str) -> None:
         raise ValueError(f"{name}: {share!r} is not in 0..1")
 
 
-def refuse_negative(**amounts: float) -> None:
+def validate_non_negative(**amounts: float) -> None:
     """Raise ValueError with the argument for a number below 0, infinite or missing.
 
-    >>> refuse_negative(pay=12.5, fee_rate=-0.1)
+    >>> validate_non_negative(pay=12.5, fee_rate=-0.1)
     Traceback (most recent call last):
         ...
     ValueError: fee_rate: -0.1 is not a non-negative number
@@ -176,10 +176,10 @@ def refuse_negative(**amounts: float) -> None:
             raise ValueError(f"{name}: {amount!r} is not a non-negative number")
 
 
-def refuse_infinite(**numbers: float) -> None:
+def validate_finite(**numbers: float) -> None:
     """Raise ValueError with the argument for an infinite or missing number.
 
-    >>> refuse_infinite(d_prime=math.nan)
+    >>> validate_finite(d_prime=math.nan)
     Traceback (most recent call last):
         ...
     ValueError: d_prime: nan is not a finite number

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, drop_missing, refuse_level, refuse_outside, vector
+from analysis.stats.arrays import FloatArray, drop_and_count_missing, validate_level, validate_within_bounds, vector
 from analysis.stats.results import Interval, Record
 
 STAKE_CAP = 0.5
@@ -86,7 +86,7 @@ def log_wealth(
     >>> np.round(wealth, 4).tolist()
     [1.0, 1.02, 1.02, 1.14]
     """
-    refuse_level(level)
+    validate_level(level)
     series = _ordered(values)
     nulls = np.asarray(null, dtype=np.float64)
     outside = np.flatnonzero(~((nulls >= 0) & (nulls <= 1)))
@@ -111,7 +111,7 @@ def betting_pvalue(values: npt.ArrayLike, null: float, *, rng: np.random.Generat
     return min(1.0, math.exp(-max(0.0, float(np.max(log_wealth(series, null))))))
 
 
-def confidence_sequence(values: npt.ArrayLike, *, level: float = 0.95, grid: int = GRID) -> ConfidenceSequence:
+def betting_confidence_sequence(values: npt.ArrayLike, *, level: float = 0.95, grid: int = GRID) -> ConfidenceSequence:
     """Confidence sequence for the mean of values in 0..1, for any distribution.
 
     `values` (n,) has one value per unit, in the order in which units enter. Given the values before it, each must
@@ -121,11 +121,11 @@ def confidence_sequence(values: npt.ArrayLike, *, level: float = 0.95, grid: int
 
     Reference: Waudby-Smith and Ramdas 2024, the hedged capital confidence sequence.
 
-    >>> sequence = confidence_sequence(np.ones(20))
+    >>> sequence = betting_confidence_sequence(np.ones(20))
     >>> np.round(sequence.low[[0, 9, 19]], 3).tolist()
     [0.0, 0.528, 0.711]
     """
-    refuse_level(level)
+    validate_level(level)
     series = _ordered(values)
     if grid < 3:
         raise ValueError(f"grid: {grid} points do not divide 0..1")
@@ -176,8 +176,8 @@ def betting_interval(
     >>> round(interval.low, 3), interval.high
     (0.711, 1.0)
     """
-    kept, _ = drop_missing(values, "values")
-    refuse_outside(kept, bounds, "values")
+    kept, _ = drop_and_count_missing(values, "values")
+    validate_within_bounds(kept, bounds, "values")
     return ratio_interval(kept, np.ones(len(kept)), level=level, bounds=bounds, rng=rng, grid=grid)
 
 
@@ -202,7 +202,7 @@ def ratio_interval(
     >>> interval.low < 30 / 45 < interval.high
     True
     """
-    refuse_level(level)
+    validate_level(level)
     totals, weights = vector(sums, "sums"), vector(counts, "counts")
     if totals.shape != weights.shape:
         raise ValueError(f"counts: {len(weights)} where sums has {len(totals)}")
@@ -214,7 +214,9 @@ def ratio_interval(
     means = totals / weights
     # Sums of decimals may lie a rounding error outside the scale.
     near = np.clip(means, *bounds)
-    refuse_outside(np.where(np.abs(means - near) < ROUNDING * max(1.0, *map(abs, bounds)), near, means), bounds, "sums")
+    validate_within_bounds(
+        np.where(np.abs(means - near) < ROUNDING * max(1.0, *map(abs, bounds)), near, means), bounds, "sums"
+    )
     # In canonical order, so that relabelling the units changes nothing.
     scaled = (near - bounds[0]) / (bounds[1] - bounds[0])
     order = (np.random.default_rng(0) if rng is None else rng).permutation(np.lexsort((weights, scaled)))
@@ -250,10 +252,10 @@ def ratio_interval(
 
 
 def _ordered(values: npt.ArrayLike) -> FloatArray:
-    series, n_missing = drop_missing(values, "values")
+    series, n_missing = drop_and_count_missing(values, "values")
     if n_missing:
         raise ValueError("values: a missing value has no place in an ordered series; leave it out first")
-    refuse_outside(series, (0.0, 1.0), "values")
+    validate_within_bounds(series, (0.0, 1.0), "values")
     return series
 
 
@@ -273,8 +275,8 @@ def _never_rich(
 
 
 def _shuffled(values: npt.ArrayLike, bounds: tuple[float, float], rng: np.random.Generator | None) -> FloatArray:
-    kept, _ = drop_missing(values, "values")
-    refuse_outside(kept, bounds, "values")
+    kept, _ = drop_and_count_missing(values, "values")
+    validate_within_bounds(kept, bounds, "values")
     scaled = np.sort((kept - bounds[0]) / (bounds[1] - bounds[0]))
     return np.asarray((np.random.default_rng(0) if rng is None else rng).permutation(scaled), dtype=np.float64)
 

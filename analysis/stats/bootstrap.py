@@ -16,12 +16,12 @@ from analysis.stats import basic, betting
 from analysis.stats.arrays import (
     MIN_SPREAD,
     FloatArray,
+    group_sizes,
     group_sums,
-    masked_codes,
+    label_codes_where,
     matrix,
-    refuse_level,
-    refuse_outside,
-    sizes_of,
+    validate_level,
+    validate_within_bounds,
     vector,
 )
 from analysis.stats.results import Estimate, Interval, ResultWarning
@@ -79,12 +79,12 @@ def ratio_draws(sums: npt.ArrayLike, counts: npt.ArrayLike, weights: Iterator[Fl
     return np.concatenate(draws)
 
 
-def resampled_means(sums: FloatArray, counts: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
+def bootstrap_ratios(sums: FloatArray, counts: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
     """Resampled ratios sum(sums) / sum(counts) over units of shape (n_units,); shape (resamples,).
 
     If many units are equal, only the number of each kind is drawn, so the cost does not grow with the units.
 
-    >>> draws = resampled_means(np.array([0.0, 1.0, 1.0, 0.0] * 50), np.ones(200), resamples=999, rng=np.random.default_rng(0))
+    >>> draws = bootstrap_ratios(np.array([0.0, 1.0, 1.0, 0.0] * 50), np.ones(200), resamples=999, rng=np.random.default_rng(0))
     >>> draws.shape, bool(abs(draws.std() - 0.5 / 200**0.5) < 0.003)
     ((999,), True)
     """
@@ -114,7 +114,7 @@ def percentile_interval(draws: FloatArray, level: float = 0.95) -> Interval | No
     >>> round(interval.low, 6), interval.high
     (2.5, 97.5)
     """
-    refuse_level(level)
+    validate_level(level)
     if len(draws) == 0 or not np.isfinite(draws).all():
         return None
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
@@ -154,7 +154,7 @@ def bca_interval(estimate: float, draws: FloatArray, jackknife: FloatArray, leve
     >>> bca_interval(1.0, np.ones(10), np.ones(5)) is None
     True
     """
-    refuse_level(level)
+    validate_level(level)
     if len(draws) == 0 or not np.isfinite(draws).all() or not np.isfinite(jackknife).all():
         return None
     share = (float(np.mean(draws < estimate)) + float(np.mean(draws <= estimate))) / 2
@@ -175,10 +175,10 @@ def bca_interval(estimate: float, draws: FloatArray, jackknife: FloatArray, leve
     return Interval(level, float(low), float(high), "bca")
 
 
-def leave_one_out(sums: FloatArray, counts: FloatArray) -> FloatArray:
+def leave_one_out_ratios(sums: FloatArray, counts: FloatArray) -> FloatArray:
     """Return the ratio sum(sums) / sum(counts) without each unit in turn; shape (n_units,).
 
-    >>> leave_one_out(np.array([1.0, 2.0, 6.0]), np.ones(3)).tolist()
+    >>> leave_one_out_ratios(np.array([1.0, 2.0, 6.0]), np.ones(3)).tolist()
     [4.0, 3.5, 1.5]
     """
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -198,7 +198,7 @@ def interval_from_draws(
     interval = None
     if method == "bca":
         here = counts > 0
-        interval = bca_interval(estimate, draws, leave_one_out(sums[here], counts[here]), level)
+        interval = bca_interval(estimate, draws, leave_one_out_ratios(sums[here], counts[here]), level)
     if interval is None:
         interval = percentile_interval(draws, level)
     if interval is None or interval.high - interval.low < MIN_SPREAD:
@@ -231,13 +231,13 @@ def bootstrap_mean(
     >>> round(result.estimate, 4), result.interval.method
     (0.5833, 'bca')
     """
-    refuse_level(level)
+    validate_level(level)
     array = vector(values, "values")
     labels = np.arange(len(array)) if clusters is None else np.asarray(clusters)
     here = ~np.isnan(array)
     kept = array[here]
     if bounds is not None:
-        refuse_outside(kept, bounds, "values")
+        validate_within_bounds(kept, bounds, "values")
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
@@ -248,36 +248,42 @@ def bootstrap_mean(
     }
     if len(kept) == 0:
         return Estimate(n=0, status="no_data", reason="no value to analyse", **common)
-    positions, n_clusters = masked_codes(labels, "clusters", here)
+    positions, n_clusters = label_codes_where(labels, "clusters", here)
     sums = group_sums(positions, kept, n_clusters)
-    counts = sizes_of(positions, n_clusters)
+    counts = group_sizes(positions, n_clusters)
     mean = float(np.mean(kept))
     common |= {"n": n_clusters, "n_clusters": n_clusters, "estimate": mean, "detail": {"n_missing": int((~here).sum())}}
     if n_clusters == 1:
         return Estimate(status="n_lt_2", reason="one cluster has no spread", **common)
-    draws = resampled_means(sums, counts, resamples=resamples, rng=rng)
+    draws = bootstrap_ratios(sums, counts, resamples=resamples, rng=rng)
     interval = interval_from_draws(mean, draws, sums, counts, method=method, level=level)
     bet = None if bounds is None else betting.ratio_interval(sums, counts, level=level, bounds=bounds)
     if interval is None:
         return Estimate(status="zero_variance", reason="all resamples have the same mean", interval=bet, **common)
     warnings: tuple[ResultWarning, ...] = ()
-    if bet is not None and n_clusters < basic.CEILING_N and basic.largest_share(kept) >= basic.CEILING_SHARE:
+    if (
+        bet is not None
+        and n_clusters < basic.CEILING_N
+        and basic.most_frequent_value_share(kept) >= basic.CEILING_SHARE
+    ):
         detail = {f"{interval.method}_low": interval.low, f"{interval.method}_high": interval.high}
-        warnings = (ResultWarning("ceiling", "warn", {"largest_share": basic.largest_share(kept), **detail}),)
+        warnings = (
+            ResultWarning("ceiling", "warn", {"largest_share": basic.most_frequent_value_share(kept), **detail}),
+        )
         interval = bet
     return Estimate(interval=interval, warnings=warnings, **common)
 
 
-def posterior_above(draws: FloatArray, null: float) -> float:
+def posterior_probability_above(draws: FloatArray, null: float) -> float:
     """Share of Bayesian bootstrap draws above `null`; a draw equal to it counts half.
 
-    >>> posterior_above(np.array([0.4, 0.5, 0.6, 0.7]), 0.5)
+    >>> posterior_probability_above(np.array([0.4, 0.5, 0.6, 0.7]), 0.5)
     0.625
     """
     return (float(np.mean(draws > null)) + float(np.mean(draws >= null))) / 2
 
 
-def bayesian_bootstrap(
+def bayesian_bootstrap_probability_above(
     values: npt.ArrayLike,
     *,
     null: float,
@@ -293,7 +299,7 @@ def bayesian_bootstrap(
     `values` (n,) has one value per unit. Weights come from a flat Dirichlet distribution; nothing else is assumed.
     The probability is not 1 - p, and there is no test. `detail` has the credible interval of the mean.
 
-    >>> result = bayesian_bootstrap([0.6, 0.7, 0.5, 0.9], null=0.5, rng=np.random.default_rng(0), resamples=999)
+    >>> result = bayesian_bootstrap_probability_above([0.6, 0.7, 0.5, 0.9], null=0.5, rng=np.random.default_rng(0), resamples=999)
     >>> result.estimate
     1.0
     """
@@ -312,19 +318,21 @@ def bayesian_bootstrap(
         # The law's estimate is a mean; here it would be read as a probability.
         return Estimate(n=len(kept), status=edge.status, reason=edge.reason, **common)
     draws = ratio_draws(kept[:, None], np.ones((len(kept), 1)), dirichlet_weights(len(kept), resamples, rng))[:, 0]
-    return posterior_estimate(draws, n=len(kept), null=null, level=level, common=common)
+    return posterior_probability_estimate(draws, n=len(kept), null=null, level=level, common=common)
 
 
-def posterior_estimate(draws: FloatArray, *, n: int, null: float, level: float, common: dict[str, Any]) -> Estimate:
+def posterior_probability_estimate(
+    draws: FloatArray, *, n: int, null: float, level: float, common: dict[str, Any]
+) -> Estimate:
     """Build the estimate of `bayesian_bootstrap` from existing draws; `common` has the other fields.
 
     >>> common = {"analysis": "a", "estimand": "b", "unit": "annotator"}
-    >>> posterior_estimate(np.array([0.6, 0.7]), n=2, null=0.5, level=0.95, common=common).estimate
+    >>> posterior_probability_estimate(np.array([0.6, 0.7]), n=2, null=0.5, level=0.95, common=common).estimate
     1.0
     """
     credible = percentile_interval(draws, level)
     ends = {} if credible is None else {"level": level, "low": credible.low, "high": credible.high}
-    return Estimate(n=n, estimate=posterior_above(draws, null), detail={"mean_credible": ends}, **common)
+    return Estimate(n=n, estimate=posterior_probability_above(draws, null), detail={"mean_credible": ends}, **common)
 
 
 def monte_carlo_error(share: float, resamples: int) -> float:

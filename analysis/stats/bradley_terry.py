@@ -16,11 +16,11 @@ from scipy import special
 from analysis.stats.arrays import (
     FloatArray,
     IntArray,
+    group_sizes,
     group_sums,
-    masked_codes,
-    refuse_level,
-    refuse_outside,
-    sizes_of,
+    label_codes_where,
+    validate_level,
+    validate_within_bounds,
     vector,
 )
 from analysis.stats.clusters import cluster_warnings, t_estimate
@@ -82,18 +82,18 @@ def fractional_bradley_terry(
     >>> [round(strength.estimate, 6) for strength in fit.strengths]
     [0.0, -0.642586, -1.070343]
     """
-    refuse_level(level)
+    validate_level(level)
     answers = vector(values, "values")
-    x, y = compared_systems(first, second, len(answers), n_systems)
+    x, y = checked_system_pairs(first, second, len(answers), n_systems)
     if not 0 <= reference < n_systems:
         raise ValueError(f"reference: {reference} is not one of {n_systems} systems")
-    refuse_outside(answers, (0.0, 1.0), "values")
+    validate_within_bounds(answers, (0.0, 1.0), "values")
     here = ~np.isnan(answers)
     x, y, answers = x[here], y[here], answers[here]
-    positions, n_clusters = masked_codes(clusters, "clusters", here)
+    positions, n_clusters = label_codes_where(clusters, "clusters", here)
 
     cells = x * n_systems + y
-    counts = sizes_of(cells, n_systems**2).reshape(n_systems, n_systems)
+    counts = group_sizes(cells, n_systems**2).reshape(n_systems, n_systems)
     sums = group_sums(cells, answers, n_systems**2).reshape(n_systems, n_systems)
     settings = {"reference": reference, "framing": framing, "level": level}
     common: dict[str, Any] = {
@@ -147,7 +147,7 @@ def fractional_bradley_terry(
     if n_clusters > 1 and n_rows > k:
         sandwich = sandwich * (n_clusters / (n_clusters - 1) * (n_rows - 1) / (n_rows - k))
 
-    warnings = cluster_warnings(sizes_of(positions, n_clusters), name=unit)
+    warnings = cluster_warnings(group_sizes(positions, n_clusters), name=unit)
     covariance = np.zeros((n_systems, n_systems))
     covariance[np.ix_(others, others)] = sandwich[: len(others), : len(others)]
     estimates = tuple(
@@ -205,14 +205,14 @@ def reachability(adjacency: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return np.asarray(reach > 0)
 
 
-def compared_systems(
+def checked_system_pairs(
     first: npt.ArrayLike, second: npt.ArrayLike, length: int, n_systems: int
 ) -> tuple[IntArray, IntArray]:
     """Return the numbers of the two systems of each row; both of shape (length,).
 
     Raise ValueError with the row for a number outside 0..n_systems-1 or a system compared with itself.
 
-    >>> compared_systems([0, 2], [1, 2], 2, 3)
+    >>> checked_system_pairs([0, 2], [1, 2], 2, 3)
     Traceback (most recent call last):
         ...
     ValueError: second: row 1 compares system 2 with itself
@@ -300,7 +300,7 @@ def _strength(
         value,
         math.sqrt(max(0.0, variance)),
         n_clusters - 1,
-        fewest=n_clusters,
+        fewest_clusters=n_clusters,
         level=level,
         method="cr1_t",
         null=0.0,

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, refuse_level, refuse_negative, refuse_outside, vector
-from analysis.stats.choice import Effort, RequestProbabilities, Strategy, effort_to_decision
+from analysis.stats.arrays import FloatArray, validate_level, validate_non_negative, validate_within_bounds, vector
+from analysis.stats.choice import Effort, RequestProbabilities, Strategy, simulate_effort_to_decision
 from analysis.stats.results import Record
 from analysis.stats.sequential import Boundaries, hoeffding_boundaries
 
@@ -66,7 +66,7 @@ class RuleTable(Record):
         return {"p": self.p, "n_max": len(self.a_better), **chances, "mean_n": self.mean_n, "median_n": self.median_n}
 
 
-def draw_agents(
+def draw_annotators_and_requests(
     mean_difficulty: float,
     n_requests: int,
     *,
@@ -81,7 +81,7 @@ def draw_agents(
     The paper does not say whether 0.1 is the variance or the standard deviation. Its code and Table 3 agree with the
     variance (`spread_kind`).
 
-    >>> agents = draw_agents(0.25, 5000, rng=np.random.default_rng(0))
+    >>> agents = draw_annotators_and_requests(0.25, 5000, rng=np.random.default_rng(0))
     >>> bool(0.29 < np.std(agents.difficulties) < 0.32), bool(agents.capabilities.min() >= 0.8)
     (True, True)
     """
@@ -108,8 +108,8 @@ def probabilities_from_agents(
     [0.5, 0.8438, 1.0]
     """
     capabilities, difficulties = vector(agents.capabilities, "capabilities"), np.asarray(agents.difficulties)
-    refuse_outside(capabilities, (0.0, 1.0), "capabilities")
-    refuse_outside(difficulties.ravel(), (-1.0, 1.0), "difficulties")
+    validate_within_bounds(capabilities, (0.0, 1.0), "capabilities")
+    validate_within_bounds(difficulties.ravel(), (-1.0, 1.0), "difficulties")
     if np.isnan(capabilities).any() or np.isnan(difficulties).any():
         raise ValueError("capabilities: an annotator or a request without a number has no chance")
     drawn = 1 if strategy.name == "max_three" and replacement else strategy.most
@@ -134,7 +134,7 @@ def probabilities_from_agents(
     return RequestProbabilities(pair[2], triple[2] * 2 / 3, triple[1] * 2 / 3, 2)
 
 
-def simulated_effort(
+def simulate_effort_of_agents(
     agents: Agents,
     strategy: Strategy,
     *,
@@ -151,8 +151,8 @@ def simulated_effort(
     replacement, and one fixed worker per run. The result says nothing about other requests; use `planned_effort` for
     that.
 
-    >>> agents = draw_agents(0.25, 1000, rng=np.random.default_rng(0))
-    >>> effort = simulated_effort(agents, Strategy("one"), runs=50, rng=np.random.default_rng(1))
+    >>> agents = draw_annotators_and_requests(0.25, 1000, rng=np.random.default_rng(0))
+    >>> effort = simulate_effort_of_agents(agents, Strategy("one"), runs=50, rng=np.random.default_rng(1))
     >>> bool(200 < effort.n_labels.mean() < 500)
     True
     """
@@ -172,7 +172,7 @@ def simulated_effort(
         def draw_law(size: int) -> RequestProbabilities:
             return law
 
-    return effort_to_decision(
+    return simulate_effort_to_decision(
         draw_law,
         chosen,
         strategy,
@@ -184,7 +184,7 @@ def simulated_effort(
     )
 
 
-def planned_effort(
+def simulate_effort_of_new_agents(
     mean_difficulty: float,
     n_requests: int,
     strategy: Strategy,
@@ -203,7 +203,7 @@ def planned_effort(
     `simulated_effort`. `rule` is for `n_requests`.
 
     >>> rule = hoeffding_boundaries(2000, delta=0.001)
-    >>> effort = planned_effort(0.25, 2000, Strategy("one"), rule=rule, runs=50, rng=np.random.default_rng(0))
+    >>> effort = simulate_effort_of_new_agents(0.25, 2000, Strategy("one"), rule=rule, runs=50, rng=np.random.default_rng(0))
     >>> bool(np.all(effort.winner == 1)), effort.is_same_requests
     (True, False)
     """
@@ -221,7 +221,7 @@ def planned_effort(
         # Annotators of an endless pool vote independently, each with the mean capability.
         return probabilities_from_agents(Agents(np.full(strategy.most, (low + high) / 2), difficulties), strategy)
 
-    return effort_to_decision(
+    return simulate_effort_to_decision(
         draw_law,
         rule,
         strategy,
@@ -241,20 +241,20 @@ def hoeffding_n_requests(p: float, *, delta: float) -> float:
     >>> round(hoeffding_n_requests(0.6125, delta=0.001))
     273
     """
-    refuse_level(1 - delta)
+    validate_level(1 - delta)
     if not 0 <= p <= 1 or p == 0.5:
         raise ValueError(f"p: {p!r} is not in 0..1 apart from one half")
     return math.log(1 / delta) / (2 * (p - 0.5) ** 2)
 
 
-def rule_table(p: float, rule: Boundaries) -> RuleTable:
+def exact_verdict_probabilities(p: float, rule: Boundaries) -> RuleTable:
     """Exact probabilities of each verdict at each n, for independent labels that are A with probability `p`.
 
     A recursion over the number of successes: a study that has not stopped passes on its probability. With a margin it
     also records whether either end was excluded. 5,000 labels take less than a second. At `p` = .5 the probability of
     a_better or b_better is the rule's type I error.
 
-    >>> table = rule_table(0.5, hoeffding_boundaries(500, delta=0.05))
+    >>> table = exact_verdict_probabilities(0.5, hoeffding_boundaries(500, delta=0.05))
     >>> round(float(table.a_better[-1] + table.b_better[-1]), 3)  # promised: .05 a side
     0.186
     """
@@ -320,7 +320,7 @@ def _difficulties(
         raise ValueError(f"spread_is: {spread_is!r} is none of {', '.join(SPREADS)}")
     if not -1 <= mean <= 1:
         raise ValueError(f"mean_difficulty: {mean!r} is outside -1..1")
-    refuse_negative(spread=spread)
+    validate_non_negative(spread=spread)
     sd = math.sqrt(spread) if spread_is == "variance" else spread
     return np.asarray(np.clip(rng.normal(mean, sd, shape), -1.0, 1.0))
 

@@ -14,7 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, is_whole, masked_codes, refuse_level, refuse_negative, vector
+from analysis.stats.arrays import (
+    FloatArray,
+    IntArray,
+    is_whole,
+    label_codes_where,
+    validate_level,
+    validate_non_negative,
+    vector,
+)
 from analysis.stats.leaderboard import worst_case_se
 from analysis.stats.results import Estimate, Interval, Record, ResultWarning
 
@@ -122,7 +130,7 @@ def study_cost(
     for name, count in (("n_items", n_items), ("labels_per_item", labels_per_item), ("n_systems", n_systems)):
         if count < 0 or not is_whole(count):
             raise ValueError(f"{name}: {count!r} is no count")
-    refuse_negative(pay=pay, fee_rate=fee_rate, overhead=overhead)
+    validate_non_negative(pay=pay, fee_rate=fee_rate, overhead=overhead)
     if not 0 <= test_share < 1:
         raise ValueError(f"test_share: {test_share!r} is not in 0..1")
     counted = n_items * labels_per_item * n_systems
@@ -171,14 +179,14 @@ def hourly_wage(
     >>> found.estimate, found.n, found.detail["share_below"], found.warned("below_target_wage")
     (20.0, 4, 0.5, False)
     """
-    refuse_level(level)
-    refuse_negative(pay=pay)
+    validate_level(level)
+    validate_non_negative(pay=pay)
     if target is not None:
-        refuse_negative(target=target)
+        validate_non_negative(target=target)
     seconds = vector(elapsed_seconds, "elapsed_seconds")
     here = seconds > 0
     kept = seconds[here]
-    positions, n_annotators = masked_codes(annotators, "annotators", here)
+    positions, n_annotators = label_codes_where(annotators, "annotators", here)
     n_missing = int(np.isnan(seconds).sum())
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -261,7 +269,7 @@ def precision_curve(
     >>> [round(point.se, 2) for point in precision_curve([300, 800], cost_per_label=0.75)]
     [2.89, 1.77]
     """
-    refuse_negative(cost_per_label=cost_per_label)
+    validate_non_negative(cost_per_label=cost_per_label)
     points = []
     for n in n_labels:
         if n < 1 or not is_whole(n):
@@ -269,16 +277,16 @@ def precision_curve(
         if sd is None:
             se = worst_case_se(score, n, design_effect=design_effect)
         else:
-            refuse_negative(sd=sd, design_effect=design_effect)
+            validate_non_negative(sd=sd, design_effect=design_effect)
             se = sd * math.sqrt(design_effect / n)
         points.append(PrecisionPoint(int(n), se, n * cost_per_label))
     return tuple(points)
 
 
-def n_for_se(se: float, *, score: float = 50.0, sd: float | None = None, design_effect: float = 1.0) -> int:
+def n_labels_for_se(se: float, *, score: float = 50.0, sd: float | None = None, design_effect: float = 1.0) -> int:
     """Least number of labels with a standard error of at most `se` points; see `precision_curve`.
 
-    >>> n_for_se(1.77), n_for_se(2.89)
+    >>> n_labels_for_se(1.77), n_labels_for_se(2.89)
     (798, 300)
     """
     if not (math.isfinite(se) and se > 0):
@@ -288,18 +296,18 @@ def n_for_se(se: float, *, score: float = 50.0, sd: float | None = None, design_
     return max(1, math.ceil((one / se) ** 2 * (1 - 1e-12)))
 
 
-def cost_of_halving(n: int, se: float, *, cost_per_label: float) -> Halving:
+def cost_of_halving_se(n: int, se: float, *, cost_per_label: float) -> Halving:
     """Cost of halving the standard error of `n` labels: 3 n more labels, with the same labels per annotator.
 
     More labels from the same annotators do not halve it, because their own variance stays.
 
-    >>> halving = cost_of_halving(800, 1.77, cost_per_label=0.75)
+    >>> halving = cost_of_halving_se(800, 1.77, cost_per_label=0.75)
     >>> halving.extra_labels, halving.extra_cost
     (2400, 1800.0)
     """
     if n < 1 or not is_whole(n):
         raise ValueError(f"n: {n!r} is no positive count")
-    refuse_negative(se=se, cost_per_label=cost_per_label)
+    validate_non_negative(se=se, cost_per_label=cost_per_label)
     extra = 3 * int(n)
     price = extra * cost_per_label
     return Halving(se, se / 2, extra, price, price / (se / 2) if se > 0 else None)

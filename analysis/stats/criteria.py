@@ -15,7 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap, clusters, spa
-from analysis.stats.arrays import MIN_SPREAD, masked_codes, matrix, refuse_level, refuse_outside, sizes_of, vector
+from analysis.stats.arrays import (
+    MIN_SPREAD,
+    group_sizes,
+    label_codes_where,
+    matrix,
+    validate_level,
+    validate_within_bounds,
+    vector,
+)
 from analysis.stats.multiplicity import Family, adjust_family
 from analysis.stats.results import Estimate, Record, ResultWarning
 
@@ -49,7 +57,7 @@ class Drivers(Record):
         return Record.as_dict(self) | {"is_descriptive": True}
 
 
-def overall_and_criteria(
+def preferences_overall_and_by_criterion(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,
     *,
@@ -94,12 +102,12 @@ def overall_and_criteria(
     --------
     >>> xy = [[70, 80, 60], [60, 75, 50], [80, 90, 40], [65, 70, 55]]
     >>> yx = [[30, 25, 40], [45, 20, 50], [20, 15, 65], [30, 35, 45]]
-    >>> found = overall_and_criteria(xy, yx, names=["overall", "interest", "grammar"],
+    >>> found = preferences_overall_and_by_criterion(xy, yx, names=["overall", "interest", "grammar"],
     ...                                 rng=np.random.default_rng(0), resamples=199)
     >>> round(found.overall.estimate, 4), list(found.criteria), found.criteria["interest"].test.family_size
     (0.6875, ['interest', 'grammar'], 2)
     """
-    found = spa.pairs_recommended(
+    found = spa.pair_preferences_recommended(
         xy_percent,
         yx_percent,
         names=names,
@@ -132,7 +140,7 @@ def overall_and_criteria(
     return Criteria(overall=asked, criteria=adjust_family(others, family, star_scheme=None))
 
 
-def drivers(
+def regress_overall_on_criteria(
     overall: npt.ArrayLike,
     criteria: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -180,11 +188,11 @@ def drivers(
     >>> rng = np.random.default_rng(0)
     >>> criteria = rng.uniform(0.2, 0.8, (60, 2))
     >>> overall = 0.5 + 0.7 * (criteria[:, 0] - 0.5) + rng.normal(0, 0.02, 60)
-    >>> found = drivers(overall, criteria, np.repeat(np.arange(20), 3), names=["interest", "grammar"])
+    >>> found = regress_overall_on_criteria(overall, criteria, np.repeat(np.arange(20), 3), names=["interest", "grammar"])
     >>> [round(estimate.estimate, 1) for estimate in found.coefficients.values()], found.n_annotators
     ([0.7, 0.0], 20)
     """
-    refuse_level(level)
+    validate_level(level)
     response, table = vector(overall, "overall"), matrix(criteria, "criteria")
     if len(table) != len(response):
         raise ValueError(f"criteria: {len(table)} rows where overall has {len(response)}")
@@ -192,12 +200,12 @@ def drivers(
         raise ValueError(f"names: {len(names)} names where criteria has {table.shape[1]} columns")
     if len(set(names)) != len(names):
         raise ValueError("names: a criterion stands twice")
-    refuse_outside(response, (0.0, 1.0), "overall")
+    validate_within_bounds(response, (0.0, 1.0), "overall")
     for column, name in enumerate(names):
-        refuse_outside(table[:, column], (0.0, 1.0), f"criteria ({name})")
+        validate_within_bounds(table[:, column], (0.0, 1.0), f"criteria ({name})")
     here = ~np.isnan(response) & ~np.isnan(table).any(axis=1)
     centred, columns = response[here] - 0.5, table[here] - 0.5
-    who, n_annotators = masked_codes(annotators, "annotators", here)
+    who, n_annotators = label_codes_where(annotators, "annotators", here)
     terms = ("intercept", *names)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -224,7 +232,7 @@ def drivers(
         fit = clusters.clustered_regression(design, centred, who)
     except ValueError as problem:
         return undefined("not_identified", str(problem))
-    warnings = clusters.cluster_warnings(sizes_of(who, n_annotators), name=unit)
+    warnings = clusters.cluster_warnings(group_sizes(who, n_annotators), name=unit)
     results = []
     for position, term in enumerate(terms):
         explained = None if position == 0 else _explained(columns, position - 1)
@@ -236,7 +244,7 @@ def drivers(
                 float(fit.coefficients[position]),
                 math.sqrt(max(0.0, float(fit.covariance[position, position]))),
                 fit.df,
-                fewest=n_annotators,
+                fewest_clusters=n_annotators,
                 level=level,
                 method="cv3_t",
                 estimand=_estimand(term),

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from analysis.stats.arrays import MIN_SPREAD, drop_missing, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, drop_and_count_missing, validate_level
 from analysis.stats.results import Effect
 
 
@@ -62,7 +62,7 @@ def noncentrality_interval(statistic: float, df: float, level: float = 0.95) -> 
     >>> round(low / math.sqrt(10), 6), round(high / math.sqrt(10), 6)
     (0.247535, 1.810886)
     """
-    refuse_level(level)
+    validate_level(level)
     tail = (1 - level) / 2
     low = _noncentrality(statistic, df, 1 - tail)
     high = _noncentrality(statistic, df, tail)
@@ -96,17 +96,17 @@ def cohen_dz(values: npt.ArrayLike, *, null: float, level: float = 0.95) -> Effe
     >>> round(effect.value, 4), round(effect.hedges_g, 4)
     (1.047, 0.9573)
     """
-    kept, _ = drop_missing(values, "values")
+    kept, _ = drop_and_count_missing(values, "values")
     n = len(kept)
     if n < 2:
         return None
     sd = float(np.std(kept, ddof=1))
     if sd < MIN_SPREAD:
         return None
-    return dz_from_t((float(np.mean(kept)) - null) / (sd / math.sqrt(n)), n, level=level)
+    return cohen_dz_from_t((float(np.mean(kept)) - null) / (sd / math.sqrt(n)), n, level=level)
 
 
-def dz_from_t(statistic: float, n: int, *, level: float = 0.95) -> Effect:
+def cohen_dz_from_t(statistic: float, n: int, *, level: float = 0.95) -> Effect:
     """`cohen_dz` from a one-sample or paired t statistic: d_z = t / sqrt(n).
 
     Parameters
@@ -123,7 +123,7 @@ def dz_from_t(statistic: float, n: int, *, level: float = 0.95) -> Effect:
 
     Examples
     --------
-    >>> round(dz_from_t(2.0, 16).value, 3)
+    >>> round(cohen_dz_from_t(2.0, 16).value, 3)
     0.5
     """
     root = math.sqrt(n)
@@ -165,8 +165,8 @@ def cohen_d(x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95) -> Effec
     >>> round(cohen_d([1, 2, 3, 4], [0, 1, 2, 3]).value, 4)
     0.7746
     """
-    first, _ = drop_missing(x, "x")
-    second, _ = drop_missing(y, "y")
+    first, _ = drop_and_count_missing(x, "x")
+    second, _ = drop_and_count_missing(y, "y")
     n_x, n_y = len(first), len(second)
     if min(n_x, n_y) < 2:
         return None

@@ -14,14 +14,14 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import basic
-from analysis.stats.arrays import MIN_SPREAD, drop_missing, refuse_level
-from analysis.stats.multiplicity import Family, adjust_detectable, adjust_family
+from analysis.stats.arrays import MIN_SPREAD, drop_and_count_missing, validate_level
+from analysis.stats.multiplicity import Family, adjust_detectable_difference, adjust_family
 from analysis.stats.results import Estimate, HypothesisTest
 
 VERDICTS = ("different", "equivalent", "different_but_trivial", "inconclusive")
 
 
-def equivalence(
+def equivalence_test(
     values: npt.ArrayLike,
     *,
     null: float,
@@ -68,12 +68,12 @@ def equivalence(
     Examples
     --------
     >>> values = [0.5, 0.55, 0.45, 0.6, 0.4, 0.5, 0.5, 0.52, 0.48, 0.5, 0.47, 0.53]
-    >>> result = equivalence(values, null=0.5, margin=0.1)
+    >>> result = equivalence_test(values, null=0.5, margin=0.1)
     >>> round(result.pvalue, 8), round(result.interval.low, 4), result.detail["is_equivalent"]
     (1.267e-05, 0.474, True)
     """
     _refuse(margin, significance)
-    kept, n_missing = drop_missing(values, "values")
+    kept, n_missing = drop_and_count_missing(values, "values")
     settings = {"null": null, "margin": margin, "significance": significance}
     common: dict[str, Any] = {"analysis": analysis, "estimand": estimand, "unit": unit, "mode": mode}
     edge = basic.degenerate_estimate(
@@ -88,7 +88,7 @@ def equivalence(
     if edge is not None:
         return edge
     n = len(kept)
-    return equivalence_from_se(
+    return equivalence_test_from_se(
         float(np.mean(kept)),
         float(np.std(kept, ddof=1)) / math.sqrt(n),
         n - 1,
@@ -101,7 +101,7 @@ def equivalence(
     )
 
 
-def equivalence_from_se(
+def equivalence_test_from_se(
     estimate: float,
     se: float,
     df: float,
@@ -140,7 +140,7 @@ def equivalence_from_se(
     Examples
     --------
     >>> names = {"analysis": "a", "estimand": "b", "unit": "annotator"}
-    >>> result = equivalence_from_se(0.5, 0.02, 30, n=31, null=0.5, margin=0.05, **names)
+    >>> result = equivalence_test_from_se(0.5, 0.02, 30, n=31, null=0.5, margin=0.05, **names)
     >>> round(result.pvalue, 4)
     0.0091
     """
@@ -183,7 +183,7 @@ def equivalence_from_se(
     )
 
 
-def equivalence_of_estimate(
+def equivalence_test_of_estimate(
     estimate: Estimate,
     *,
     null: float,
@@ -217,9 +217,9 @@ def equivalence_of_estimate(
 
     Examples
     --------
-    >>> from analysis.stats.basic import one_sample
+    >>> from analysis.stats.basic import one_sample_t_test
     >>> values = [0.5, 0.55, 0.45, 0.6, 0.4, 0.5, 0.5, 0.52, 0.48, 0.5, 0.47, 0.53]
-    >>> found = equivalence_of_estimate(one_sample(values, null=0.5), null=0.5, margin=0.1)
+    >>> found = equivalence_test_of_estimate(one_sample_t_test(values, null=0.5), null=0.5, margin=0.1)
     >>> found.analysis, round(found.pvalue, 8)
     ('one_sample.equivalence', 1.267e-05)
     """
@@ -227,7 +227,7 @@ def equivalence_of_estimate(
     df = estimate.detail.get("df", None if tested is None else tested.df)
     if estimate.estimate is None or se is None or (df is None and se >= MIN_SPREAD):
         return None
-    found = equivalence_from_se(
+    found = equivalence_test_from_se(
         estimate.estimate,
         float(se),
         1.0 if df is None else float(df),
@@ -245,7 +245,9 @@ def equivalence_of_estimate(
     return replace(found, test=None, detail={"low_bound": null - margin, "high_bound": null + margin})
 
 
-def verdict(difference_pvalue: float | None, equivalence_pvalue: float | None, *, significance: float = 0.05) -> str:
+def difference_and_equivalence_verdict(
+    difference_pvalue: float | None, equivalence_pvalue: float | None, *, significance: float = 0.05
+) -> str:
     """Combine the test of difference and the test of equivalence into one verdict.
 
     Parameters
@@ -263,10 +265,10 @@ def verdict(difference_pvalue: float | None, equivalence_pvalue: float | None, *
 
     Examples
     --------
-    >>> verdict(0.001, 0.7), verdict(0.6, 0.001), verdict(0.001, 0.001), verdict(0.3, 0.2)
+    >>> difference_and_equivalence_verdict(0.001, 0.7), difference_and_equivalence_verdict(0.6, 0.001), difference_and_equivalence_verdict(0.001, 0.001), difference_and_equivalence_verdict(0.3, 0.2)
     ('different', 'equivalent', 'different_but_trivial', 'inconclusive')
     """
-    refuse_level(significance)
+    validate_level(significance)
     is_different = difference_pvalue is not None and difference_pvalue < significance
     is_small = equivalence_pvalue is not None and equivalence_pvalue < significance
     if is_different:
@@ -281,7 +283,7 @@ def _refuse(margin: float, significance: float) -> None:
         raise ValueError(f"significance: {significance!r} is not strictly between 0 and .5")
 
 
-def adjust_with_verdicts(
+def adjust_and_add_verdicts(
     estimates: Mapping[str, Estimate],
     family: Family,
     *,
@@ -316,9 +318,9 @@ def adjust_with_verdicts(
 
     Examples
     --------
-    >>> from analysis.stats.spa import pair_recommended
-    >>> pair = pair_recommended([50, 52, 48, 51] * 9, [50, 49, 51, 50] * 9, margin=0.05, rng=np.random.default_rng(0))
-    >>> adjust_with_verdicts({"a > b": pair}, Family("spa.primary", ("a > b",)))["a > b"].detail["verdict"]
+    >>> from analysis.stats.spa import pair_preference_recommended
+    >>> pair = pair_preference_recommended([50, 52, 48, 51] * 9, [50, 49, 51, 50] * 9, margin=0.05, rng=np.random.default_rng(0))
+    >>> adjust_and_add_verdicts({"a > b": pair}, Family("spa.primary", ("a > b",)))["a > b"].detail["verdict"]
     'equivalent'
     """
     second = equivalence_family or Family(f"{family.name}.equivalence", family.planned, family.method)
@@ -334,12 +336,12 @@ def adjust_with_verdicts(
         tost = tosts.get(key)
         after = None if estimate.test is None else estimate.test.pvalue_adjusted
         small = None if tost is None or tost.test is None else tost.test.pvalue_adjusted
-        found: str | None = verdict(after, small, significance=significance)
+        found: str | None = difference_and_equivalence_verdict(after, small, significance=significance)
         if tost is None and found == "inconclusive":
             found = None
         sensitivity = tuple(
             tost if tost is not None and other.analysis == tost.analysis else other for other in estimate.sensitivity
         )
         judged = replace(estimate, sensitivity=sensitivity, detail={**estimate.detail, "verdict": found})
-        results[key] = adjust_detectable(judged, family, significance=significance)
+        results[key] = adjust_detectable_difference(judged, family, significance=significance)
     return results

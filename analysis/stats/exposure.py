@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, spa
-from analysis.stats.arrays import FloatArray, codes, matrix, refuse_level
+from analysis.stats.arrays import FloatArray, label_codes, matrix, validate_level
 from analysis.stats.multiplicity import Family, adjust_family
 from analysis.stats.results import Estimate, Record, ResultWarning
 
@@ -103,11 +103,11 @@ def exposure_study(
     >>> exposure_study([[80, 60]], [[20, 40]], levels=[1, 2], annotators=["a"]).contrasts[0].status
     'n_lt_2'
     """
-    refuse_level(level)
+    validate_level(level)
     xy, yx = matrix(xy_percent, "xy_percent"), matrix(yx_percent, "yx_percent")
     steps = _levels(levels, xy.shape[1])
     if annotators is not None:
-        labels, n_distinct = codes(np.asarray(annotators), "annotators", len(xy))
+        labels, n_distinct = label_codes(np.asarray(annotators), "annotators", len(xy))
         if n_distinct < len(xy):
             twice = int(np.flatnonzero(np.bincount(labels)[labels] > 1)[0])
             name = np.asarray(annotators)[twice]
@@ -125,12 +125,12 @@ def exposure_study(
     )
 
 
-def conviction(values: npt.ArrayLike) -> float | None:
+def distance_of_mean_from_half(values: npt.ArrayLike) -> float | None:
     """Conviction |mean - .5| of answers in 0..1; NaN is left out, None without an answer.
 
     Noise alone makes it positive: without any preference its mean is sd sqrt(2 / (pi n)), not 0.
 
-    >>> round(conviction([0.4, 0.3]), 4)
+    >>> round(distance_of_mean_from_half([0.4, 0.3]), 4)
     0.15
     """
     array = np.asarray(values, dtype=np.float64)
@@ -157,7 +157,7 @@ def _by_level(
     names = tuple(f"m={step}" for step in steps)
     combined, by_order = {}, {}
     for column, name in enumerate(names):
-        combined[name] = basic.one_sample(
+        combined[name] = basic.one_sample_t_test(
             values[:, column],
             null=0.5,
             bounds=BOUNDS,
@@ -166,7 +166,7 @@ def _by_level(
             **more,
         )
         for order, answers in (("xy", xy), ("yx", yx)):
-            one = spa.pair_paper(answers[:, column], analysis=f"{analysis}.{order}", **more)
+            one = spa.pair_preference_paper(answers[:, column], analysis=f"{analysis}.{order}", **more)
             named = f"mean over annotators of P[{' > '.join(order)}] after {name}, asked in this order"
             by_order[order, name] = replace(one, estimand=named)
     combined = adjust_family(combined, Family(f"{analysis}.levels", names), star_scheme=None)
@@ -182,7 +182,11 @@ def _by_level(
             "n_yx": int(np.sum(~np.isnan(yx[:, column]))),
             "n_both": int(np.sum(~np.isnan(xy[:, column] + yx[:, column]))),
         }
-        descriptive = {"m": step, "conviction": conviction(values[:, column]), "is_conviction_descriptive": True}
+        descriptive = {
+            "m": step,
+            "conviction": distance_of_mean_from_half(values[:, column]),
+            "is_conviction_descriptive": True,
+        }
         results.append(
             replace(
                 estimate,
@@ -253,7 +257,7 @@ def _within(
             settings=settings,
         )
     farthest = sum(weight for weight in weights.values() if weight > 0)
-    result = basic.one_sample(
+    result = basic.one_sample_t_test(
         differences, null=0.0, bounds=(-farthest, farthest), analysis=analysis, estimand=estimand, **more
     )
     warnings = result.warnings
@@ -273,7 +277,7 @@ def _slope(values: FloatArray, steps: tuple[int, ...], analysis: str, more: dict
     n_levels = here.sum(axis=1, keepdims=True)
     centred = np.where(here, doublings - (doublings * here).sum(axis=1, keepdims=True) / n_levels, 0.0)
     slopes = (centred * filled).sum(axis=1) / (centred**2).sum(axis=1)
-    result = basic.one_sample(
+    result = basic.one_sample_t_test(
         slopes,
         null=0.0,
         analysis=f"{analysis}.slope",

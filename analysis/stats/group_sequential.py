@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, refuse_infinite, refuse_outside, vector
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_finite, validate_within_bounds, vector
 from analysis.stats.quadrature import gauss_legendre
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, ResultWarning
 
@@ -136,17 +136,17 @@ def group_sequential_design(
     return _design(tuple(_times(fractions).tolist()), shape, kind, significance)
 
 
-def exit_probabilities(fractions: npt.ArrayLike, z: npt.ArrayLike, *, drift: float = 0.0) -> FloatArray:
+def first_crossing_probabilities(fractions: npt.ArrayLike, z: npt.ArrayLike, *, drift: float = 0.0) -> FloatArray:
     """Probability of first crossing |Z_k| >= z_k at each look; shape (K,).
 
     `drift` is the mean of Z at the last look, effect / sd sqrt(n) for a mean over n units; 0 under the null. The sum
     is the power. n times the expected fraction at the stop is the expected number of units.
 
-    >>> exit_probabilities([0.5, 1.0], [2.797, 1.977]).sum().round(4)
+    >>> first_crossing_probabilities([0.5, 1.0], [2.797, 1.977]).sum().round(4)
     np.float64(0.05)
     """
     times, bounds = vector(fractions, "fractions"), vector(z, "z")
-    refuse_infinite(drift=drift)
+    validate_finite(drift=drift)
     if times.shape != bounds.shape:
         raise ValueError(f"z: {len(bounds)} boundaries where there are {len(times)} looks")
     found, state = [], _Continuing(drift)
@@ -215,7 +215,7 @@ def group_sequential_test(
     missing = np.flatnonzero(np.isnan(series))
     if len(missing):
         raise ValueError(f"values: row {int(missing[0])} is missing; a series has no gaps, see annotator_units")
-    refuse_outside(series, bounds, "values")
+    validate_within_bounds(series, bounds, "values")
     planned = np.asarray(looks)
     if planned.ndim != 1 or len(planned) == 0 or np.any(planned != np.round(planned)):
         raise ValueError("looks: whole numbers of units, at least one")
@@ -326,12 +326,12 @@ def _design(fractions: tuple[float, ...], shape: str, kind: str, significance: f
         form = 1 / np.sqrt(times) if shape == "obrien_fleming" else np.ones(looks)
 
         def excess(constant: float) -> float:
-            return float(np.sum(exit_probabilities(times, constant * form))) - significance
+            return float(np.sum(first_crossing_probabilities(times, constant * form))) - significance
 
         z = float(optimize.brentq(excess, 0.1, NEVER, xtol=1e-10)) * form
     else:
         z = _spending_boundaries(times, 2 * _spent(times, shape, significance / 2))
-    nominal, spent = np.asarray(2 * special.ndtr(-z)), np.cumsum(exit_probabilities(times, z))
+    nominal, spent = np.asarray(2 * special.ndtr(-z)), np.cumsum(first_crossing_probabilities(times, z))
     for shared in (times, z, nominal, spent):
         shared.flags.writeable = False
     return GroupSequentialDesign(shape, kind, significance, times, z, nominal, spent)
@@ -397,4 +397,4 @@ def _stagewise_pvalue(plan: GroupSequentialDesign, look: int, nominal: float) ->
     """Return the null probability of stopping before this look, or of a nominal p-value this small at it."""
     bounds = plan.z[:look].copy()
     bounds[-1] = min(40.0, -float(special.ndtri(nominal / 2))) if nominal > 0 else 40.0
-    return min(1.0, float(np.sum(exit_probabilities(plan.fractions[:look], bounds))))
+    return min(1.0, float(np.sum(first_crossing_probabilities(plan.fractions[:look], bounds))))

@@ -130,7 +130,7 @@ METHODS: Mapping[str, Callable[..., list[float | None]]] = {
 }
 
 
-def stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
+def pvalue_stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
     """Return the stars of a p-value.
 
     Parameters
@@ -152,7 +152,7 @@ def stars(pvalue: float | None, scheme: str = "10/5/1") -> str:
 
     Examples
     --------
-    >>> stars(0.04), stars(0.04, "5/1/0.1"), stars(None)
+    >>> pvalue_stars(0.04), pvalue_stars(0.04, "5/1/0.1"), pvalue_stars(None)
     ('**', '*', '')
     """
     if scheme not in STAR_SCHEMES:
@@ -186,9 +186,9 @@ def adjust_family(
 
     Examples
     --------
-    >>> from analysis.stats.basic import one_sample
+    >>> from analysis.stats.basic import one_sample_t_test
     >>> family = Family("spa.primary", ("a > b", "c > b"))
-    >>> result = adjust_family({"a > b": one_sample([0.6, 0.7, 0.8, 0.9], null=0.5)}, family)["a > b"]
+    >>> result = adjust_family({"a > b": one_sample_t_test([0.6, 0.7, 0.8, 0.9], null=0.5)}, family)["a > b"]
     >>> result.test.family_size, round(result.test.pvalue_adjusted / result.test.pvalue, 6)
     (2, 2.0)
     """
@@ -208,14 +208,14 @@ def adjust_family(
             adjust=family.method,
             family=family.name,
             family_size=len(family.planned),
-            stars=None if star_scheme is None else stars(after[key], star_scheme),
+            stars=None if star_scheme is None else pvalue_stars(after[key], star_scheme),
             star_scheme=star_scheme,
         )
         results[key] = replace(estimate, test=test)
     return results
 
 
-def adjust_detectable(estimate: Estimate, family: Family, *, significance: float) -> Estimate:
+def adjust_detectable_difference(estimate: Estimate, family: Family, *, significance: float) -> Estimate:
     """Adjust the detectable difference in the estimate's `detail` to the first step of the family.
 
     Parameters
@@ -239,9 +239,9 @@ def adjust_detectable(estimate: Estimate, family: Family, *, significance: float
 
     Examples
     --------
-    >>> from analysis.stats.spa import pair_recommended
-    >>> pair = pair_recommended([70, 80, 65, 30] * 9, [30, 25, 45, 20] * 9, rng=np.random.default_rng(0), resamples=99)
-    >>> of_five = adjust_detectable(pair, Family("spa.primary", tuple("abcde")), significance=0.05)
+    >>> from analysis.stats.spa import pair_preference_recommended
+    >>> pair = pair_preference_recommended([70, 80, 65, 30] * 9, [30, 25, 45, 20] * 9, rng=np.random.default_rng(0), resamples=99)
+    >>> of_five = adjust_detectable_difference(pair, Family("spa.primary", tuple("abcde")), significance=0.05)
     >>> [round(one.detail["detectable_difference"], 3) for one in (pair, of_five)]
     [0.043, 0.053]
     """
@@ -254,7 +254,7 @@ def adjust_detectable(estimate: Estimate, family: Family, *, significance: float
     else:
         n, sd = estimate.n, float(estimate.detail["sd"])
     tests = len(family.planned)
-    found = power.detectable_effect(n, sd=sd, significance=significance, tests=tests)
+    found = power.t_test_detectable_difference(n, sd=sd, significance=significance, tests=tests)
     return replace(estimate, detail={**estimate.detail, name: found}, settings={**estimate.settings, "tests": tests})
 
 

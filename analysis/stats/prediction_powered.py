@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, bootstrap, clusters
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, masked_codes, refuse_level, vector
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, label_codes_where, validate_level, vector
 from analysis.stats.results import Estimate, ResultWarning
 
 
@@ -72,7 +72,7 @@ def prediction_powered_mean(
     >>> round(found.estimate, 4), round(found.detail["se"], 4), round(found.detail["weight"], 4)
     (0.5612, 0.0698, 0.6745)
     """
-    refuse_level(level)
+    validate_level(level)
     y, f, rest, n_missing = _judged(human, metric, metric_unjudged)
     n = len(y)
     common: dict[str, Any] = {
@@ -84,7 +84,7 @@ def prediction_powered_mean(
         "settings": {"null": null, "level": level, "bounds": bounds},
     }
     detail: dict[str, Any] = {"n_judged": n, "n_unjudged": len(rest), "n_missing": n_missing}
-    alone = basic.one_sample(
+    alone = basic.one_sample_t_test(
         y,
         null=0.0 if null is None else null,
         level=level,
@@ -107,11 +107,11 @@ def prediction_powered_mean(
         estimate,
         se,
         n - 1,
-        fewest=None,
+        fewest_clusters=None,
         level=level,
         method="t",
         null=null,
-        test="prediction_powered_t",
+        test_name="prediction_powered_t",
         bounds=bounds,
         sensitivity=(alone,),
         detail=detail,
@@ -173,11 +173,11 @@ def clustered_prediction_powered_mean(
     >>> found.n, found.detail["se_ratio"] < 1
     (25, True)
     """
-    refuse_level(level)
+    validate_level(level)
     labels = np.asarray(annotators)
     given = vector(human, "human")
     y, f, rest, n_missing = _judged(human, metric, metric_unjudged)
-    positions, n_annotators = masked_codes(labels, "annotators", ~np.isnan(given))
+    positions, n_annotators = label_codes_where(labels, "annotators", ~np.isnan(given))
     n = len(y)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -217,7 +217,7 @@ def clustered_prediction_powered_mean(
         )
     between = float(np.var(defined, ddof=1)) * n_annotators / (n_annotators - 1)
     se = math.sqrt(between + weight**2 * spread_rest)
-    effective = clusters.effective_clusters(np.bincount(positions))
+    effective = clusters.effective_n_clusters(np.bincount(positions))
     detail |= {
         "weight": weight,
         "correlation": _correlation(y, f),
@@ -228,11 +228,11 @@ def clustered_prediction_powered_mean(
         estimate,
         se,
         max(1.0, effective - 1),
-        fewest=n_annotators,
+        fewest_clusters=n_annotators,
         level=level,
         method="bootstrap_se_t",
         null=null,
-        test="prediction_powered_t",
+        test_name="prediction_powered_t",
         bounds=bounds,
         sensitivity=(alone,),
         warnings=warnings,

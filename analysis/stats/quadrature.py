@@ -8,13 +8,13 @@ from analysis.stats.arrays import FloatArray
 
 
 @cache
-def gauss_legendre(count: int) -> tuple[FloatArray, FloatArray]:
+def gauss_legendre(n_nodes: int) -> tuple[FloatArray, FloatArray]:
     """The nodes in -1..1 and the weights of the Gauss-Legendre rule; both of shape (count,), and not to be written to.
 
     >>> nodes, weights = gauss_legendre(3)
     >>> round(float(weights @ nodes**4), 12)
     0.4
     """
-    nodes, weights = np.polynomial.legendre.leggauss(count)
+    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
     nodes.flags.writeable = weights.flags.writeable = False
     return nodes, weights

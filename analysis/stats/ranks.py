@@ -16,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, IntArray, codes, matrix, refuse_level, vector
+from analysis.stats.arrays import (
+    MIN_SPREAD,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    label_codes,
+    matrix,
+    validate_level,
+    vector,
+)
 from analysis.stats.bootstrap import RESAMPLES, multinomial_weights, ratio_draws
 from analysis.stats.clusters import cluster_warnings
 from analysis.stats.results import Record, ResultWarning
@@ -82,12 +91,12 @@ class RankSets(Record):
         return Record.as_dict(self) | {"best": list(self.best)}
 
 
-def point_ranks(scores: npt.ArrayLike) -> IntArray:
+def descending_ranks(scores: npt.ArrayLike) -> IntArray:
     """Ranks of scores (K,): 1 + the number of higher scores; equal scores share the better rank.
 
     Examples
     --------
-    >>> point_ranks([0.7, 0.9, 0.7, 0.1]).tolist()
+    >>> descending_ranks([0.7, 0.9, 0.7, 0.1]).tolist()
     [2, 1, 2, 4]
     """
     array = vector(scores, "scores")
@@ -124,7 +133,7 @@ def simultaneous_differences(
     >>> found.estimates[1, 0].round(3).item(), found.standard_errors[1, 0].round(4).item()
     (0.9, 0.1826)
     """
-    refuse_level(level)
+    validate_level(level)
     estimates, resampled = vector(scores, "scores"), matrix(draws, "draws")
     k = len(estimates)
     if resampled.shape[1] != k:
@@ -169,7 +178,7 @@ def simultaneous_differences(
     )
 
 
-def rank_sets(
+def rank_confidence_sets(
     scores: npt.ArrayLike,
     draws: npt.ArrayLike,
     *,
@@ -192,11 +201,11 @@ def rank_sets(
     Examples
     --------
     >>> draws = np.random.default_rng(0).normal([0.8, 0.5, 0.49], 0.02, (999, 3))
-    >>> found = rank_sets([0.8, 0.5, 0.49], draws, systems=["a", "b", "c"])
+    >>> found = rank_confidence_sets([0.8, 0.5, 0.49], draws, systems=["a", "b", "c"])
     >>> found.low, found.high, found.clusters
     ((1, 2, 2), (1, 3, 3), (('a',), ('b', 'c')))
     """
-    refuse_level(level)
+    validate_level(level)
     estimates, resampled = vector(scores, "scores"), matrix(draws, "draws")
     k = len(estimates)
     if resampled.shape[1] != k:
@@ -209,7 +218,7 @@ def rank_sets(
     common: dict[str, Any] = {
         "systems": names,
         "scores": tuple(estimates.tolist()),
-        "ranks": tuple(point_ranks(estimates).tolist()),
+        "ranks": tuple(descending_ranks(estimates).tolist()),
         "level": level,
         "unit": unit,
         "n": n,
@@ -264,7 +273,7 @@ class ScoreDraws(Record):
     warnings: tuple[ResultWarning, ...]
 
 
-def score_draws(
+def bootstrap_system_scores(
     values: npt.ArrayLike,
     annotators: npt.ArrayLike,
     systems: npt.ArrayLike,
@@ -281,7 +290,7 @@ def score_draws(
 
     Examples
     --------
-    >>> found = score_draws([1, 0, 1, 1], ["a", "a", "b", "b"], ["x", "y", "x", "y"], resamples=99,
+    >>> found = bootstrap_system_scores([1, 0, 1, 1], ["a", "a", "b", "b"], ["x", "y", "x", "y"], resamples=99,
     ...                     rng=np.random.default_rng(0))
     >>> found.systems, found.scores.tolist(), found.draws.shape
     (('x', 'y'), [1.0, 0.5], (99, 2))
@@ -293,12 +302,12 @@ def score_draws(
     if resamples < 2:
         raise ValueError(f"resamples: {resamples} is less than 2")
     labels = np.asarray(systems)
-    codes(labels, "systems", len(array))
-    codes(np.asarray(annotators), "annotators", len(array))
+    label_codes(labels, "systems", len(array))
+    label_codes(np.asarray(annotators), "annotators", len(array))
     here = ~np.isnan(array) & (weight > 0)
     kept, weight = array[here], weight[here]
-    columns, k = codes(labels[here], "systems", len(kept))
-    positions, n_annotators = codes(np.asarray(annotators)[here], "annotators", len(kept))
+    columns, k = label_codes(labels[here], "systems", len(kept))
+    positions, n_annotators = label_codes(np.asarray(annotators)[here], "annotators", len(kept))
     cells = positions * k + columns
     size = n_annotators * k
     counts = np.bincount(cells, weight, minlength=size).reshape(n_annotators, k)
@@ -319,7 +328,7 @@ def score_draws(
     )
 
 
-def rank_sets_of_rows(
+def rank_confidence_sets_from_rows(
     values: npt.ArrayLike,
     annotators: npt.ArrayLike,
     systems: npt.ArrayLike,
@@ -341,14 +350,16 @@ def rank_sets_of_rows(
     >>> rng = np.random.default_rng(0)
     >>> annotators, systems = np.repeat(np.arange(30), 4), np.tile(["x", "y"], 60)
     >>> values = rng.normal(0, 1, 120) + 2 * (systems == "x")
-    >>> found = rank_sets_of_rows(values, annotators, systems, rng=rng, resamples=999)
+    >>> found = rank_confidence_sets_from_rows(values, annotators, systems, rng=rng, resamples=999)
     >>> found.systems, found.low, found.high, found.n
     (('x', 'y'), (1, 2), (1, 2), 30)
     """
     if critical not in ("t", "bootstrap"):
         raise ValueError(f"critical: {critical!r} is neither t nor bootstrap")
-    drawn = score_draws(values, annotators, systems, weights=weights, resamples=resamples, rng=rng, unit=unit)
-    return rank_sets(
+    drawn = bootstrap_system_scores(
+        values, annotators, systems, weights=weights, resamples=resamples, rng=rng, unit=unit
+    )
+    return rank_confidence_sets(
         drawn.scores,
         drawn.draws,
         systems=drawn.systems,

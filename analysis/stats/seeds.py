@@ -45,22 +45,22 @@ def seed_sequence(*parts: object) -> np.random.SeedSequence:
     return np.random.SeedSequence(int(seed_hex(*parts), 16))
 
 
-def generator(*parts: object) -> np.random.Generator:
+def seeded_generator(*parts: object) -> np.random.Generator:
     """Return a random generator that depends only on the parts.
 
-    >>> bool(generator("a", 1).random() == generator("a", 1).random())
+    >>> bool(seeded_generator("a", 1).random() == seeded_generator("a", 1).random())
     True
-    >>> bool(generator("a", 1).random() == generator("a", 2).random())
+    >>> bool(seeded_generator("a", 1).random() == seeded_generator("a", 2).random())
     False
     """
     return np.random.default_rng(seed_sequence(*parts))
 
 
-def children(parent: np.random.SeedSequence, n: int) -> list[np.random.Generator]:
+def spawn_generators(parent: np.random.SeedSequence, n: int) -> list[np.random.Generator]:
     """Return `n` independent generators in a fixed order: child k does not depend on `n`.
 
-    >>> first, second = children(seed_sequence("study"), 2)
-    >>> bool(first.random() == children(seed_sequence("study"), 5)[0].random())
+    >>> first, second = spawn_generators(seed_sequence("study"), 2)
+    >>> bool(first.random() == spawn_generators(seed_sequence("study"), 5)[0].random())
     True
     """
     # A SeedSequence counts its children, so spawning from a copy keeps this a pure function.

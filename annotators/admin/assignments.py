@@ -13,16 +13,16 @@ from annotators.places.exclusions import (
     EXCLUSION_REASONS,
     annotate_is_excluded,
     describe_excluded_places,
-    exclude,
+    exclude_assignments,
+    lift_exclusion,
     release_place,
-    reverse_exclusion,
 )
-from annotators.places.receipts import looks_like_receipt, normalize_receipt, receipt_of
+from annotators.places.receipts import compute_receipt, looks_like_receipt, normalize_receipt
 from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, filter_allowed, get_row
 from studies.admin import workflow
-from studies.admin.forms.cleaning import CleanWords
-from studies.admin.permissions import ReadOnlyAdmin, StudyFilter, assignment_code_q, is_request_allowed, row_id
+from studies.admin.forms.cleaning import CleanTextMixin
+from studies.admin.permissions import ReadOnlyAdmin, StudyFilter, assignment_code_q, is_request_allowed, parse_row_id
 from studies.models import Arm, Study
 from studies.services.lifecycle import ActionRefused
 
@@ -38,7 +38,7 @@ STATE_FILTERS = {
 }
 
 
-def state_of(assignment: Assignment) -> str:
+def assignment_state_text(assignment: Assignment) -> str:
     """The status of an assignment in one or two words."""
     if assignment.withdrawn_at:
         return "withdrew"
@@ -66,14 +66,14 @@ class _StudyRowFilter(admin.SimpleListFilter):
 
     def lookups(self, request, model_admin):
         rows = filter_allowed(request.user, self.rows.objects.all()).order_by("pk")
-        study = row_id(request.GET.get("study", ""))
+        study = parse_row_id(request.GET.get("study", ""))
         return [(str(row.pk), str(row)) for row in rows.filter(study=study)[:50]] if study else []
 
     def queryset(self, request, queryset):
         value = self.value()
         if not value:
             return queryset
-        return queryset.filter(**{self.column: row_id(value)}) if row_id(value) else queryset.none()
+        return queryset.filter(**{self.column: parse_row_id(value)}) if parse_row_id(value) else queryset.none()
 
 
 class ArmFilter(_StudyRowFilter):
@@ -84,7 +84,7 @@ class RecruitmentFilter(_StudyRowFilter):
     title, parameter_name, rows, column = "recruitment", "recruitment", Recruitment, "recruitment"
 
 
-class ExcludeForm(CleanWords, forms.Form):
+class ExcludeForm(CleanTextMixin, forms.Form):
     reason = forms.ChoiceField(choices=[("", "(choose)"), *EXCLUSION_REASONS.items()])
     note = forms.CharField(
         required=False,
@@ -99,18 +99,18 @@ class ExcludeForm(CleanWords, forms.Form):
     )
 
 
-class NoteForm(CleanWords, forms.Form):
+class NoteForm(CleanTextMixin, forms.Form):
     note = forms.CharField(required=False, max_length=1000, widget=forms.Textarea(attrs={"rows": 2, "cols": 60}))
 
 
 @admin.action(description="Exclude from the analysis…")
-def exclude_chosen(modeladmin, request, queryset):
+def render_exclusion_form(modeladmin, request, queryset):
     """Redirect to the form that asks for the reason."""
     codes = list(queryset.values_list("code", flat=True)[:1001])
     if len(codes) > 1000:
         messages.error(request, "Choose at most 1000 assignments at a time.")
         return None
-    return modeladmin.exclude_page(request, codes)
+    return modeladmin.render_exclude_page(request, codes)
 
 
 @admin.register(Assignment)
@@ -134,7 +134,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
     search_fields = ("code",)
     search_help_text = "Search by receipt, by code, or by the first eight characters of a code"
     ordering = ("-pk",)
-    actions = [exclude_chosen]
+    actions = [render_exclusion_form]
 
     def get_queryset(self, request):
         return annotate_is_excluded(super().get_queryset(request))
@@ -148,7 +148,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
             # Receipts are computed from codes and not stored.
             rows = queryset.order_by().values_list("pk", "code").iterator()
             found |= Q(
-                pk__in=[pk for pk, code in rows if normalize_receipt(receipt_of(code)) == normalize_receipt(term)]
+                pk__in=[pk for pk, code in rows if normalize_receipt(compute_receipt(code)) == normalize_receipt(term)]
             )
         return queryset.filter(found), False
 
@@ -167,7 +167,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="state")
     def state(self, assignment):
-        return state_of(assignment)
+        return assignment_state_text(assignment)
 
     @admin.display(description="excluded")
     def excluded(self, assignment):
@@ -194,7 +194,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
         return [
             path("exclude/", wrap(self.exclude_view), name="annotators_exclude"),
             path("<int:pk>/release/", wrap(self.release_view), name="annotators_release"),
-            path("exclusion/<int:pk>/reverse/", wrap(self.reverse_view), name="annotators_reverse_exclusion"),
+            path("exclusion/<int:pk>/reverse/", wrap(self.lift_exclusion_view), name="annotators_reverse_exclusion"),
             *super().get_urls(),
         ]
 
@@ -216,9 +216,9 @@ class AssignmentAdmin(ReadOnlyAdmin):
             "opts": self.opts,
             "life": workflow.workflow_steps(assignment.study),
             "assignment": assignment,
-            "state": state_of(assignment),
+            "state": assignment_state_text(assignment),
             "arm": self.arm(assignment),
-            "receipt": receipt_of(assignment.code),
+            "receipt": compute_receipt(assignment.code),
             "visits": [(visit, describe_page_key(visit.key)) for visit in visits],
             "answers": _answers(assignment, visits),
             "exclusions": assignment.exclusions.filter(reverses=None)
@@ -243,7 +243,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
 
     # Decisions
 
-    def exclude_page(self, request, codes, form=None, status=200):
+    def render_exclude_page(self, request, codes, form=None, status=200):
         rows = list(
             filter_allowed(request.user, Assignment.objects.filter(code__in=codes), Action.MANAGE_ASSIGNMENTS)
             .select_related("study")
@@ -271,24 +271,24 @@ class AssignmentAdmin(ReadOnlyAdmin):
         data = request.POST if request.method == "POST" else request.GET
         codes = [code for code in data.getlist("code") if code.isascii() and code.isprintable()][:1000]
         if request.method != "POST":
-            return self.exclude_page(request, codes)
+            return self.render_exclude_page(request, codes)
         form = ExcludeForm(request.POST)
         rows = filter_allowed(
             request.user, Assignment.objects.filter(code__in=codes), Action.MANAGE_ASSIGNMENTS
         ).select_related("study")
         if not form.is_valid():
-            return self.exclude_page(request, codes, form, 422)
+            return self.render_exclude_page(request, codes, form, 422)
         chosen = list(rows)
         words = form.cleaned_data
         try:
-            made = exclude(chosen, words["reason"], request.user, words["note"], words["reopen"])
+            made = exclude_assignments(chosen, words["reason"], request.user, words["note"], words["reopen"])
         except ActionRefused as refused:
             form.add_error(None, str(refused))
-            return self.exclude_page(request, codes, form, 422)
+            return self.render_exclude_page(request, codes, form, 422)
         messages.success(request, _exclusion_message(made, len(chosen), words["reopen"]))
         return HttpResponseRedirect(f"{reverse('admin:annotators_assignment_changelist')}?study={chosen[0].study_id}")
 
-    def reverse_view(self, request, pk):
+    def lift_exclusion_view(self, request, pk):
         exclusion = get_row(
             request.user, Action.MANAGE_ASSIGNMENTS, Exclusion.objects.select_related("assignment__study"), pk=pk
         )
@@ -298,7 +298,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
         try:
             if not form.is_valid():
                 raise ActionRefused(" ".join(message for errors in form.errors.values() for message in errors))
-            reverse_exclusion(exclusion, request.user, form.cleaned_data["note"])
+            lift_exclusion(exclusion, request.user, form.cleaned_data["note"])
             messages.success(request, "The exclusion was taken back: the assignment counts again.")
         except ActionRefused as refused:
             messages.error(request, str(refused))

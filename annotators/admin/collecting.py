@@ -25,8 +25,8 @@ from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Inquiry
-from .preview import make_inert_html, preview
-from .recruitment import LINKS_SHOWN, links_of
+from .preview import build_preview_html, render_preview_page
+from .recruitment import LINKS_SHOWN, labelled_link_urls
 
 
 @admin.register(Inquiry)
@@ -43,7 +43,7 @@ class InquiryAdmin(ReadOnlyAdmin):
         wrap = self.admin_site.admin_view
         return [
             path("study/<int:pk>/collecting/", wrap(self.collecting), name="annotators_collecting"),
-            path("study/<int:pk>/inbox/<int:inquiry>/", wrap(self.handle_view), name="annotators_handle"),
+            path("study/<int:pk>/inbox/<int:inquiry>/", wrap(self.mark_inquiry_handled_view), name="annotators_handle"),
             path("study/<int:pk>/preview/", wrap(self.preview_view), name="annotators_preview"),
             path("study/<int:pk>/preview/<str:key>/", wrap(self.preview_view), name="annotators_preview_page"),
             path("study/<int:pk>/try/", wrap(self.start_test_run_view), name="annotators_try"),
@@ -67,14 +67,15 @@ class InquiryAdmin(ReadOnlyAdmin):
             "counted": total.submitted - (total.replaced if study.target_kind == Study.Target.KEPT else 0),
             "arms": arms if len(arms) > 1 else [],
             "robots": study.assignments.filter(origin="robot", submitted_at__isnull=False).count(),
-            "days": monitor.count_by_day(study),
-            "pace": monitor.median_times(study),
-            "comments": list(monitor.comments(study)),
+            "days": monitor.count_daily_claims_and_submissions(study),
+            "pace": monitor.median_working_times(study),
+            "comments": list(monitor.latest_survey_comments(study)),
             "appeals": list(unanswered_appeals(recruitments)),
             "inquiries": [(one, describe_page_key(one.page_key)) for one in inquiries],
             "waiting": sum(one.handled_at is None for one in inquiries),
             "recruitments": [
-                (one, (links := links_of(one) if may_edit else [])[:3], max(0, len(links) - 3)) for one in recruitments
+                (one, (links := labelled_link_urls(one) if may_edit else [])[:3], max(0, len(links) - 3))
+                for one in recruitments
             ],
             "links_shown": LINKS_SHOWN,
             "add_url": f"{reverse('admin:annotators_recruitment_add')}?study={study.pk}",
@@ -83,16 +84,18 @@ class InquiryAdmin(ReadOnlyAdmin):
             "is_blind": study.is_draft or study.is_blind,
             "looked": looked,
             "evidence": evidence,
-            "acts": acts.available_acts(request, study),
-            "closing_words": workflow.closing_words(study),
+            "acts": acts.available_act_links(request, study),
+            "closing_words": workflow.closing_status_text(study),
             "per_hour_aim": study.wage_per_hour,
             "everybody": everybody,
-            "pay_warning": hourly_pay.wage_warning(study, by_arm),
-            "is_capped": study.cap is not None and lifecycle.count_open_places(study) >= study.cap,
+            "pay_warning": hourly_pay.low_wage_warning(study, by_arm),
+            "is_capped": study.cap is not None and lifecycle.count_opened_places(study) >= study.cap,
         }
-        return study_page.render(request, self.admin_site, "admin/annotators/collecting.html", study, context)
+        return study_page.render_study_page(
+            request, self.admin_site, "admin/annotators/collecting.html", study, context
+        )
 
-    def handle_view(self, request, pk, inquiry):
+    def mark_inquiry_handled_view(self, request, pk, inquiry):
         """Mark an inquiry as handled or not handled."""
         study = get_study(request.user, Action.MANAGE_ASSIGNMENTS, pk=pk)
         if request.method != "POST":
@@ -118,7 +121,7 @@ class InquiryAdmin(ReadOnlyAdmin):
         if request.method == "POST":
             return HttpResponseRedirect(address(key) if key else address("landing"))
         try:
-            page = preview(request, study, key, arm)
+            page = render_preview_page(request, study, key, arm)
         except ActionRefused as refused:
             messages.warning(request, f"There is nothing to preview yet. {refused}")
             return HttpResponseRedirect(f"{reverse('admin:studies_study_change', args=[study.pk])}#checklist")
@@ -149,7 +152,7 @@ class InquiryAdmin(ReadOnlyAdmin):
         def image(name):
             return reverse("admin:studies_media", args=[study.pk, name]) if name else ""
 
-        response = HttpResponse(make_inert_html(page, address, image, bar, head, get_token(request)))
+        response = HttpResponse(build_preview_html(page, address, image, bar, head, get_token(request)))
         response.headers["Content-Security-Policy"] = content_security_policy()
         response.headers["Cache-Control"] = "no-store"
         return response
@@ -172,7 +175,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "clear_url": reverse("admin:annotators_clear_tries", args=[study.pk]),
             "home": reverse("admin:studies_study_change", args=[study.pk]),
         }
-        return study_page.render(request, self.admin_site, "admin/annotators/try.html", study, context)
+        return study_page.render_study_page(request, self.admin_site, "admin/annotators/try.html", study, context)
 
     def delete_test_runs_view(self, request, pk):
         study = get_study(request.user, Action.EDIT, pk=pk)

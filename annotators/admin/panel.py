@@ -8,45 +8,45 @@ from django.urls import path, reverse
 
 from annotators.models.identity import (
     PERSON_PREFIX,
-    attach_display_ids,
     external_ids_with_person,
     get_person_ids,
+    set_display_ids,
     submission_id_at_panel,
 )
 from annotators.pay.verdicts import bulk_approval
 from annotators.pay.verdicts.appeals import unanswered_appeals
 from annotators.places.monitor import count_recorded_pages
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
 from annotators.recruitment.panels import BulkText, Order, alerts, blocklists, rehearsal_jobs, rounds, sync
 from annotators.recruitment.panels.arrival_checks import doubtful_arrivals
-from annotators.recruitment.panels.incremental_sync import event_source
+from annotators.recruitment.panels.incremental_sync import event_source_name
 from annotators.recruitment.panels.orders import cancel_order, resolve_order
 from annotators.recruitment.panels.publishing import (
     RewardCost,
+    order_publication,
+    order_task_stop,
     panel_entry_url,
-    publish,
     publishing_obstacles,
     publishing_warnings,
     reward_per_hour,
-    stop_task,
 )
 from annotators.recruitment.panels.reconcile import (
     MATCH_STATUSES,
     NEEDS_REVIEW,
+    finished_assignments_missing_at_panel,
     import_panel_file,
     is_same_receipt,
     match_status_counts,
-    unseen_assignments,
-    with_match_status,
+    submissions_with_match_status,
 )
 from annotators.recruitment.panels.secrets import (
     WEBHOOK_SECRET,
     NoService,
-    has_token,
-    secret_dates,
-    service_of,
+    get_panel_service,
+    has_service_secret,
     store_secrets,
+    stored_secret_dates,
 )
 from studies.access import Action, get_row
 from studies.admin import study_page
@@ -108,7 +108,7 @@ class PanelAdminMixin:
                         )
                         return here
         status = 400 if secrets.errors or export.errors else 200
-        return study_page.render(
+        return study_page.render_study_page(
             request,
             self.admin_site,
             "admin/annotators/panel.html",
@@ -119,7 +119,7 @@ class PanelAdminMixin:
 
     def _request_sync(self, request, recruitment, here):
         try:
-            service_of(recruitment)
+            get_panel_service(recruitment)
         except NoService as words:
             messages.warning(request, str(words))
         else:
@@ -140,18 +140,21 @@ class PanelAdminMixin:
     def _context(self, recruitment, channel, secrets, export, looked) -> dict:
         found = match_status_counts(recruitment)
         doubtful = list(
-            with_match_status(recruitment)
+            submissions_with_match_status(recruitment)
             .filter(standing__in=NEEDS_REVIEW)
             .select_related("assignment")
             .order_by("pk")[:MAX_ROWS]
         )
         people = [(row.assignment, row.standing, row) for row in doubtful]
-        people += [(assignment, standing, None) for assignment, standing in unseen_assignments(recruitment)[:MAX_ROWS]]
+        people += [
+            (assignment, standing, None)
+            for assignment, standing in finished_assignments_missing_at_panel(recruitment)[:MAX_ROWS]
+        ]
         pages = count_recorded_pages([one for one, _, _ in people if one is not None])
-        may_ask = has_token(recruitment)
+        may_ask = has_service_secret(recruitment)
         orders = PanelOrder.objects.filter(recruitment=recruitment).select_related("submission__assignment")
         orders = list(orders.order_by("-pk")[:MAX_ROWS])
-        attach_display_ids([*doubtful, *(order.submission for order in orders if order.submission)])
+        set_display_ids([*doubtful, *(order.submission for order in orders if order.submission)])
         ids = get_person_ids({row.annotator_id for row in doubtful if row.receipt and row.assignment_id})
         return {
             "title": "Panel",
@@ -177,10 +180,10 @@ class PanelAdminMixin:
                 for one, standing, row in people
             ],
             "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
-            "kept_out": blocklists.blocklist_status(recruitment)
+            "kept_out": blocklists.blocklist_counts(recruitment)
             if blocklists.blocklist_names(recruitment) and may_ask
             else None,
-            "alerts": alerts.find_alerts(recruitment),
+            "alerts": alerts.find_panel_alerts(recruitment),
             "doubted": doubtful_arrivals(recruitment),
             "orders": orders,
             "has_service": bool(channel.secrets),
@@ -188,16 +191,16 @@ class PanelAdminMixin:
             "may_ask": may_ask,
             "may_publish": channel.publishes and may_ask,
             "may_listen": channel.sends_webhooks and may_ask,
-            "listens_since": secret_dates(recruitment).get(WEBHOOK_SECRET),
-            "last_message": PanelEvent.objects.filter(source=event_source(recruitment)).order_by("pk").last(),
+            "listens_since": stored_secret_dates(recruitment).get(WEBHOOK_SECRET),
+            "last_message": PanelEvent.objects.filter(source=event_source_name(recruitment)).order_by("pk").last(),
             "matched_rows": list(
-                with_match_status(recruitment)
+                submissions_with_match_status(recruitment)
                 .filter(standing="matched")
                 .select_related("assignment")
                 .order_by("pk")[:MAX_ROWS]
             ),
             "appeals": list(unanswered_appeals([recruitment])),
-            "rehearsed": rehearsal_jobs.rehearsals_of(recruitment).first(),
+            "rehearsed": rehearsal_jobs.rehearsal_jobs_of(recruitment).first(),
             "usual_people": rehearsal_jobs.DEFAULT_PEOPLE,
             "job": Job.objects.filter(kind=sync.KIND, arguments__recruitment=recruitment.pk).first(),
         }
@@ -205,7 +208,7 @@ class PanelAdminMixin:
     def panel_publish(self, request, pk):
         """Show the cost of publishing and what prevents it. Only the values that were shown are published."""
         recruitment = self._get_recruitment_or_404(request, pk)
-        if not REGISTRY[recruitment.channel].publishes or not has_token(recruitment):
+        if not REGISTRY[recruitment.channel].publishes or not has_service_secret(recruitment):
             raise Http404("heval cannot publish at this panel.")
         form, cost, told = PublishForm(recruitment), None, []
         if request.method == "POST":
@@ -230,7 +233,7 @@ class PanelAdminMixin:
             "currency": recruitment.currency or recruitment.study.currency,
             "hourly": reward_per_hour(form.cleaned_data["reward"], form.cleaned_data["minutes"]) if cost else None,
         }
-        return study_page.render(
+        return study_page.render_study_page(
             request,
             self.admin_site,
             "admin/annotators/publish.html",
@@ -241,7 +244,9 @@ class PanelAdminMixin:
 
     def _try_publish(self, request, recruitment, wanted) -> bool:
         try:
-            publish(recruitment, by=request.user, currency=recruitment.currency or recruitment.study.currency, **wanted)
+            order_publication(
+                recruitment, by=request.user, currency=recruitment.currency or recruitment.study.currency, **wanted
+            )
         except ActionRefused as words:
             messages.warning(request, str(words))
             return False
@@ -252,7 +257,7 @@ class PanelAdminMixin:
     def panel_rounds(self, request, pk):
         """Show the rounds. POST saves the plan, or repeats a round that the panel refused."""
         recruitment = self._get_recruitment_or_404(request, pk)
-        if not REGISTRY[recruitment.channel].publishes or not has_token(recruitment):
+        if not REGISTRY[recruitment.channel].publishes or not has_service_secret(recruitment):
             raise Http404("heval cannot publish at this panel.")
         form, here = PlanForm(recruitment), reverse("admin:annotators_panel_rounds", args=[pk])
         if "again" in request.POST:
@@ -265,7 +270,7 @@ class PanelAdminMixin:
         if request.method == "POST":
             form = PlanForm(recruitment, request.POST)
             if form.is_valid():
-                rounds.save_plan(recruitment, by=request.user, **form.cleaned_data)
+                rounds.save_round_plan(recruitment, by=request.user, **form.cleaned_data)
                 messages.success(request, "The plan is saved. The next check of the panel follows it.")
                 return HttpResponseRedirect(here)
         made = PanelPlan.objects.filter(recruitment=recruitment).select_related("recruitment__study").first()
@@ -280,7 +285,7 @@ class PanelAdminMixin:
             "cap": recruitment.study.cap,
         }
         template = "admin/annotators/rounds.html"
-        return study_page.render(
+        return study_page.render_study_page(
             request, self.admin_site, template, recruitment.study, context, status=400 if form.errors else 200
         )
 
@@ -292,8 +297,8 @@ class PanelAdminMixin:
         row = PanelTask.objects.select_related("recruitment__study").filter(recruitment=recruitment, pk=task).first()
         if row is None:
             raise Http404("There is no such task.")
-        stop_task(row, by=request.user)
-        if has_token(recruitment):
+        order_task_stop(row, by=request.user)
+        if has_service_secret(recruitment):
             sync.schedule_sync(recruitment, by=request.user)
         messages.success(request, "The task will be stopped. People who have started can finish.")
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
@@ -326,7 +331,7 @@ def _describe_entered_code(recruitment: Recruitment, row: PanelSubmission | None
     receipt, ids = "", {}
     if row.assignment:
         receipt, ids = (
-            receipt_of(row.assignment.code),
+            compute_receipt(row.assignment.code),
             external_ids_with_person(row.assignment, people.get(row.annotator_id, "")),
         )
     if receipt and is_same_receipt(row.receipt, receipt):
@@ -341,7 +346,7 @@ def _describe_entered_code(recruitment: Recruitment, row: PanelSubmission | None
 
 def _bulk_approval_texts(recruitment: Recruitment, channel) -> list[BulkText]:
     """Approvals of all work finished at both and not rejected in heval, as text for the panel's own form."""
-    rows = bulk_approval.undecided_submissions(recruitment).select_related("task").order_by("pk")
+    rows = bulk_approval.matched_undecided_submissions(recruitment).select_related("task").order_by("pk")
     people = get_person_ids(rows.values_list("annotator", flat=True))
     orders = {}
     for row in rows:

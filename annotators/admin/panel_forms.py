@@ -4,7 +4,7 @@ from django import forms
 
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.publishing import publication_orders
-from annotators.recruitment.panels.secrets import secret_dates
+from annotators.recruitment.panels.secrets import stored_secret_dates
 
 from ..models import PanelPlan, Recruitment
 
@@ -16,7 +16,7 @@ class SecretsForm(forms.Form):
 
     def __init__(self, recruitment: Recruitment, *args):
         super().__init__(*args)
-        kept = secret_dates(recruitment)
+        kept = stored_secret_dates(recruitment)
         for name, label in REGISTRY[recruitment.channel].secrets.items():
             self.fields[name] = forms.CharField(
                 required=False,

@@ -12,10 +12,10 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 
 from annotators.pay import compensation, costs, files, hourly_pay, id_retention, ledger, promises
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import sync
-from annotators.recruitment.panels.secrets import NoService, secret_dates, service_of
+from annotators.recruitment.panels.secrets import NoService, get_panel_service, stored_secret_dates
 from studies.access import Action, get_study
 from studies.admin import study_page
 from studies.admin.permissions import is_request_allowed
@@ -73,16 +73,16 @@ class PayAdminMixin:
         links = list(study.recruitments.order_by("pk"))
         for one in links:
             one.study = study
-        sums = [(one, costs.link_cost(one)) for one in links]
+        sums = [(one, costs.compute_link_cost(one)) for one in links]
         context = {
             "title": "Pay",
             "arms": arms,
-            "chart": hourly_pay.chart_of(arms, study.wage_per_hour),
-            "warning": hourly_pay.wage_warning(study, arms),
+            "chart": hourly_pay.build_hourly_pay_chart(arms, study.wage_per_hour),
+            "warning": hourly_pay.low_wage_warning(study, arms),
             "links": sums,
             "unwritten": any(one.unsettled for _, one in sums),
         }
-        return study_page.render(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
+        return study_page.render_study_page(request, self.admin_site, "admin/annotators/study_pay.html", study, context)
 
     def pay_file(self, request, pk):
         """Export payments that are due and not paid by approval, as a CSV file.
@@ -90,7 +90,7 @@ class PayAdminMixin:
         The file contains the panel's ids of people.
         """
         recruitment = self._get_recruitment_or_404(request, pk, Action.PAY)
-        answer = HttpResponse(files.payment_file(recruitment), content_type="text/csv; charset=utf-8")
+        answer = HttpResponse(files.due_payments_csv(recruitment), content_type="text/csv; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="payments-{recruitment.key}.csv"'
         answer["Cache-Control"] = "private, no-store"
         return answer
@@ -113,7 +113,7 @@ class PayAdminMixin:
                 except ActionRefused as words:
                     messages.warning(request, str(words))
                 return self._redirect_to_due(pk)
-        return study_page.render(
+        return study_page.render_study_page(
             request,
             self.admin_site,
             "admin/annotators/pay.html",
@@ -127,7 +127,7 @@ class PayAdminMixin:
 
     def _read_bonuses(self, request, recruitment, form):
         try:
-            return files.read_bonuses(recruitment, form.cleaned_data["lines"])
+            return files.parse_bonus_csv(recruitment, form.cleaned_data["lines"])
         except ValueError as faults:
             for fault in str(faults).split("\n"):
                 form.add_error("lines", fault)
@@ -139,13 +139,13 @@ class PayAdminMixin:
         Raises ActionRefused.
         """
         if "settle" in request.POST:
-            told = ledger.settle_payments(recruitment, by=request.user)
+            told = ledger.update_ledger(recruitment, by=request.user)
             return f"{told.due} newly due, {told.amount} {told.currency}." if told.due else "Nothing new is due."
         if "order" in request.POST:
             try:
-                n = ledger.order_payments(
+                n = ledger.order_due_payments_at_panel(
                     recruitment,
-                    service_of(recruitment).operations,
+                    get_panel_service(recruitment).operations,
                     _amount(request.POST.get("total", "")),
                     request.user,
                 )
@@ -157,39 +157,42 @@ class PayAdminMixin:
             int(one) for one in request.POST.getlist("payment") if one.isascii() and one.isdigit() and len(one) < 19
         }
         if "paid" in request.POST:
-            return f"{ledger.mark_paid(recruitment, ticked, request.user)} marked as paid."
+            return f"{ledger.mark_payments_paid(recruitment, ticked, request.user)} marked as paid."
         if "cancel" in request.POST:
             return (
                 f"{sum(ledger.cancel_extra_payment(recruitment, one, request.user) for one in sorted(ticked))} "
                 "taken back."
             )
         if "compensate" in request.POST:
-            return f"{compensation.compensate_unsent_rewards(recruitment, ticked, request.user)} to be paid by hand."
+            return f"{compensation.record_reward_compensations(recruitment, ticked, request.user)} to be paid by hand."
         raise ActionRefused("No action was chosen.")
 
     def _pay_context(self, request, recruitment, bonus, looked) -> dict:
         may_edit = is_request_allowed(request, Action.PAY, recruitment.study_id)
         due = (
-            ledger.payments_of(recruitment).filter(state=Payment.State.DUE).select_related("assignment").order_by("pk")
+            ledger.link_payments(recruitment)
+            .filter(state=Payment.State.DUE)
+            .select_related("assignment")
+            .order_by("pk")
         )
-        unsent = compensation.unsent_rewards(recruitment)[:MAX_ROWS]
+        unsent = compensation.rewards_unpayable_by_approval(recruitment)[:MAX_ROWS]
         all_by_hand = due.exclude(way=Payment.Way.APPROVAL)
         by_hand = list(all_by_hand[:MAX_ROWS])
         can: frozenset[str] = frozenset()
-        if may_edit and secret_dates(recruitment):
+        if may_edit and stored_secret_dates(recruitment):
             try:
-                can = service_of(recruitment).operations
+                can = get_panel_service(recruitment).operations
             except NoService:
                 can = frozenset()
-        orders = list(ledger.orderable_payments(recruitment, can)) if can else []
+        orders = list(ledger.payments_orderable_at_panel(recruitment, can)) if can else []
         ended = (
-            ledger.payments_of(recruitment)
+            ledger.link_payments(recruitment)
             .exclude(state=Payment.State.DUE)
             .select_related("assignment")
             .order_by("-pk")
         )
         ended_shown = list(ended[:MAX_ROWS])
-        sums, channel = costs.link_cost(recruitment), REGISTRY[recruitment.channel]
+        sums, channel = costs.compute_link_cost(recruitment), REGISTRY[recruitment.channel]
         return {
             "title": "Pay",
             "recruitment": recruitment,
@@ -198,20 +201,22 @@ class PayAdminMixin:
             "money": sums,
             "due_more": _count_hidden(all_by_hand, by_hand),
             "ended_more": _count_hidden(ended, ended_shown),
-            "due": [(row, receipt_of(row.assignment.code)) for row in by_hand],
+            "due": [(row, compute_receipt(row.assignment.code)) for row in by_hand],
             "n_approval": due.filter(way=Payment.Way.APPROVAL).count(),
-            "unsent": [(row, receipt_of(row.assignment.code)) for row in unsent],
-            "ended": [(row, receipt_of(row.assignment.code)) for row in ended_shown],
+            "unsent": [(row, compute_receipt(row.assignment.code)) for row in unsent],
+            "ended": [(row, compute_receipt(row.assignment.code)) for row in ended_shown],
             "orders": orders,
-            "orders_total": ledger.total_of(orders),
-            "bulk": files.bulk_payment_texts(recruitment) if may_edit else [],
+            "orders_total": ledger.total_amount(orders),
+            "bulk": files.bulk_form_payment_texts(recruitment) if may_edit else [],
             "bonus": bonus,
             "looked": looked,
             "looked_total": sum((one.amount for one in looked), Decimal(0)) if looked else None,
             "currency": sums.currency,
-            "early": promises.promise_lines(recruitment, sums.currency, promises.terms_of(recruitment).newest_wording),
-            "missing": promises.undeclared_outcome_labels(recruitment),
-            "kept": id_retention.retained_ids(recruitment),
+            "early": promises.early_end_pay_lines(
+                recruitment, sums.currency, promises.get_pay_terms(recruitment).newest_wording
+            ),
+            "missing": promises.outcome_labels_without_pay_rule(recruitment),
+            "kept": id_retention.ids_retained_past_erasure_time(recruitment),
         }
 
 

@@ -13,8 +13,8 @@ from django.db.models.functions import Now
 from django.http import HttpResponse
 
 from annotators.models import Assignment, Recruitment
-from annotators.pages.record import page_state
-from annotators.pages.sequence import Step, describe_page_key, get_itinerary, media_files_by_id
+from annotators.pages.record import full_page_state
+from annotators.pages.sequence import Step, describe_page_key, get_itinerary, media_file_names_by_id
 from annotators.places.assign import get_or_create_annotator
 from annotators.places.draft_test_runs import TEST_POOL, create_test_assignment
 from annotators.views import assignment_pages, entry, http_responses, pages
@@ -74,7 +74,7 @@ def _create_preview_assignment(study: Study, arm: Arm | None) -> Assignment:
     )
 
 
-def preview(request, study: Study, key: str, arm: Arm | None = None) -> PreviewPage:
+def render_preview_page(request, study: Study, page_key: str, arm: Arm | None = None) -> PreviewPage:
     """Render one page of the study.
 
     Raises ActionRefused if the design cannot be shown yet, KeyError for an unknown page.
@@ -82,24 +82,24 @@ def preview(request, study: Study, key: str, arm: Arm | None = None) -> PreviewP
     with _always_rollback():
         assignment = _create_preview_assignment(study, arm)
         assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
-        standing = page_state(assignment)
+        standing = full_page_state(assignment)
         keys = (*PAGES_BEFORE, *standing.steps, *PAGES_AFTER)
-        key = key or keys[0]
+        page_key = page_key or keys[0]
         makers: dict[str, Callable[[], HttpResponse]] = {
             "landing": lambda: _render_entry_page(request, study),
-            "consent": lambda: assignment_pages.consent(request, assignment.code),
-            "withdraw": lambda: assignment_pages.withdraw(request, assignment.code),
+            "consent": lambda: assignment_pages.consent_page(request, assignment.code),
+            "withdraw": lambda: assignment_pages.withdrawal_page(request, assignment.code),
             "done": lambda: _render_done_page(request, assignment),
         }
-        if key not in makers:
-            step = standing.steps[key]
-            makers[key] = lambda: pages.page_response(request, standing, step, None)
-        response = makers[key]()
+        if page_key not in makers:
+            step = standing.steps[page_key]
+            makers[page_key] = lambda: pages.render_page_response(request, standing, step, None)
+        response = makers[page_key]()
         names = PAGE_NAMES | {
             each: _name(assignment, step) for each, step in standing.steps.items() if each not in PAGE_NAMES
         }
         return PreviewPage(
-            response.content.decode(), keys, key, media_files_by_id(assignment) | {"": assignment.code}, names
+            response.content.decode(), keys, page_key, media_file_names_by_id(assignment) | {"": assignment.code}, names
         )
 
 
@@ -118,7 +118,7 @@ def _render_entry_page(request, study: Study) -> HttpResponse:
     recruitment = study.recruitments.order_by("pk").first() or Recruitment(
         study=study, channel="open_link", pool="open_link"
     )
-    return entry.render_entry_page(request, recruitment, http_responses.public_wording(study))
+    return entry.render_entry_page(request, recruitment, http_responses.newest_study_wording(study))
 
 
 def _render_done_page(request, assignment: Assignment) -> HttpResponse:
@@ -130,7 +130,7 @@ _ADDRESS = r'(?P<attribute>href|action|formaction)="/p/{code}/(?P<rest>[^"]*)"'
 _IMAGE = r"/p/{code}/m/(?P<name>[0-9A-Za-z_-]+)"
 
 
-def make_inert_html(
+def build_preview_html(
     page: PreviewPage,
     page_url: Callable[[str], str],
     image_url: Callable[[str], str],

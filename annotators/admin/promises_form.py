@@ -23,7 +23,7 @@ HELP_TEXTS = {
 }
 
 
-def promise_fields() -> dict[str, forms.Field]:
+def outcome_pay_form_fields() -> dict[str, forms.Field]:
     made: dict[str, forms.Field] = {}
     for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
         made[name] = forms.ChoiceField(

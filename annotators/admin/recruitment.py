@@ -10,9 +10,14 @@ from annotators.participation import link_actions
 from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, filter_allowed, get_row
 from studies.admin import workflow
-from studies.admin.forms.cleaning import CleanWords
-from studies.admin.forms.fields import RowChoiceField, RowMultipleChoiceField, moment_field
-from studies.admin.forms.settings import SettingsFormMixin, build_settings_form, settings_fields, settings_fieldsets
+from studies.admin.forms.cleaning import CleanTextMixin
+from studies.admin.forms.fields import RowChoiceField, RowMultipleChoiceField, optional_utc_datetime_field
+from studies.admin.forms.settings import (
+    SettingsFormMixin,
+    build_form_with_settings,
+    prefixed_settings_fields,
+    settings_fieldsets,
+)
 from studies.admin.permissions import StudyFilter, StudyScopedAdmin, is_request_allowed
 from studies.models import Study
 
@@ -28,14 +33,14 @@ from .verdicts import VerdictAdminMixin
 LINKS_SHOWN = 20
 
 
-def links_of(recruitment: Recruitment) -> list[tuple[str, str]]:
+def labelled_link_urls(recruitment: Recruitment) -> list[tuple[str, str]]:
     """Return (label, full address) for each link of a recruitment."""
     channel = REGISTRY.get(recruitment.channel)
     base = f"{site_settings.SITE_URL}{reverse('entry', args=[recruitment.key])}"
     return channel.links(recruitment, base) if channel else []
 
 
-class AddRecruitmentForm(CleanWords, forms.ModelForm):
+class AddRecruitmentForm(CleanTextMixin, forms.ModelForm):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         field = self.fields["channel"]
@@ -51,8 +56,8 @@ class RecruitmentForm(promises_form.PromisesFormMixin, SettingsFormMixin):
         labels = {"key": "Link name", "wanted": "Target number of people"}
         help_texts = {"key": "The part of the link after /e/. Annotators can see it."}
 
-    opens_at = moment_field(label="Opens")
-    closes_at = moment_field(label="Closes")
+    opens_at = optional_utc_datetime_field(label="Opens")
+    closes_at = optional_utc_datetime_field(label="Closes")
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -120,7 +125,7 @@ class RecruitmentAdmin(
         if obj is None:
             return ((None, {"fields": ("study", "channel")}),)
         channel = REGISTRY.get(obj.channel)
-        names = tuple(settings_fields(channel.settings_form if channel else None))
+        names = tuple(prefixed_settings_fields(channel.settings_form if channel else None))
         if not is_request_allowed(request, Action.RECRUIT, obj.study_id):
             fields = ("channel", "key", "pool", "wanted", "reward", "currency", "opens_at", "closes_at")
             return ((None, {"fields": fields}),)
@@ -167,8 +172,8 @@ class RecruitmentAdmin(
             return super().get_form(request, obj, change, **kwargs | {"form": forms.ModelForm})
         channel = REGISTRY.get(obj.channel)
         arms = {row.pk: row for row in obj.study.arms.order_by("name")}
-        form = build_settings_form(self.form, channel.settings_form if channel else None)
-        extra = promises_form.promise_fields() | {
+        form = build_form_with_settings(self.form, channel.settings_form if channel else None)
+        extra = promises_form.outcome_pay_form_fields() | {
             "shown_arms": RowMultipleChoiceField(arms, label="arms", help_text="If you tick none, all are allowed.")
         }
         return super().get_form(request, obj, change, **kwargs | {"form": type("RecruitmentForm", (form,), extra)})
@@ -196,7 +201,7 @@ class RecruitmentAdmin(
         if obj is not None:
             channel = REGISTRY.get(obj.channel)
             may_edit = is_request_allowed(request, Action.RECRUIT, obj.study_id)
-            links = links_of(obj) if may_edit else []
+            links = labelled_link_urls(obj) if may_edit else []
             context |= {
                 "study": obj.study,
                 "life": workflow.workflow_steps(obj.study),

@@ -39,7 +39,7 @@ class RehearsalAdminMixin:
                 rehearsal_jobs.schedule_rehearsal(recruitment, form.cleaned_data["people"], by=request.user)
                 messages.success(request, "The rehearsal is starting.")
                 return HttpResponseRedirect(reverse("admin:annotators_rehearsal", args=[pk]))
-        asked = rehearsal_jobs.rehearsals_of(recruitment)
+        asked = rehearsal_jobs.rehearsal_jobs_of(recruitment)
         last, done = asked.first(), asked.filter(state=Job.State.DONE).first()
         is_running = last is not None and last.ended_at is None
         context = {
@@ -53,7 +53,7 @@ class RehearsalAdminMixin:
             "done": done,
             "report": done.result if done else None,
         }
-        return study_page.render(
+        return study_page.render_study_page(
             request,
             self.admin_site,
             "admin/annotators/rehearsal.html",

@@ -95,7 +95,7 @@ class SampleAdminMixin:
         if "declare" in request.POST:
             columns = ColumnsForm(recruitment.study, request.POST)
             if columns.is_valid():
-                sample.declare_columns(recruitment.study, columns.columns, by=request.user)
+                sample.declare_sample_columns(recruitment.study, columns.columns, by=request.user)
                 messages.success(request, "The columns are declared. Nothing else is kept from a file.")
                 return here
         elif request.method == "POST":
@@ -116,7 +116,9 @@ class SampleAdminMixin:
         }
         status = 400 if columns.errors or file.errors else 200
         template = "admin/annotators/sample.html"
-        return study_page.render(request, self.admin_site, template, recruitment.study, context, status=status)
+        return study_page.render_study_page(
+            request, self.admin_site, template, recruitment.study, context, status=status
+        )
 
     def _read_sample_file(self, request, recruitment, form):
         typed = form.cleaned_data

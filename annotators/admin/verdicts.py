@@ -7,26 +7,26 @@ from django.contrib import messages
 from django.http import Http404, HttpResponseRedirect
 from django.urls import path, reverse
 
-from annotators.models.identity import attach_display_ids
+from annotators.models.identity import set_display_ids
 from annotators.pay.verdicts import decisions
-from annotators.pay.verdicts.appeals import answer_appeal, eligible_answerers, is_approved_at_panel
+from annotators.pay.verdicts.appeals import answer_appeal, eligible_appeal_answerers, is_work_approved_at_panel
 from annotators.pay.verdicts.decisions import MAX_MESSAGE_LENGTH, WorkUnderReview
-from annotators.pay.verdicts.evidence import evidence_sentences, format_duration, measure_work
-from annotators.pay.verdicts.grounds import RejectionGround, draft_message, grounds_for
+from annotators.pay.verdicts.evidence import evidence_sentences, format_duration, measure_work_evidence
+from annotators.pay.verdicts.grounds import RejectionGround, draft_rejection_message, list_rejection_grounds
 from annotators.places.exclusions import active_exclusions
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import sync as panel_work
 from annotators.recruitment.panels.reconcile import MATCH_STATUSES
-from annotators.recruitment.panels.secrets import secret_dates
+from annotators.recruitment.panels.secrets import stored_secret_dates
 from studies.access import Action
 from studies.admin import study_page
-from studies.admin.forms.cleaning import CleanWords
+from studies.admin.forms.cleaning import CleanTextMixin
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Appeal, PanelOrder, Recruitment, Verdict
 
 
-class RejectForm(CleanWords, forms.Form):
+class RejectForm(CleanTextMixin, forms.Form):
     """A category with evidence, the message to the annotator, and the reviewer's note.
 
     ``seen`` records the values that were shown for confirmation.
@@ -68,7 +68,7 @@ class RejectForm(CleanWords, forms.Form):
         return sha256("\x1f".join(" ".join(one.split()) for one in typed).encode()).hexdigest()
 
 
-class MessageForm(CleanWords, forms.Form):
+class MessageForm(CleanTextMixin, forms.Form):
     message = forms.CharField(
         max_length=MAX_MESSAGE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
@@ -82,7 +82,7 @@ class ReverseRejectionForm(MessageForm):
         self.fields["message"].required = False
 
 
-class AppealAnswerForm(CleanWords, forms.Form):
+class AppealAnswerForm(CleanTextMixin, forms.Form):
     is_upheld = forms.ChoiceField(
         choices=[
             ("yes", "The annotator is right: take back the rejection and pay"),
@@ -126,9 +126,9 @@ class VerdictAdminMixin:
         """Show the evidence and the possible decisions. A rejection is shown for confirmation before it is ordered."""
         recruitment = self._get_recruitment_or_404(request, pk, Action.REJECT)
         found = (
-            decisions.work_of_submission(recruitment, submission)
+            decisions.get_work_by_submission(recruitment, submission)
             if submission
-            else decisions.work_of_assignment(recruitment, assignment)
+            else decisions.get_work_by_assignment(recruitment, assignment)
         )
         if found is None:
             raise Http404("There is no such work.")
@@ -172,13 +172,13 @@ class VerdictAdminMixin:
             "verdict": row.verdict,
             "form": form,
             "is_own": is_own,
-            "others": eligible_answerers(recruitment.study, row.rejected_by_id),
+            "others": eligible_appeal_answerers(recruitment.study, row.rejected_by_id),
             "told": evidence_sentences(evidence),
             "checks": evidence.get("failed_checks", ()),
             "is_at_panel": is_at_panel,
-            "is_settled": row.answered_at is None and is_approved_at_panel(row.verdict),
+            "is_settled": row.answered_at is None and is_work_approved_at_panel(row.verdict),
         }
-        return study_page.render(
+        return study_page.render_study_page(
             request, self.admin_site, "admin/annotators/appeal.html", recruitment.study, context, status=status
         )
 
@@ -190,14 +190,16 @@ class _VerdictPage:
         self.pages, self.request, self.work = pages, request, work
         self.recruitment, self.assignment = work.recruitment, work.assignment
         self.reason_not_rejectable = decisions.reason_not_rejectable(work)
-        self.measured = measure_work(work.assignment) if work.assignment and work.assignment.batch_id else None
+        self.measured = measure_work_evidence(work.assignment) if work.assignment and work.assignment.batch_id else None
         self.grounds = (
-            grounds_for(work.rejection_policy, self.measured, bool(work.assignment.submitted_at))
+            list_rejection_grounds(work.rejection_policy, self.measured, bool(work.assignment.submitted_at))
             if work.rejection_policy and self.measured
             else []
         )
         self.forms = {
-            "reject": self._reject_form(initial={"message": draft_message(self.measured)} if self.measured else {}),
+            "reject": self._reject_form(
+                initial={"message": draft_rejection_message(self.measured)} if self.measured else {}
+            ),
             "ask": MessageForm(prefix="ask"),
             "back": ReverseRejectionForm(prefix="back"),
         }
@@ -228,14 +230,14 @@ class _VerdictPage:
         return HttpResponseRedirect(self.request.path)
 
     def _approve(self) -> str:
-        decisions.approve(self.work, self.request.user)
+        decisions.approve_work(self.work, self.request.user)
         return "Approved."
 
     def _ask(self) -> str:
         form = self.forms["ask"] = MessageForm(self.request.POST, prefix="ask")
         if not form.is_valid():
             return ""
-        decisions.ask_for_return(self.work, form.cleaned_data["message"], self.request.user)
+        decisions.order_return_request(self.work, form.cleaned_data["message"], self.request.user)
         return "The panel will ask the annotator to return the task. Wait five days before you consider a rejection."
 
     def _back(self) -> str:
@@ -260,7 +262,7 @@ class _VerdictPage:
             form.data["seen"] = form.shown
             self.needs_confirmation = True
             return ""
-        decisions.reject(self.work, typed["category"], typed["message"], self.request.user, typed["note"])
+        decisions.reject_work(self.work, typed["category"], typed["message"], self.request.user, typed["note"])
         return (
             "Rejected. The annotator reads your reason on their last page, and may appeal. Another editor "
             "must answer the appeal."
@@ -269,7 +271,7 @@ class _VerdictPage:
     def shown(self, status: int = 200):
         work, one, request = self.work, self.assignment, self.request
         can = decisions.available_operations(self.recruitment)
-        attach_display_ids([work.submission] if work.submission else [])
+        set_display_ids([work.submission] if work.submission else [])
         verdicts = Verdict.objects.filter(**({"assignment": one} if one else {"submission": work.submission}))
         context = {
             "title": "Decide about one piece of work",
@@ -298,9 +300,9 @@ class _VerdictPage:
             "can_be_asked": "request_return" in can and not self.reason_not_rejectable and not self.was_asked,
             "was_asked": self.was_asked,
             "can": can,
-            "others": eligible_answerers(self.recruitment.study, request.user.pk),
+            "others": eligible_appeal_answerers(self.recruitment.study, request.user.pk),
         }
-        return study_page.render(
+        return study_page.render_study_page(
             request,
             self.pages.admin_site,
             "admin/annotators/verdict.html",
@@ -312,11 +314,11 @@ class _VerdictPage:
 
 def _current_evidence(assignment) -> dict:
     """Measure the work now, for rejections made at the panel, which have no stored evidence."""
-    return measure_work(assignment).as_json() if assignment.batch_id else {}
+    return measure_work_evidence(assignment).as_json() if assignment.batch_id else {}
 
 
 def _schedule_panel_sync(recruitment: Recruitment, by) -> None:
-    if secret_dates(recruitment):
+    if stored_secret_dates(recruitment):
         panel_work.schedule_sync(recruitment, by=by)
 
 

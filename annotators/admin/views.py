@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from annotators.imports import Options, reason_not_importable
+from annotators.imports import Options, reason_answers_not_importable
 from studies.access import Action, get_study
 from studies.admin.views import render_page
 from studies.imports.tables import import_job, uploads
@@ -39,10 +39,10 @@ class AnswersForm(forms.Form):
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def import_answers(request, code):
+def answers_upload_page(request, code):
     """Choose a file of answers and map its columns."""
     study = get_study(request.user, Action.EDIT, code=code)
-    if words := reason_not_importable(study):
+    if words := reason_answers_not_importable(study):
         return render_page(request, "import_frozen", study, 409 if request.method == "POST" else 200, fault=words)
     form = AnswersForm(request.POST, request.FILES) if request.method == "POST" else AnswersForm()
     if form.is_bound and form.is_valid():
@@ -51,12 +51,12 @@ def import_answers(request, code):
             upload = uploads.store_upload(
                 file.chunks(),
                 file.name,
-                study=study.pk,
-                user=request.user.pk,
+                study_id=study.pk,
+                user_id=request.user.pk,
                 options=options.as_json(),
                 kind="answers",
             )
-            import_job.run_or_queue_upload(study, upload, request.user, is_confirmed=False)
+            import_job.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
         except lifecycle.ActionRefused as refused:
             form.add_error("file", str(refused))
         else:

@@ -12,8 +12,8 @@ from studies.imports.tables.cells import (
     CellRefused,
     ColumnLayout,
     RecordReader,
+    parse_integer_cell,
     parse_name_cell,
-    parse_number_cell,
     parse_text_cell,
 )
 from studies.stimuli.rows import Row, Rows, TableProblems
@@ -111,7 +111,7 @@ class AnswerReader(RecordReader):
         return _layout(columns, self.mapping)
 
     def record(self, row: Row, layout: AnswerLayout) -> AnswerRow | None:
-        return self.read_or_note(row, lambda: _parse_row(row, layout))
+        return self.read_or_add_problem(row, lambda: _parse_row(row, layout))
 
 
 def _parse_row(row: Row, layout: AnswerLayout) -> AnswerRow:
@@ -139,12 +139,12 @@ def _parse_row(row: Row, layout: AnswerLayout) -> AnswerRow:
     return AnswerRow(
         row.number,
         prompt=prompt,
-        section=parse_number_cell(*cell("section")),
-        sample=parse_number_cell(*cell("sample")) or 0,
+        section=parse_integer_cell(*cell("section")),
+        sample=parse_integer_cell(*cell("sample")) or 0,
         value=_parse_value(*cell("value")),
         text=parse_text_cell(*cell("text")).strip(),
         label=label,
-        position=parse_number_cell(*cell("position")),
+        position=parse_integer_cell(*cell("position")),
         time=time,
         has_utc_offset=has_offset,
         shown=shown,

@@ -11,8 +11,8 @@ from datetime import datetime
 from string import ascii_uppercase
 from typing import Any
 
-from annotators.pages.form_data import NewResponse, answer_columns, answer_value, clean_answer
-from annotators.pages.sequence import page_question
+from annotators.pages.form_data import NewResponse, answer_value, clean_answer, response_column_values
+from annotators.pages.sequence import build_page_question
 from studies.design.wording import QuestionWording, SectionWording
 from studies.imports.tables.cells import CellRefused
 from studies.protocols import Page, PageField, PageItem, PageQuestion, PageSection, Protocol
@@ -80,7 +80,7 @@ class ImportedAssignment:
 
 
 def build_imported_assignment(
-    study_index: StudyIndex, name: str, rows: Sequence[AnswerRow], problems: TableProblems
+    study_index: StudyIndex, annotator_name: str, rows: Sequence[AnswerRow], problems: TableProblems
 ) -> ImportedAssignment | None:
     """Return the annotator's answers, or None if a row has a problem. All problems are added to ``problems``."""
     before = problems.count
@@ -93,7 +93,7 @@ def build_imported_assignment(
             by_section.setdefault(about.section.position, []).append(about)
         except CellRefused as wrong:
             problems.add(row.row, wrong.column, wrong.text)
-    sitting = ImportedAssignment(name, arm or 0)
+    sitting = ImportedAssignment(annotator_name, arm or 0)
     for place, position in enumerate(sorted(by_section), 1):
         _fill_section_pages(study_index, place, by_section[position], sitting, problems)
     return sitting if problems.count == before and arm else None
@@ -290,7 +290,9 @@ def _questions(study_index: StudyIndex, section: SectionWording, rows: list[Reso
     numbers = {system: number for number, system in enumerate(letters)}
     for place, words in enumerate(section.questions, 1):
         known = numbers if {words.x, words.y} <= set(numbers) else {}
-        yield page_question(place, study_index.ids[section.position, words.key], words, known, list(letters.values()))
+        yield build_page_question(
+            place, study_index.ids[section.position, words.key], words, known, list(letters.values())
+        )
 
 
 def _find_field(
@@ -391,7 +393,7 @@ def _reachable_slots(
 
 def _row(slot: str, about: ResolvedRow, ask: PageField, value: Any) -> NewResponse:
     """Return the new response, with the letter and the position if the file gives them."""
-    columns = answer_columns(ask, value) or {}
+    columns = response_column_values(ask, value) or {}
     label = about.said.label or (ask.label if about.item is None else "")
     if about.item is not None and about.item.is_layout_known:
         letters = {output: letter for letter, output in about.item.letters.items()}

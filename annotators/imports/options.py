@@ -20,13 +20,13 @@ class Options:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, stored: object) -> "Options":
+    def from_json(cls, options_json: object) -> "Options":
         """Return the options from stored JSON. Raises SettingsRefused for anything invalid."""
-        options = stored if isinstance(stored, dict) else {"columns": None}
+        options = options_json if isinstance(options_json, dict) else {"columns": None}
         given = options.get("columns", {})
         if not isinstance(given, dict) or set(options) - {"columns"}:
             raise SettingsRefused("options: must be an object with only the key “columns”.")
-        return cls(check_column_mapping(given))
+        return cls(validate_column_mapping(given))
 
     @classmethod
     def from_text(cls, lines: str) -> "Options":
@@ -46,12 +46,12 @@ class Options:
             if ours in mapping:
                 raise SettingsRefused(f"line {number}: the column {ours[:60]} is named twice.")
             mapping[ours] = theirs
-        return cls(check_column_mapping(mapping))
+        return cls(validate_column_mapping(mapping))
 
 
-def check_column_mapping(given: dict[Any, Any]) -> dict[str, str]:
+def validate_column_mapping(mapping: dict[Any, Any]) -> dict[str, str]:
     """Return the mapping after checking its column names. Raises SettingsRefused."""
-    for ours, theirs in given.items():
+    for ours, theirs in mapping.items():
         if (
             not isinstance(ours, str)
             or not isinstance(theirs, str)
@@ -62,7 +62,7 @@ def check_column_mapping(given: dict[Any, Any]) -> dict[str, str]:
         if ours not in COLUMNS and not SHOWN_COLUMN.fullmatch(ours):
             known = f"{', '.join(COLUMNS)}, and shown:A, shown:B, …"
             raise SettingsRefused(f"columns: heval has no column “{ours[:60]}”. Its columns are {known}.")
-    twice = [theirs for theirs in given.values() if list(given.values()).count(theirs) > 1]
+    twice = [theirs for theirs in mapping.values() if list(mapping.values()).count(theirs) > 1]
     if twice:
         raise SettingsRefused(f"columns: “{twice[0][:60]}” is named twice.")
-    return dict(given)
+    return dict(mapping)

@@ -10,13 +10,13 @@ from annotators.models import Assignment
 from studies.access import Action, check_permission
 from studies.design.checklist import find_analysis_blockers
 from studies.imports.tables import ImportReport
-from studies.imports.tables.result import Count
+from studies.imports.tables.result import RowCounts
 from studies.imports.tables.run import (
     ProgressCallback,
     add_file_findings,
     check_expected_outcome,
+    file_sha256,
     no_progress,
-    sha256_of,
 )
 from studies.models import Job, Study, audit
 from studies.services import lifecycle
@@ -25,7 +25,14 @@ from studies.stimuli.rows import TableLimits, read_rows
 from .columns import COLUMN_ALIASES, COLUMNS, AnswerReader, AnswerRow
 from .imported_assignments import ImportedAnswer, ImportedAssignment, build_imported_assignment
 from .options import Options
-from .study_index import ERASED_ANSWER, EarlierImports, StudyIndex, build_study_index, load_earlier_imports, person_key
+from .study_index import (
+    ERASED_ANSWER,
+    EarlierImports,
+    StudyIndex,
+    build_study_index,
+    imported_person_hash,
+    load_earlier_imports,
+)
 from .writing import write_imported_answers
 
 AUDIT_VERB = "import answers"
@@ -35,7 +42,7 @@ MAX_EXAMPLE_ROWS = 10
 COUNTED_KINDS = ("annotators", "items", "answers")
 
 
-def reason_not_importable(study: Study) -> str:
+def reason_answers_not_importable(study: Study) -> str:
     """Return why answers cannot be imported into the study now, or ''."""
     if study.state == Study.State.DRAFT:
         return ""
@@ -65,10 +72,12 @@ def import_answers(
     """
     check_permission(by, Action.EDIT, study)
     how = options if isinstance(options, Options) else Options.from_json(options or {})
-    if words := reason_not_importable(study):
+    if words := reason_answers_not_importable(study):
         raise lifecycle.ActionRefused(words)
     filename = filename or path.name
-    report = ImportReport(filename=filename, sha256=sha256_of(path), counts={kind: Count() for kind in COUNTED_KINDS})
+    report = ImportReport(
+        filename=filename, sha256=file_sha256(path), counts={kind: RowCounts() for kind in COUNTED_KINDS}
+    )
     rows = _read_rows(study, path, how, report, progress)
     if study.is_draft:
         for problem in find_analysis_blockers(study):
@@ -88,7 +97,7 @@ def import_answers(
             study = lifecycle.freeze_and_close(study, by)
         # The study's lock excludes other imports, so the written rows match the counts.
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
-        if words := reason_not_importable(study):
+        if words := reason_answers_not_importable(study):
             raise lifecycle.ActionRefused(words)
         earlier = load_earlier_imports(study)
         new_parts = (_only_new_answers(study_index, earlier, sitting) for sitting in sittings)
@@ -107,7 +116,7 @@ def _read_rows(
     limits = TableLimits(rows=MAX_ROWS)
     rows_by_annotator: dict[str, list[AnswerRow]] = {}
     with path.open("rb") as file:
-        table = read_rows(report.filename, file, known=known, limits=limits, problems=report.problems)
+        table = read_rows(report.filename, file, known_columns=known, limits=limits, problems=report.problems)
         answers = AnswerReader(table, how.columns, report.problems)
         for row in answers:
             rows_by_annotator.setdefault(row.annotator, []).append(row)
@@ -165,7 +174,7 @@ def _count_new_and_known(
     items, people, answers = (report.counts[kind] for kind in ("items", "annotators", "answers"))
     n_gone = 0
     for sitting in sittings:
-        person = earlier.people.get(person_key(study_index.study, sitting.name))
+        person = earlier.people.get(imported_person_hash(study_index.study, sitting.name))
         people.new += person is None
         people.same += person is not None
         for answer in sitting.answers:
@@ -210,7 +219,7 @@ def _only_new_answers(
     study_index: StudyIndex, earlier: EarlierImports, sitting: ImportedAssignment
 ) -> ImportedAssignment:
     """Return the imported assignment with only the answers that are not stored yet."""
-    person = earlier.people.get(person_key(study_index.study, sitting.name))
+    person = earlier.people.get(imported_person_hash(study_index.study, sitting.name))
     new_answers = [answer for answer in sitting.answers if _import_status(earlier, person, sitting, answer) == "new"]
     return ImportedAssignment(sitting.name, sitting.arm, sitting.items, new_answers)
 

@@ -158,10 +158,10 @@ def load_earlier_imports(study: Study) -> EarlierImports:
     return earlier
 
 
-def person_key(study: Study, name: str) -> str:
+def imported_person_hash(study: Study, name: str) -> str:
     """Return the keyed hash of a name in the file. The same name has another hash in another study."""
-    return hash_person_id(pool_of(study), name)
+    return hash_person_id(import_pool_name(study), name)
 
 
-def pool_of(study: Study) -> str:
+def import_pool_name(study: Study) -> str:
     return f"imported-{study.code.hex[:24]}"

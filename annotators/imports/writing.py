@@ -10,35 +10,39 @@ from django.db.models import Max
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Response
-from studies.design.draw import DrawnBatch, get_or_create_items, item_key, write_batches
+from studies.design.draw import DrawnBatch, get_or_create_items, item_key, store_drawn_batches
 from studies.models import Batch, Exposure, Item, Job, Prompt, Study
 from studies.protocols import DrawnItem
 
 from .imported_assignments import ImportedAssignment
-from .study_index import EarlierImports, ItemKey, StudyIndex, natural_sort_key, person_key, pool_of
+from .study_index import EarlierImports, ItemKey, StudyIndex, import_pool_name, imported_person_hash, natural_sort_key
 
 
 def write_imported_answers(
-    study: Study, study_index: StudyIndex, earlier: EarlierImports, imported: Sequence[ImportedAssignment], job: Job
+    study: Study,
+    study_index: StudyIndex,
+    earlier_imports: EarlierImports,
+    imported_assignments: Sequence[ImportedAssignment],
+    job: Job,
 ) -> None:
     """Write the answers of a frozen and locked study.
 
     Items are numbered in the natural order of their prompts' keys.
     """
-    items = _get_or_create_items(study, {key for sitting in imported for key in sitting.items})
+    items = _get_or_create_items(study, {key for sitting in imported_assignments for key in sitting.items})
     # An item without new answers is not placed again.
-    drawn = [DrawnBatch(0, sitting.arm, tuple(_answered_items(sitting, items))) for sitting in imported]
+    drawn = [DrawnBatch(0, sitting.arm, tuple(_answered_items(sitting, items))) for sitting in imported_assignments]
     last = Batch.objects.filter(study=study).exclude(origin=Batch.Origin.TEST).aggregate(n=Max("number"))["n"]
-    batches = write_batches(
+    batches = store_drawn_batches(
         study, drawn, places_per_batch=1, origin=Batch.Origin.ANSWERED, first_number=0 if last is None else last + 1
     )
     Batch.objects.filter(pk__in=[batch.pk for batch in batches]).update(claimed=1)
-    people = _get_or_create_annotators(study, imported)
+    people = _get_or_create_annotators(study, imported_assignments)
     now = timezone.now()
     design = study.designs.order_by("version").last()
     assignments = []
-    for sitting, batch in zip(imported, batches, strict=True):
-        person = people[person_key(study, sitting.name)]
+    for sitting, batch in zip(imported_assignments, batches, strict=True):
+        person = people[imported_person_hash(study, sitting.name)]
         begun, ended = min(sitting.times, default=now), max(sitting.times, default=now)
         assignments.append(
             Assignment(
@@ -48,14 +52,14 @@ def write_imported_answers(
                 origin=Assignment.Origin.IMPORTED,
                 source=job,
                 design=design,
-                ordinal=earlier.ordinals.get(person, 0) + 1,
+                ordinal=earlier_imports.ordinals.get(person, 0) + 1,
                 claimed_at=begun,
                 started_at=begun,
                 submitted_at=ended,
             )
         )
     Assignment.objects.bulk_create(assignments, batch_size=500)
-    Response.objects.bulk_create(_responses(imported, assignments, items, now), batch_size=1000)
+    Response.objects.bulk_create(_responses(imported_assignments, assignments, items, now), batch_size=1000)
 
 
 def _get_or_create_items(study: Study, wanted: set[ItemKey]) -> dict[ItemKey, int]:
@@ -77,8 +81,8 @@ def _answered_items(sitting: ImportedAssignment, items: dict[ItemKey, int]) -> I
 
 def _get_or_create_annotators(study: Study, sittings: Sequence[ImportedAssignment]) -> dict[str, int]:
     """Return the ids of the annotators by keyed name. Create missing annotators."""
-    pool = pool_of(study)
-    keys = {person_key(study, sitting.name) for sitting in sittings}
+    pool = import_pool_name(study)
+    keys = {imported_person_hash(study, sitting.name) for sitting in sittings}
     existing = set(Annotator.objects.filter(pool=pool).values_list("external_id", flat=True))
     Annotator.objects.bulk_create(
         (Annotator(pool=pool, external_id=key) for key in sorted(keys - existing)), batch_size=500

@@ -5,7 +5,7 @@ Erasures and the deletion of tries pass only inside a transaction that ``studies
 
 from django.db import migrations
 
-from studies.models.triggers import append_only_trigger
+from studies.models.triggers import append_only_operation
 
 # An answer is blanked and nothing else of it is changed; those of tries are deleted.
 ANSWER_IS_ERASED = """
@@ -59,9 +59,9 @@ class Migration(migrations.Migration):
     ]
     dependencies = [("annotators", "0003_pay_and_verdicts")]
     operations = [
-        append_only_trigger("annotators_response", ANSWER_IS_ERASED),
-        append_only_trigger("annotators_exclusion"),
-        append_only_trigger("annotators_verdict", EVIDENCE_IS_ERASED),
-        append_only_trigger("annotators_appeal", APPEAL_IS_ANSWERED),
+        append_only_operation("annotators_response", ANSWER_IS_ERASED),
+        append_only_operation("annotators_exclusion"),
+        append_only_operation("annotators_verdict", EVIDENCE_IS_ERASED),
+        append_only_operation("annotators_appeal", APPEAL_IS_ANSWERED),
         migrations.RunPython(leave_room, migrations.RunPython.noop),
     ]

@@ -32,12 +32,12 @@ def encrypt(purpose: Purpose, text: str) -> bytes:
     return _cipher(purpose, settings.PSEUDONYM_KEY).encrypt(text.encode())
 
 
-def decrypt(purpose: Purpose, stored: bytes | memoryview) -> str:
+def decrypt(purpose: Purpose, ciphertext: bytes | memoryview) -> str:
     """Decrypt a text.
 
     Raises cryptography.fernet.InvalidToken if it was encrypted with another key or for another purpose.
     """
-    return _cipher(purpose, settings.PSEUDONYM_KEY).decrypt(bytes(stored)).decode()
+    return _cipher(purpose, settings.PSEUDONYM_KEY).decrypt(bytes(ciphertext)).decode()
 
 
 @lru_cache(maxsize=len(Purpose))

@@ -52,17 +52,17 @@ def person_id_placeholder(annotator_key: str) -> str:
     return f"{PERSON_PREFIX}{annotator_key[:40]}"
 
 
-def storable_external_ids(annotator: Annotator, ids: Mapping[str, str]) -> dict[str, str]:
+def external_ids_without_person(annotator: Annotator, external_ids: Mapping[str, str]) -> dict[str, str]:
     """Return the ids from an address that an assignment may store: without the person's own id."""
-    person = ids.get("person")
-    others = {name: value for name, value in ids.items() if name != "person"}
+    person = external_ids.get("person")
+    others = {name: value for name, value in external_ids.items() if name != "person"}
     return {
         name: person_id_placeholder(annotator.external_id) if value == person else value
         for name, value in others.items()
     }
 
 
-def full_external_ids(assignment: Assignment) -> dict[str, str]:
+def restored_external_ids(assignment: Assignment) -> dict[str, str]:
     """Return the ids as they were in the address, for the way back to the panel, without erased ids."""
     return external_ids_with_person(assignment, get_person_id(assignment.annotator) or "")
 
@@ -75,7 +75,7 @@ def external_ids_with_person(assignment: Assignment, person_id: str) -> dict[str
     return {name: value for name, value in ids.items() if value} | ({"person": person_id} if person_id else {})
 
 
-def attach_display_ids(submissions: Sequence[PanelSubmission]) -> None:
+def set_display_ids(submissions: Sequence[PanelSubmission]) -> None:
     """Set ``named`` on each row for researchers' pages: its id at the panel, or the placeholder of an erased id."""
     people = get_person_ids({row.annotator_id for row in submissions if row.external_id.startswith(PERSON_PREFIX)})
     for row in submissions:

@@ -225,7 +225,7 @@ def instance_from_row(model: type[Model], columns: Sequence[str], row: Iterable[
     return instance
 
 
-def columns_of(model: type[Model], *names: str) -> tuple[str, ...]:
+def columns_in_model_order(model: type[Model], *names: str) -> tuple[str, ...]:
     """Return these columns, or all columns, in the order of the model. Raises ValueError for an unknown name."""
     columns = tuple(field.attname for field in model._meta.concrete_fields if not names or field.attname in names)
     if unknown := set(names) - set(columns):

@@ -11,7 +11,7 @@ from annotators.models import Assignment, Response
 from studies.models import Expected
 from studies.protocols import REGISTRY, Page, PageItem, PageQuestion
 
-from .presentation import cached_markdown
+from .presentation import render_cached_markdown
 
 # Quotations of an explanation are marked in the text. Quotations under three characters would match everywhere.
 QUOTED_TEXT = re.compile(r"“([^”]{3,300})”|\"([^\"]{3,300})\"")
@@ -74,7 +74,7 @@ def _build_feedback(
         _answer_text(page, question, labels, answer),
         protocol.truth(page, question, truth),
         is_right,
-        cached_markdown(expected.explanation) if expected.explanation else "",
+        render_cached_markdown(expected.explanation) if expected.explanation else "",
         quotes,
     )
 

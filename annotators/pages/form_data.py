@@ -7,17 +7,17 @@ from typing import Any
 from django.http import QueryDict
 
 from annotators.models import Assignment, Response
-from annotators.places.batch_plan import plan_of
+from annotators.places.batch_plan import get_batch_plan
 from studies.protocols import Page, PageField
 from studies.protocols.base.fields import Answer, AnswerRefused
 
 from .images import (
     UNSEEN_PREFIX,
+    has_unseen_image_fields,
     join_image_names,
-    mentions_images,
     page_image_names,
     parse_unseen_images,
-    unseen_form_data,
+    unseen_images_as_form_data,
 )
 from .sequence import Step
 
@@ -59,13 +59,15 @@ class NewResponse:
     skip_reason: str = ""
 
 
-def parse_page_form(step: Step, asks: Mapping[str, PageField], data: QueryDict, has_files: bool = False) -> PageForm:
+def parse_page_form(
+    step: Step, page_fields: Mapping[str, PageField], data: QueryDict, has_files: bool = False
+) -> PageForm:
     """Check the form against the page's questions: each name must be known, and each value must be single and allowed."""
     sent = PageForm()
-    names = {slot: input_names(slot, ask) for slot, ask in asks.items()}
+    names = {slot: input_names_by_part(slot, ask) for slot, ask in page_fields.items()}
     known = {name for slot_names in names.values() for name in slot_names.values()}
-    known |= {slot + SKIP_SUFFIX for slot, ask in asks.items() if ask.skip_reasons}
-    # ``validate_unseen_images`` checks the names of images.
+    known |= {slot + SKIP_SUFFIX for slot, ask in page_fields.items() if ask.skip_reasons}
+    # ``clean_unseen_images`` checks the names of images.
     if unknown := [
         name for name in data if not (name in known or name in CONTROL_NAMES or name.startswith(UNSEEN_PREFIX))
     ]:
@@ -74,7 +76,7 @@ def parse_page_form(step: Step, asks: Mapping[str, PageField], data: QueryDict, 
         )
     if has_files:
         sent.non_field_errors.append("You cannot send files on this page.")
-    for slot, ask in asks.items():
+    for slot, ask in page_fields.items():
         values = {part: data.getlist(name) for part, name in names[slot].items()}
         skips = [reason for reason in data.getlist(slot + SKIP_SUFFIX) if reason]
         sent.typed.update({names[slot][part]: texts[0] if texts else "" for part, texts in values.items()})
@@ -89,62 +91,63 @@ def parse_page_form(step: Step, asks: Mapping[str, PageField], data: QueryDict, 
     return sent
 
 
-def validate_unseen_images(assignment: Assignment, page: Page, data: QueryDict, form: PageForm) -> str:
+def clean_unseen_images(assignment: Assignment, page: Page, data: QueryDict, form: PageForm) -> str:
     """Return the images that the annotator could not see, in the format of ``PageVisit.unseen``.
 
     Add the values to show again, and errors about unknown images, to ``form``.
     """
-    if not mentions_images(data):
+    if not has_unseen_image_fields(data):
         return ""
-    unseen, wrong = parse_unseen_images(data, page_image_names(page, plan_of(assignment).images))
-    form.typed.update(unseen_form_data(join_image_names(unseen)))
+    unseen, wrong = parse_unseen_images(data, page_image_names(page, get_batch_plan(assignment).images))
+    form.typed.update(unseen_images_as_form_data(join_image_names(unseen)))
     if wrong:
         names = ", ".join(name[:40] for name in wrong[:3])
         form.non_field_errors.append(f"This page does not show the image {names}. Please reload it.")
     return join_image_names(unseen)
 
 
-def input_names(slot: str, ask: PageField) -> dict[str, str]:
+def input_names_by_part(slot: str, page_field: PageField) -> dict[str, str]:
     """Return the names of a slot's form inputs by part. A plain field has one input, with the name of the slot."""
-    return {part: f"{slot}.{part}" for part in ask.field.inputs} or {"": slot}
+    return {part: f"{slot}.{part}" for part in page_field.field.inputs} or {"": slot}
 
 
-def clean_answer(ask: PageField, values: dict[str, list[str]], skips: list[str]) -> Any:
-    if any(len(texts) > 1 for texts in values.values()) or len(skips) > 1:
+def clean_answer(page_field: PageField, texts_by_part: dict[str, list[str]], skip_reasons: list[str]) -> Any:
+    if any(len(texts) > 1 for texts in texts_by_part.values()) or len(skip_reasons) > 1:
         raise AnswerRefused("Please give only one answer.")
-    single = {part: texts[0] if texts else "" for part, texts in values.items()}
-    if skips:
-        if skips[0] not in dict(ask.skip_reasons):
+    single = {part: texts[0] if texts else "" for part, texts in texts_by_part.items()}
+    if skip_reasons:
+        if skip_reasons[0] not in dict(page_field.skip_reasons):
             raise AnswerRefused("Please choose one of the answers.")
         if any(value.strip() for value in single.values()):
             raise AnswerRefused("Please answer, or say that you cannot answer, but not both.")
-        return Answer(skip_reason=skips[0])
-    return ask.field.clean(single if ask.field.inputs else single[""])
+        return Answer(skip_reason=skip_reasons[0])
+    return page_field.field.clean(single if page_field.field.inputs else single[""])
 
 
-def answer_columns(ask: PageField, value: Any) -> dict[str, Any] | None:
+def response_column_values(page_field: PageField, cleaned_value: Any) -> dict[str, Any] | None:
     """Return the columns of a Response for a cleaned value, or None if there is no answer."""
-    if value is None:
+    if cleaned_value is None:
         return None
-    if isinstance(value, Answer):
-        if value.is_empty:
+    if isinstance(cleaned_value, Answer):
+        if cleaned_value.is_empty:
             return None
         columns = {
-            name: getattr(value, name) for name in ("value", "chosen_id", "choice", "part", "text", "skip_reason")
+            name: getattr(cleaned_value, name)
+            for name in ("value", "chosen_id", "choice", "part", "text", "skip_reason")
         }
     else:
-        columns = {"chosen_id" if ask.answer_column == "chosen" else ask.answer_column: value}
-    if ask.choice:
-        columns["choice"] = ask.choice
-    if ask.part:
-        columns["part"] = ask.part
+        columns = {"chosen_id" if page_field.answer_column == "chosen" else page_field.answer_column: cleaned_value}
+    if page_field.choice:
+        columns["choice"] = page_field.choice
+    if page_field.part:
+        columns["part"] = page_field.part
     return columns
 
 
-def build_new_responses(assignment_id: int, asks: Mapping[str, PageField], form: PageForm) -> list[NewResponse]:
+def build_new_responses(assignment_id: int, page_fields: Mapping[str, PageField], form: PageForm) -> list[NewResponse]:
     rows = []
-    for slot, ask in asks.items():
-        columns = answer_columns(ask, form.values.get(slot))
+    for slot, ask in page_fields.items():
+        columns = response_column_values(ask, form.values.get(slot))
         if columns is not None:
             rows.append(
                 NewResponse(
@@ -175,23 +178,23 @@ def answer_value(response: Response | NewResponse) -> Any:
     return response.chosen_id or response.choice or response.text or None
 
 
-def has_screening_answer(asks: Mapping[str, PageField], form: PageForm) -> bool:
+def has_disqualifying_answer(page_fields: Mapping[str, PageField], form: PageForm) -> bool:
     """Return whether an answer screens the annotator out."""
     return any(
         option.screens_out
-        for slot, ask in asks.items()
+        for slot, ask in page_fields.items()
         for option in getattr(ask.field, "options", ())
         if form.values.get(slot) == option.key
     )
 
 
-def active_seconds(data: QueryDict) -> int:
+def parse_active_seconds(data: QueryDict) -> int:
     """Return the active seconds that the page's script counted. This is a hint, not evidence."""
     value = data.get("active", "")
     return min(int(value), 86_400) if value.isascii() and value.isdigit() and len(value) < 7 else 0
 
 
-def nonempty_inputs(data: QueryDict) -> dict[str, list[str]]:
+def nonempty_answer_inputs(data: QueryDict) -> dict[str, list[str]]:
     """Return all non-empty values of a form by the names of its inputs, without the page's controls."""
     typed = {
         name: [value for value in values if value.strip()] for name, values in data.lists() if name not in CONTROL_NAMES

@@ -29,16 +29,16 @@ def page_image_names(page: Page, images: Collection[tuple[str, int]]) -> list[st
     return names
 
 
-def mentions_images(data: Mapping[str, str]) -> bool:
+def has_unseen_image_fields(data: Mapping[str, str]) -> bool:
     """Return whether a form contains a field about an unseen image."""
     return any(name.startswith(UNSEEN_PREFIX) for name in data)
 
 
-def parse_unseen_images(data, names: Collection[str]) -> tuple[list[str], list[str]]:
+def parse_unseen_images(data, known_names: Collection[str]) -> tuple[list[str], list[str]]:
     """Return the unseen images in the order of ``names``, and the names of invalid form fields."""
     sent = {name.removeprefix(UNSEEN_PREFIX): data.getlist(name) for name in data if name.startswith(UNSEEN_PREFIX)}
-    wrong = [UNSEEN_PREFIX + name for name, values in sent.items() if name not in names or values != [TICKED]]
-    return [name for name in names if sent.get(name) == [TICKED]], sorted(wrong)
+    wrong = [UNSEEN_PREFIX + name for name, values in sent.items() if name not in known_names or values != [TICKED]]
+    return [name for name in known_names if sent.get(name) == [TICKED]], sorted(wrong)
 
 
 def join_image_names(names: Collection[str]) -> str:
@@ -46,6 +46,6 @@ def join_image_names(names: Collection[str]) -> str:
     return ";".join(names)
 
 
-def unseen_form_data(unseen: str) -> dict[str, str]:
+def unseen_images_as_form_data(joined_names: str) -> dict[str, str]:
     """Return the value of ``PageVisit.unseen`` as form data."""
-    return {UNSEEN_PREFIX + name: TICKED for name in unseen.split(";") if name}
+    return {UNSEEN_PREFIX + name: TICKED for name in joined_names.split(";") if name}

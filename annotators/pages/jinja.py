@@ -25,12 +25,12 @@ SLOT_ID_MARK = SLOT_MARK.replace(".", "-")
 Grouped = TypeVar("Grouped")
 
 
-def group_fields(fields: Iterable[Grouped]) -> list[Sequence[Grouped]]:
+def group_fields_by_question(fields: Iterable[Grouped]) -> list[Sequence[Grouped]]:
     """Group consecutive fields by their question. The boxes of a multiple choice share one question."""
     return [tuple(group) for _, group in groupby(fields, attrgetter("group"))]
 
 
-def mark_quotes(text: str, feedback) -> tuple:
+def split_and_mark_quotes(text: str, feedback) -> tuple:
     """Split a practice text into parts, and mark the parts that an explanation quotes."""
     from .feedback import split_at_quotes
 
@@ -84,10 +84,10 @@ def environment(loader: FileSystemLoader, auto_reload: bool, **_) -> Environment
     jinja.filters |= {
         "capfirst": capfirst,
         "date": defaultfilters.date,
-        "grouped": group_fields,
+        "grouped": group_fields_by_question,
         # Cached, because its texts are on every page of a study.
         "linked": lru_cache(maxsize=256)(defaultfilters.urlize),
-        "marked": mark_quotes,
+        "marked": split_and_mark_quotes,
         "plural": defaultfilters.pluralize,
         # For a constant name, Jinja2 computes the address once, when it compiles the template.
         "static": static,

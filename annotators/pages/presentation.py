@@ -19,13 +19,13 @@ from studies.stimuli.markdown import render_markdown
 
 from .cache import SizedLRUCache
 from .compiled_queries import CompiledSelect
-from .form_data import SKIP_SUFFIX, PageForm, input_names
+from .form_data import SKIP_SUFFIX, PageForm, input_names_by_part
 from .images import UNSEEN_PREFIX, image_name
-from .sequence import media_id
+from .sequence import opaque_media_id
 
 
 @lru_cache(maxsize=512)
-def cached_markdown(text: str) -> SafeString:
+def render_cached_markdown(text: str) -> SafeString:
     return render_markdown(text, scrolls_wide_blocks=True)
 
 
@@ -212,7 +212,7 @@ def _output(
     if media:
         return ShownOutput("image", media=url, alt=alt, language=language, image=image)
     if format == "markdown":
-        return ShownOutput("markdown", html=cached_markdown(text), language=language)
+        return ShownOutput("markdown", html=render_cached_markdown(text), language=language)
     if format == "turns":
         turns = (line.partition(":") for line in text.split("\n") if line.strip())
         return ShownOutput(
@@ -221,13 +221,13 @@ def _output(
     return ShownOutput("plain", text=text, language=language)
 
 
-def shown_page(
+def build_shown_page(
     assignment: Assignment,
     page: Page,
-    asks: Mapping[str, PageField],
+    page_fields: Mapping[str, PageField],
     *,
-    stored: Mapping[str, Any] | None = None,
-    draft: Mapping[str, Any] | None = None,
+    stored_form_data: Mapping[str, Any] | None = None,
+    draft_form_data: Mapping[str, Any] | None = None,
     form: PageForm | None = None,
 ) -> ShownPage:
     """Return the page with its texts and its fields. The fields show stored answers, a refused form, or a draft.
@@ -236,20 +236,20 @@ def shown_page(
     """
     if form is not None:
         typed: Mapping[str, str] = form.typed
-    elif stored is not None:
-        typed = stored
+    elif stored_form_data is not None:
+        typed = stored_form_data
     else:
-        typed = {name: _first(values) for name, values in (draft or {}).items()}
-    fields = [_field(slot, ask, typed, stored is not None, form) for slot, ask in asks.items()]
+        typed = {name: _first(values) for name, values in (draft_form_data or {}).items()}
+    fields = [_field(slot, ask, typed, stored_form_data is not None, form) for slot, ask in page_fields.items()]
     about: dict[tuple[int | None, int | None], list[ShownField]] = {}
-    for ask, shown in zip(asks.values(), fields, strict=True):
+    for ask, shown in zip(page_fields.values(), fields, strict=True):
         about.setdefault((ask.item_id, ask.exposure_id), []).append(shown)
     settings = page.section.settings
     return ShownPage(
         key=page.key,
         step=page.step,
         noun=settings.get("noun", ""),
-        explanation=cached_markdown(settings["explanation"]) if settings.get("explanation") else "",
+        explanation=render_cached_markdown(settings["explanation"]) if settings.get("explanation") else "",
         items=_items(assignment, page, about, typed),
         fields=tuple(about.get((None, None), ())),
         labels=tuple(label for label, _ in page.items[0].exposures) if page.items else (),
@@ -262,11 +262,13 @@ def _field(slot: str, ask: PageField, typed: Mapping[str, str], is_locked: bool,
         slot=slot,
         field=ask.field,
         text=ask.text,
-        help=cached_markdown(ask.help) if ask.help else "",
+        help=render_cached_markdown(ask.help) if ask.help else "",
         label=ask.label,
         position=ask.position,
         value=typed.get(slot, ""),
-        values={part: typed.get(name, "") for part, name in input_names(slot, ask).items()} if ask.field.inputs else {},
+        values={part: typed.get(name, "") for part, name in input_names_by_part(slot, ask).items()}
+        if ask.field.inputs
+        else {},
         error=sent.errors.get(slot, "") if sent is not None else "",
         skip_reasons=ask.skip_reasons,
         skip_value=typed.get(slot + SKIP_SUFFIX, ""),
@@ -324,13 +326,13 @@ def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) 
         return ShownImage(name, bool(typed.get(UNSEEN_PREFIX + name)))
 
     def output(item, label: str, exposure: int) -> ShownOutput:
-        url = f"/p/{assignment.code}/m/{media_id(assignment.code, exposure)}" if texts[exposure][2] else ""
+        url = f"/p/{assignment.code}/m/{opaque_media_id(assignment.code, exposure)}" if texts[exposure][2] else ""
         return _output(*texts[exposure], url, image(item.position, label))
 
     shown = []
     for item in page.items:
         text, source, media, language = prompts[item.id]
-        url = f"/p/{assignment.code}/m/{media_id(assignment.code, item.id, 'prompt')}" if media else ""
+        url = f"/p/{assignment.code}/m/{opaque_media_id(assignment.code, item.id, 'prompt')}" if media else ""
         exposures = tuple(
             ShownExposure(label, output(item, label, exposure), tuple(about.get((item.id, exposure), ())))
             for label, exposure in item.exposures
@@ -350,25 +352,25 @@ def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) 
     return tuple(shown)
 
 
-def responses_as_form_data(asks: Mapping[str, PageField], page: Page, responses) -> dict[str, str]:
+def responses_as_form_data(page_fields: Mapping[str, PageField], page: Page, responses) -> dict[str, str]:
     """Return recorded answers as form data, to show a recorded page again."""
     letters = {exposure: label for item in page.items for label, exposure in item.exposures}
     texts: dict[str, str] = {}
     for response in responses:
-        if response.slot not in asks:
+        if response.slot not in page_fields:
             continue
         if response.skip_reason:
             texts[response.slot + SKIP_SUFFIX] = response.skip_reason
-        elif asks[response.slot].field.inputs:
-            names = input_names(response.slot, asks[response.slot])
+        elif page_fields[response.slot].field.inputs:
+            names = input_names_by_part(response.slot, page_fields[response.slot])
             texts.update(
-                {names[part]: text for part, text in asks[response.slot].field.as_form_values(response).items()}
+                {names[part]: text for part, text in page_fields[response.slot].field.as_form_values(response).items()}
             )
         elif response.chosen_id:
             texts[response.slot] = letters.get(response.chosen_id, "")
         elif response.text:
             texts[response.slot] = response.text
-        elif asks[response.slot].answer_column in ("choice", "chosen"):
+        elif page_fields[response.slot].answer_column in ("choice", "chosen"):
             texts[response.slot] = response.choice
         elif response.value is not None:
             texts[response.slot] = f"{response.value.normalize():f}"

@@ -1,4 +1,4 @@
-"""Store the answers to a page. Only ``record_page`` and ``annotators.imports`` create Responses.
+"""Store the answers to a page. Only ``record_page_answers`` and ``annotators.imports`` create Responses.
 
 A page is recorded once. The same answers sent again change nothing; other answers are refused. A form is read and
 checked before any lock. The transaction that stores it is a few conditional statements, and a second request finds that
@@ -17,23 +17,29 @@ from django.db.models.functions import Coalesce, Greatest, Now
 from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.places.assign import FINAL_RELEASE_REASONS, Released, begin, release, revive
-from annotators.places.leases import extended_deadline
+from annotators.places.assign import (
+    FINAL_RELEASE_REASONS,
+    Released,
+    mark_assignment_started,
+    release_assignment,
+    revive_assignment,
+)
+from annotators.places.leases import extended_deadline_expression
 from studies.models import Batch
 from studies.protocols import PageField
 
-from .compiled_queries import CompiledUpdate, columns_of, insert_missing_without_fsync, update_then_insert
+from .compiled_queries import CompiledUpdate, columns_in_model_order, insert_missing_without_fsync, update_then_insert
 from .form_data import (
     CONTROL_NAMES,
     NewResponse,
     PageForm,
-    active_seconds,
     answer_value,
     build_new_responses,
-    has_screening_answer,
-    nonempty_inputs,
+    clean_unseen_images,
+    has_disqualifying_answer,
+    nonempty_answer_inputs,
+    parse_active_seconds,
     parse_page_form,
-    validate_unseen_images,
 )
 from .sequence import PageSequence, Step, build_page_sequence, get_itinerary, page_snapshot, restore_shown_page
 
@@ -100,11 +106,11 @@ class PageState:
     @property
     def next_key(self) -> str | None:
         """The first page that is not recorded; None when all are."""
-        state = page_state(self.assignment) if self.partial_key else self
+        state = full_page_state(self.assignment) if self.partial_key else self
         return next((key for key in state.walk.keys if not state.is_recorded(key)), None)
 
 
-def page_state(assignment: Assignment) -> PageState:
+def full_page_state(assignment: Assignment) -> PageState:
     """Return the full state of an assignment. It takes two queries, whatever the length of the study."""
     visits = {visit.key: visit for visit in PageVisit.objects.filter(assignment=assignment)}
     answers = {}
@@ -114,13 +120,13 @@ def page_state(assignment: Assignment) -> PageState:
 
 
 # The columns that a page reads of its own visit, and of the visit of the page before it.
-VISIT_COLUMNS = columns_of(PageVisit, "id", "key", "shown", "layout", "draft", "recorded_at", "unseen")
-PREVIOUS_VISIT_COLUMNS = columns_of(PageVisit, "id", "key", "layout", "recorded_at")
+VISIT_COLUMNS = columns_in_model_order(PageVisit, "id", "key", "shown", "layout", "draft", "recorded_at", "unseen")
+PREVIOUS_VISIT_COLUMNS = columns_in_model_order(PageVisit, "id", "key", "layout", "recorded_at")
 # The columns that are written for a new visit. The database sets its time.
 NEW_VISIT_COLUMNS = ("assignment", "key", "shown", "layout", "active_seconds")
 
 
-def page_state_near(assignment: Assignment, key: str) -> PageState:
+def partial_page_state(assignment: Assignment, page_key: str) -> PageState:
     """Return the part of the state that this page needs.
 
     If pages are fixed, its cost does not grow with earlier answers.
@@ -129,13 +135,13 @@ def page_state_near(assignment: Assignment, key: str) -> PageState:
     They are used once, because a second call wants the present state.
     """
     walk = get_itinerary(assignment).fixed
-    if walk is None or key not in walk.places:
-        return page_state(assignment)
-    wanted = (walk.before(key), key)
+    if walk is None or page_key not in walk.places:
+        return full_page_state(assignment)
+    wanted = (walk.before(page_key), page_key)
     preloaded, visits = assignment.__dict__.pop("preloaded_visits", (None, None))
     if preloaded != wanted:
         visits = {visit.key: visit for visit in PageVisit.objects.filter(assignment=assignment, key__in=wanted)}
-    return PageState(assignment, visits, {}, walk, partial_key=key)
+    return PageState(assignment, visits, {}, walk, partial_key=page_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,19 +156,19 @@ class NewVisit:
     shown_at: None = None
 
 
-def new_visit(state: PageState, step: Step, key: str) -> NewVisit:
+def build_new_visit(state: PageState, step: Step, page_key: str) -> NewVisit:
     """Return a new visit, not yet stored. The page starts with the layout that was chosen on the page before it."""
-    before = state.visits.get(state.walk.before(key))
-    return NewVisit(state.assignment.pk, key, page_snapshot(step.page), before.layout if before else "")
+    before = state.visits.get(state.walk.before(page_key))
+    return NewVisit(state.assignment.pk, page_key, page_snapshot(step.page), before.layout if before else "")
 
 
-def recreate_lost_visit(state: PageState, step: Step, key: str) -> PageVisit:
+def recreate_lost_visit(state: PageState, step: Step, page_key: str) -> PageVisit:
     """Store the visit of the next page again. The page is the same, because it is drawn from the assignment's seed.
 
     The time when it was shown is unknown. If another request was faster, its row counts.
     """
-    insert_missing_without_fsync(PageVisit, (*NEW_VISIT_COLUMNS, "shown_at"), new_visit(state, step, key))
-    return PageVisit.objects.get(assignment=state.assignment, key=key)
+    insert_missing_without_fsync(PageVisit, (*NEW_VISIT_COLUMNS, "shown_at"), build_new_visit(state, step, page_key))
+    return PageVisit.objects.get(assignment=state.assignment, key=page_key)
 
 
 def restore_shown_step(step: Step, visit: PageVisit) -> Step:
@@ -172,24 +178,24 @@ def restore_shown_step(step: Step, visit: PageVisit) -> Step:
     return Step(step.protocol, restore_shown_page(step.page, visit.shown), step.purpose)
 
 
-def resolve_submitted_page(assignment: Assignment, key: str) -> tuple[PageState, Step, PageVisit]:
+def resolve_submitted_page(assignment: Assignment, page_key: str) -> tuple[PageState, Step, PageVisit]:
     """Return the state, the page as it was shown, and its visit, if the page is recorded or can be answered now.
 
     Raises PageNotStored.
     """
     if assignment.withdrawn_at or assignment.batch_id is None:
         raise AssignmentClosed
-    state = page_state_near(assignment, key)
-    step, visit = state.steps.get(key), state.visits.get(key)
+    state = partial_page_state(assignment, page_key)
+    step, visit = state.steps.get(page_key), state.visits.get(page_key)
     if step is None:
         raise NoSuchPage
     if visit is None or not visit.recorded_at:
         if assignment.submitted_at or assignment.released_reason in FINAL_RELEASE_REASONS:
             raise AssignmentClosed
-        if not state.is_next(key):
+        if not state.is_next(page_key):
             raise PageOutOfOrder
     if visit is None:
-        visit = recreate_lost_visit(state, step, key)
+        visit = recreate_lost_visit(state, step, page_key)
     return state, restore_shown_step(step, visit), visit
 
 
@@ -216,31 +222,33 @@ class RecordResult:
     step: Step | None = None
 
 
-def record_page(assignment: Assignment, key: str, data: QueryDict, has_files: bool = False) -> RecordResult:
+def record_page_answers(
+    assignment: Assignment, page_key: str, data: QueryDict, has_files: bool = False
+) -> RecordResult:
     """Store one page's answers, once. Raises PageNotStored.
 
     A released assignment takes its place again if it is still free. If not, its answers are still stored, and the
     assignment is marked late when the last page is sent.
     """
-    state, step, visit = resolve_submitted_page(assignment, key)
+    state, step, visit = resolve_submitted_page(assignment, page_key)
     asks = step.protocol.asks(step.page)
     sent = parse_page_form(step, asks, data, has_files)
-    unseen = validate_unseen_images(assignment, step.page, data, sent)
+    unseen = clean_unseen_images(assignment, step.page, data, sent)
     if visit.recorded_at:
         return _resolve_repeat(state, step, asks, sent)
     if assignment.started_at is None:
-        begin(assignment)
+        mark_assignment_started(assignment)
     if not sent.is_valid:
-        return RecordResult(key, sent, asks, step)
+        return RecordResult(page_key, sent, asks, step)
     rows = build_new_responses(assignment.pk, asks, sent)
-    following = _next_key(state, key, rows)
-    is_screened_out = step.purpose == "screening" and has_screening_answer(asks, sent)
+    following = _next_key(state, page_key, rows)
+    is_screened_out = step.purpose == "screening" and has_disqualifying_answer(asks, sent)
     if is_screened_out:
         following = None
     try:
-        _store(assignment, visit, rows, following, is_screened_out, active_seconds(data), unseen)
+        _store(assignment, visit, rows, following, is_screened_out, parse_active_seconds(data), unseen)
     except _LostRace:
-        return _resolve_repeat(page_state(assignment), step, asks, sent)
+        return _resolve_repeat(full_page_state(assignment), step, asks, sent)
     return RecordResult(following)
 
 
@@ -249,7 +257,7 @@ def _next_key(state: PageState, key: str, rows: list[NewResponse]) -> str | None
     if state.partial_key and (following := state.walk.after(key)):
         return following
     # Check all pages before deciding that this is the end.
-    full_state = page_state(state.assignment) if state.partial_key else state
+    full_state = full_page_state(state.assignment) if state.partial_key else state
     answers = {**full_state.answers, **{row.slot: answer_value(row) for row in rows}}
     walk = build_page_sequence(full_state.assignment, answers)
     return next((other for other in walk.keys if other != key and not full_state.is_recorded(other)), None)
@@ -259,19 +267,21 @@ class _LostRace(Exception):
     """Another request recorded this page first."""
 
 
-def unfinished_assignment(pk: int) -> QuerySet[Assignment]:
-    return Assignment.objects.filter(pk=pk, released_at=None, submitted_at=None, withdrawn_at=None)
+def filter_unfinished_assignment(assignment_pk: int) -> QuerySet[Assignment]:
+    return Assignment.objects.filter(pk=assignment_pk, released_at=None, submitted_at=None, withdrawn_at=None)
 
 
 # Keep the place of a live assignment for this number of seconds from now.
 _extension = CompiledUpdate(
-    lambda seconds, pk: (unfinished_assignment(pk), {"reserved_until": extended_deadline(seconds)}), int, int
+    lambda seconds, pk: (filter_unfinished_assignment(pk), {"reserved_until": extended_deadline_expression(seconds)}),
+    int,
+    int,
 )
 SUBMITTED_VALUES = {
     "started_at": Coalesce("started_at", Now()),
     "submitted_at": Greatest(Coalesce("started_at", Now()), Now()),
 }
-_submission = CompiledUpdate(lambda pk: (unfinished_assignment(pk), SUBMITTED_VALUES), int)
+_submission = CompiledUpdate(lambda pk: (filter_unfinished_assignment(pk), SUBMITTED_VALUES), int)
 
 
 def _released_assignment(pk: int) -> QuerySet[Assignment]:
@@ -320,7 +330,7 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds, 
             if n_updated == 1:
                 raise _LostRace
             if n_updated and is_released_then:
-                release(assignment.pk, Released.SCREENED_OUT)
+                release_assignment(assignment.pk, Released.SCREENED_OUT)
             return bool(n_updated)
 
     pk_only = (assignment.pk,)
@@ -329,7 +339,7 @@ def _store(assignment, visit, rows, following, is_screened_out, active_seconds, 
         if write(lock, is_released_then=is_screened_out):
             return
         # The place was released meanwhile. Take it again if it is free (locks: annotator, batch, assignment).
-        if not revive(assignment.pk):
+        if not revive_assignment(assignment.pk):
             break
     if not write((_late_screening if is_screened_out else _late_submission if is_last else _late_page, pk_only)):
         raise _LostRace
@@ -351,7 +361,7 @@ def _resolve_repeat(state: PageState, step: Step, asks: Mapping[str, PageField],
     return RecordResult(state.next_key)
 
 
-def save_draft(assignment: Assignment, key: str, data: QueryDict) -> None:
+def save_page_draft(assignment: Assignment, page_key: str, data: QueryDict) -> None:
     """Save the draft of a page that is not recorded. Raises PageNotStored."""
     draft = {
         _strip_unstorable(name): [_strip_unstorable(value) for value in values]
@@ -363,19 +373,19 @@ def save_draft(assignment: Assignment, key: str, data: QueryDict) -> None:
     # No join, so that the database checks these conditions again after a wait for the row.
     at_work = Assignment.objects.filter(pk=assignment.pk, withdrawn_at=None, submitted_at=None)
     at_work = at_work.exclude(released_reason__in=FINAL_RELEASE_REASONS)
-    open_visit = PageVisit.objects.filter(assignment__in=at_work, key=key, recorded_at=None)
+    open_visit = PageVisit.objects.filter(assignment__in=at_work, key=page_key, recorded_at=None)
     changes: dict[str, Any] = {"draft": draft}
     if data.get("layout") in ("side", "one"):
         changes["layout"] = data["layout"]
-    if seconds := active_seconds(data):
+    if seconds := parse_active_seconds(data):
         changes["active_seconds"] = seconds
     for _ in range(3):
         if fits and open_visit.update(**changes):
             break
         assignment.__dict__.pop("preloaded_visits", None)  # the update found another state than the preloaded one
-        state, step, visit = resolve_submitted_page(assignment, key)
+        state, step, visit = resolve_submitted_page(assignment, page_key)
         if visit.recorded_at:
-            if nonempty_inputs(data):
+            if nonempty_answer_inputs(data):
                 asks = step.protocol.asks(step.page)
                 _resolve_repeat(state, step, asks, parse_page_form(step, asks, data))
             raise AlreadyStored
@@ -386,7 +396,8 @@ def save_draft(assignment: Assignment, key: str, data: QueryDict) -> None:
     # A person who types is active and has started.
     held = Assignment.objects.filter(pk=assignment.pk, released_at=None, submitted_at=None)
     held.update(
-        started_at=Coalesce("started_at", Now()), reserved_until=extended_deadline(assignment.study.idle_lease_seconds)
+        started_at=Coalesce("started_at", Now()),
+        reserved_until=extended_deadline_expression(assignment.study.idle_lease_seconds),
     )
 
 

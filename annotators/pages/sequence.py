@@ -12,7 +12,7 @@ from typing import Any
 
 from annotators.models import Assignment
 from annotators.models.crypto import keyed_hash
-from annotators.places.batch_plan import BatchPlan, PlannedSection, frozen_plan, plan_of
+from annotators.places.batch_plan import BatchPlan, PlannedSection, frozen_batch_plan, get_batch_plan
 from studies.design.draw import seeded_random
 from studies.design.wording import QuestionWording
 from studies.models import Exposure, Study
@@ -122,13 +122,13 @@ class Itinerary:
 def get_itinerary(assignment: Assignment) -> Itinerary:
     if assignment.design_id:
         return _cached_itinerary(assignment.batch_id, assignment.design_id, assignment.seed)
-    return _build_itinerary(plan_of(assignment), assignment.seed)
+    return _build_itinerary(get_batch_plan(assignment), assignment.seed)
 
 
 # About the number of people who answer at the same time. An itinerary of a hundred pages takes 50 kB.
 @lru_cache(maxsize=256)
 def _cached_itinerary(batch_id: int, design_id: int, seed: int) -> Itinerary:
-    return _build_itinerary(frozen_plan(batch_id, design_id), seed)
+    return _build_itinerary(frozen_batch_plan(batch_id, design_id), seed)
 
 
 @lru_cache(maxsize=4096)
@@ -144,13 +144,13 @@ def _batch_design_seed(code: str) -> tuple[int, int, int]:
     return row
 
 
-def page_before(code: str, key: str) -> str:
+def previous_fixed_page_key(assignment_code: str, page_key: str) -> str:
     """Return the key of the page before this one if pages are fixed, else ''. This does not load the assignment."""
     try:
-        walk = _cached_itinerary(*_batch_design_seed(code)).fixed
+        walk = _cached_itinerary(*_batch_design_seed(assignment_code)).fixed
     except LookupError:
         return ""
-    return walk.before(key) if walk and key in walk.places else ""
+    return walk.before(page_key) if walk and page_key in walk.places else ""
 
 
 def _build_itinerary(plan: BatchPlan, seed: int) -> Itinerary:
@@ -169,7 +169,7 @@ def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection,
         if width and source.position not in letters:
             wanted = source.settings.get("labels", "random")
             start = used if wanted == "continue" else 0
-            names = [label_of(n) for n in range(start, start + width)]
+            names = [letter_label(n) for n in range(start, start + width)]
             if wanted != "fixed":
                 seeded_random(seed, "labels", source.position).shuffle(names)
             letters[source.position] = tuple(names)
@@ -178,9 +178,9 @@ def _build_ordered_sections(plan: BatchPlan, seed: int) -> tuple[OrderedSection,
     return tuple(sections)
 
 
-def label_of(n: int) -> str:
+def letter_label(index: int) -> str:
     """Return the n-th label: A, B, … Z, AA, AB, …"""
-    return (label_of(n // 26 - 1) if n >= 26 else "") + ascii_uppercase[n % 26]
+    return (letter_label(index // 26 - 1) if index >= 26 else "") + ascii_uppercase[index % 26]
 
 
 def _order_sections(plan: BatchPlan, seed: int) -> Sequence[PlannedSection]:
@@ -224,22 +224,26 @@ def _build_ordered_section(
     ids = {question.key: pk for pk, question in planned.asked}
     arranged = protocol.order_questions(asked, planned.settings, seeded_random(seed, "questions", planned.position))
     questions = tuple(
-        page_question(n, ids[q.key], q, planned.exposure_numbers, letters) for n, q in enumerate(arranged, 1)
+        build_page_question(n, ids[q.key], q, planned.exposure_numbers, letters) for n, q in enumerate(arranged, 1)
     )
     return OrderedSection(planned, PageSection(place, planned.m, planned.settings, questions), tuple(items))
 
 
-def page_question(
-    position: int, pk: int, words: QuestionWording, numbers: Mapping[str, int], letters: Sequence[str]
+def build_page_question(
+    position: int,
+    question_id: int,
+    wording: QuestionWording,
+    exposure_numbers: Mapping[str, int],
+    labels: Sequence[str],
 ) -> PageQuestion:
     def label(system):
-        return letters[numbers[system]] if system in numbers and letters else ""
+        return labels[exposure_numbers[system]] if system in exposure_numbers and labels else ""
 
-    x, y = (label(words.x), label(words.y)) if words.x else ("", "")
-    text = words.text.replace("{x}", x).replace("{y}", y)
+    x, y = (label(wording.x), label(wording.y)) if wording.x else ("", "")
+    text = wording.text.replace("{x}", x).replace("{y}", y)
     return PageQuestion(
-        position, pk, words.key, text, words.help.replace("{x}", x).replace("{y}", y), words.scale, words.required,
-        words.skip_reasons, f"{x}{y}" if x else "",
+        position, question_id, wording.key, text, wording.help.replace("{x}", x).replace("{y}", y), wording.scale, wording.required,
+        wording.skip_reasons, f"{x}{y}" if x else "",
     )  # fmt: skip
 
 
@@ -308,16 +312,16 @@ def page_snapshot(page: Page) -> dict[str, Any]:
     }
 
 
-def restore_shown_page(page: Page, shown: Mapping[str, Any]) -> Page:
+def restore_shown_page(page: Page, snapshot: Mapping[str, Any]) -> Page:
     """Return the page as it was first shown, so that a later version of the code cannot reorder it."""
     by_id = {question.id: question for question in page.section.questions}
     questions = tuple(
         replace(by_id[pk], position=position, text=text, label=label)
-        for position, pk, text, label in shown["questions"]
+        for position, pk, text, label in snapshot["questions"]
     )
     items = tuple(
         PageItem(position, pk, tuple((label, exposure) for label, exposure in exposures))
-        for position, pk, exposures in shown["items"]
+        for position, pk, exposures in snapshot["items"]
     )
     return replace(page, items=items, questions=questions)
 
@@ -343,15 +347,15 @@ def describe_page_key(key: str) -> str:
     return ", ".join(words)
 
 
-def media_id(assignment_code: str, exposure_id: int, kind: str = "output") -> str:
+def opaque_media_id(assignment_code: str, row_id: int, kind: str = "output") -> str:
     """Return the name of an image on this assignment's pages.
 
     It is a keyed hash: it reveals nothing and cannot be guessed.
     """
-    return keyed_hash("media", assignment_code, kind, str(exposure_id))[:32]
+    return keyed_hash("media", assignment_code, kind, str(row_id))[:32]
 
 
-def media_files_by_id(assignment: Assignment) -> dict[str, str]:
+def media_file_names_by_id(assignment: Assignment) -> dict[str, str]:
     """Return the images of this assignment: the opaque id and the stored file name of each."""
     rows = Exposure.objects.filter(item__placements__batch=assignment.batch_id).values_list(
         "pk", "output__media", "item_id", "item__prompt__media"
@@ -359,7 +363,7 @@ def media_files_by_id(assignment: Assignment) -> dict[str, str]:
     names = {}
     for exposure, output, item, prompt in rows:
         if output:
-            names[media_id(assignment.code, exposure)] = output
+            names[opaque_media_id(assignment.code, exposure)] = output
         if prompt:
-            names[media_id(assignment.code, item, "prompt")] = prompt
+            names[opaque_media_id(assignment.code, item, "prompt")] = prompt
     return names

@@ -7,7 +7,7 @@ from django.http import QueryDict
 
 from studies.protocols import PageField
 
-from .form_data import SKIP_SUFFIX, input_names, nonempty_inputs
+from .form_data import SKIP_SUFFIX, input_names_by_part, nonempty_answer_inputs
 from .images import UNSEEN_PREFIX
 
 
@@ -23,12 +23,14 @@ class TypedAnswer:
     is_in_field: bool = False
 
 
-def typed_answers(asks: Mapping[str, PageField], data: QueryDict) -> list[TypedAnswer]:
+def typed_answers(page_fields: Mapping[str, PageField], data: QueryDict) -> list[TypedAnswer]:
     """Return all answers of a form, in the order in which they were sent."""
-    inputs = {name: (ask, part) for slot, ask in asks.items() for part, name in input_names(slot, ask).items()}
-    skips = {slot + SKIP_SUFFIX: ask for slot, ask in asks.items()}
+    inputs = {
+        name: (ask, part) for slot, ask in page_fields.items() for part, name in input_names_by_part(slot, ask).items()
+    }
+    skips = {slot + SKIP_SUFFIX: ask for slot, ask in page_fields.items()}
     answers = []
-    for name, values in nonempty_inputs(data).items():
+    for name, values in nonempty_answer_inputs(data).items():
         for value in values:
             if name in skips:
                 asked, words = skips[name].text, dict(skips[name].skip_reasons).get(value)

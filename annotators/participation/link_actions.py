@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from annotators.models import OutcomePay, Recruitment
 from annotators.pay import ledger
-from annotators.pay.promises import arm_rewards, default_outcome_pays, is_pay_reduced
+from annotators.pay.promises import build_default_outcome_pays, is_pay_reduced, sorted_arm_rewards
 from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, check_permission
 from studies.models import Study, audit
@@ -33,7 +33,7 @@ def create_link(recruitment: Recruitment, by) -> Recruitment:
         recruitment.settings = {name: value for name, value in first.items() if value is not None}
     with transaction.atomic():
         recruitment.save()
-        for row in default_outcome_pays():
+        for row in build_default_outcome_pays():
             row.recruitment = recruitment
             row.save()
         audit.record_study_event("recruit", study, by=by, recruitment=recruitment.key, channel=recruitment.channel)
@@ -57,7 +57,7 @@ def find_link_errors(recruitment: Recruitment, promises: Promises) -> dict[str, 
 def _find_lowered_promises(recruitment: Recruitment, promises: Promises) -> dict[str, str]:
     errors = {}
     before = Recruitment.objects.get(pk=recruitment.pk)
-    promised, pays = arm_rewards(recruitment, before.reward), arm_rewards(recruitment, recruitment.reward)
+    promised, pays = sorted_arm_rewards(recruitment, before.reward), sorted_arm_rewards(recruitment, recruitment.reward)
     if any(new < old for new, old in zip(pays, promised, strict=True)):
         errors["reward"] = f"People have come, so pay can only rise. They were promised {promised[-1]}."
     if recruitment.currency != before.currency:
@@ -79,7 +79,7 @@ def update_link(recruitment: Recruitment, by, changed_columns: Sequence[str], pr
             raise ActionRefused(" ".join(errors.values()))
         if "reward" in changed_columns:
             # The panel pays people who have finished by the old reward, so their payments are settled first.
-            ledger.settle_payments(Recruitment.objects.get(pk=recruitment.pk), by=by)
+            ledger.update_ledger(Recruitment.objects.get(pk=recruitment.pk), by=by)
         recruitment.save()
         if changed_columns:
             audit.record_study_event(

@@ -9,11 +9,11 @@ from typing import Any
 from django.db.models import QuerySet
 
 from annotators.models import Assignment
-from annotators.pages.record import page_state
-from annotators.pay.promises import PayTerms, terms_of
+from annotators.pages.record import full_page_state
+from annotators.pay.promises import PayTerms, get_pay_terms
 from annotators.places import assign, open_places
-from annotators.places.offers import Offer, offer_of
-from annotators.places.receipts import receipt_of
+from annotators.places.offers import Offer, arm_offer
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.links import LinkState, link_state
 from studies.design.wording import wording_of
 
@@ -32,7 +32,7 @@ class Part:
     pages: int = 0
 
 
-def count_free_parts(assignment: Assignment, own_assignments: Sequence[Assignment]) -> int:
+def count_startable_parts(assignment: Assignment, own_assignments: Sequence[Assignment]) -> int:
     """Return how many parts this person could start now.
 
     ``own_assignments``: all of theirs with batches, oldest first.
@@ -43,8 +43,8 @@ def count_free_parts(assignment: Assignment, own_assignments: Sequence[Assignmen
     if left <= 0 or has_left or not _is_link_open(assignment):
         return 0
     arms = [own_assignments[0].batch.arm_id] if own_assignments else []
-    own = [row.batch_id for row in own_assignments if assign.is_revivable(row)]
-    return min(open_places.open_batches(study, assignment.annotator, arms, own).count(), left)
+    own = [row.batch_id for row in own_assignments if assign.is_place_revivable(row)]
+    return min(open_places.claimable_batches(study, assignment.annotator, arms, own).count(), left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def get_remaining_parts(assignment: Assignment) -> RemainingParts | None:
     own_assignments = list(_own_assignments(assignment).select_related("batch"))
     has_begun_part = any(not row.submitted_at and not row.released_at for row in own_assignments)
     done = sum(row.submitted_at is not None for row in own_assignments)
-    free = count_free_parts(assignment, own_assignments)
+    free = count_startable_parts(assignment, own_assignments)
     return RemainingParts(has_begun_part, free, done, study.batches_per_annotator)
 
 
@@ -85,7 +85,7 @@ def parts_overview_context(assignment: Assignment) -> dict[str, Any]:
     """Return the context of the overview page. The number of queries does not grow with the number of parts."""
     study, recruitment = assignment.study, assignment.recruitment
     own_assignments = list(_own_assignments(assignment).select_related("study", "recruitment", "batch__arm"))
-    terms = terms_of(recruitment) if recruitment else None
+    terms = get_pay_terms(recruitment) if recruitment else None
     parts = [
         _part(number, row, terms if recruitment and row.recruitment_id == recruitment.pk else None)
         for number, row in enumerate(own_assignments, 1)
@@ -93,7 +93,7 @@ def parts_overview_context(assignment: Assignment) -> dict[str, Any]:
     done = [part for part in parts if part.state == "done"]
     begun = [part for part in parts if part.state != "done"]
     allowed = study.batches_per_annotator
-    free = count_free_parts(assignment, own_assignments)
+    free = count_startable_parts(assignment, own_assignments)
     words = wording_of(study, assignment.design_id)
     pays = [part.offer.reward for part in parts if part.offer.reward is not None]
     last = next((row for row in reversed(own_assignments) if row.submitted_at), None)
@@ -120,18 +120,18 @@ def parts_overview_context(assignment: Assignment) -> dict[str, Any]:
 def _part(number: int, assignment: Assignment, terms: PayTerms | None) -> Part:
     words = wording_of(assignment.study, assignment.design_id)
     reward = assignment.recruitment.reward if assignment.recruitment else None
-    offer = offer_of(words, words.arms[assignment.batch.arm.name], reward)
+    offer = arm_offer(words, words.arms[assignment.batch.arm.name], reward)
     if terms and offer.reward is not None:
         offer = replace(
             offer, reward=terms.reward_of(assignment.design_id, assignment.batch.arm.name)
         )  # pay may have risen since
     path = f"/p/{assignment.code}/"
     if assignment.submitted_at:
-        return Part(number, "done", f"{path}done/", offer, assignment.submitted_at, receipt_of(assignment.code))
+        return Part(number, "done", f"{path}done/", offer, assignment.submitted_at, compute_receipt(assignment.code))
     if assignment.released_at:
         return Part(number, "given back", path, offer, assignment.released_at)
     # At most one part is started and not released, so this takes two queries in all.
-    state = page_state(assignment)
+    state = full_page_state(assignment)
     pages = len(state.walk.keys)
     recorded = sum(state.is_recorded(key) for key in state.walk.keys)
     return Part(number, "begun", path, offer, assignment.reserved_until, page=min(recorded + 1, pages), pages=pages)

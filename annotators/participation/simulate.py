@@ -16,7 +16,7 @@ from django.http import QueryDict
 
 from annotators.models import Assignment, PageVisit
 from annotators.pages.form_data import PageForm
-from annotators.pages.record import PageState, page_state, record_page
+from annotators.pages.record import PageState, full_page_state, record_page_answers
 from annotators.pages.sequence import Step, page_snapshot, restore_shown_page
 from annotators.places import assign
 from studies.design.workload import batch_workloads
@@ -56,7 +56,7 @@ class SimulationResult:
     turned_away: int
 
 
-def default_preferences(study: Study) -> dict[str, float]:
+def default_system_strengths(study: Study) -> dict[str, float]:
     """Return default preferences: systems in order of their names, 0.5 log-odds apart."""
     return {
         name: 0.5 * place for place, name in enumerate(study.systems.order_by("name").values_list("name", flat=True))
@@ -65,12 +65,12 @@ def default_preferences(study: Study) -> dict[str, float]:
 
 def simulate_answers(
     study: Study,
-    n: int,
+    n_robots: int,
     preferences: Mapping[str, float] | None = None,
     rng: random.Random | None = None,
     *,
     crowd: CrowdSettings | None = None,
-    name: str = "robot",
+    name_prefix: str = "robot",
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
 ) -> SimulationResult:
     """Let ``n`` robots claim places and answer all pages. Stop early when no place is left.
@@ -80,18 +80,18 @@ def simulate_answers(
     system has no preference.
     """
     crowd, rng = crowd or CrowdSettings(), rng or random.Random(study.seed)
-    strengths = default_preferences(study) if preferences is None else dict(preferences)
+    strengths = default_system_strengths(study) if preferences is None else dict(preferences)
     _check(study, strengths)
-    world = World(study, strengths, crowd)
+    world = SharedRobotData(study, strengths, crowd)
     ends = {"submitted": 0, "screened_out": 0, "abandoned": 0, "turned_away": 0}
-    for number in range(n):
-        progress(number, n, f"Robot {number + 1} of {n} answers")
-        end = _take_part(study, f"{name}-{study.pk}-{number}", world, random.Random(rng.getrandbits(64)))
+    for number in range(n_robots):
+        progress(number, n_robots, f"Robot {number + 1} of {n_robots} answers")
+        end = _take_part(study, f"{name_prefix}-{study.pk}-{number}", world, random.Random(rng.getrandbits(64)))
         ends[end] += 1
         if end == "turned_away":
-            ends["turned_away"] = n - number
+            ends["turned_away"] = n_robots - number
             break
-    progress(n, n, "All robots have answered")
+    progress(n_robots, n_robots, "All robots have answered")
     return SimulationResult(**ends)
 
 
@@ -107,7 +107,7 @@ def _check(study: Study, strengths: Mapping[str, float]) -> None:
         raise ValueError(f"preferences: the preference of {wrong[0]!r} must be a finite number")
 
 
-class World:
+class SharedRobotData:
     """Data that all robots share, read once."""
 
     def __init__(self, study: Study, strengths: Mapping[str, float], crowd: CrowdSettings):
@@ -127,7 +127,7 @@ class World:
         return dict(Exposure.objects.filter(item__placements__batch=batch_id).values_list("pk", "output__system__name"))
 
 
-def _take_part(study: Study, person: str, world: World, rng: random.Random) -> str:
+def _take_part(study: Study, person: str, world: SharedRobotData, rng: random.Random) -> str:
     annotator = assign.get_or_create_annotator("robots", person)
     claim = assign.claim_batch(study, annotator, origin=Assignment.Origin.ROBOT, is_consented=True)
     if claim.outcome != "claimed" or claim.assignment is None:
@@ -135,16 +135,16 @@ def _take_part(study: Study, person: str, world: World, rng: random.Random) -> s
     assignment = claim.assignment
     assignment.study = study
     robot = PreferenceRobot(world, world.systems_by_exposure(assignment.batch_id), rng)
-    state = page_state(assignment)
+    state = full_page_state(assignment)
     key = state.next_key
     is_abandoning = rng.random() < world.crowd.abandoning
     while key is not None:
-        state = page_state(assignment)
+        state = full_page_state(assignment)
         if is_abandoning and key == list(state.steps)[-1]:
             return "abandoned"
-        outcome = record_page(assignment, key, robot_form_data(state, key, robot))
+        outcome = record_page_answers(assignment, key, robot_form_data(state, key, robot))
         if outcome.sent is not None:
-            raise ValueError(refusal_message(state.steps[key], outcome.sent))
+            raise ValueError(robot_refusal_message(state.steps[key], outcome.sent))
         key = outcome.next_key
     ended = Assignment.objects.values_list("submitted_at", flat=True).get(pk=assignment.pk)
     if not ended:
@@ -155,18 +155,18 @@ def _take_part(study: Study, person: str, world: World, rng: random.Random) -> s
     return "submitted"
 
 
-def robot_form_data(state: PageState, key: str, robot: Robot) -> QueryDict:
+def robot_form_data(state: PageState, page_key: str, robot: Robot) -> QueryDict:
     """Return a robot's form for a page as it was shown. Store a visit if the page was not shown yet."""
-    step = state.steps[key]
-    visit = state.visits.get(key) or PageVisit.objects.create(
-        assignment=state.assignment, key=key, shown=page_snapshot(step.page)
+    step = state.steps[page_key]
+    visit = state.visits.get(page_key) or PageVisit.objects.create(
+        assignment=state.assignment, key=page_key, shown=page_snapshot(step.page)
     )
     data = QueryDict(mutable=True)
     data.update(robot.answers(step.protocol, step.protocol.asks(restore_shown_page(step.page, visit.shown))))
     return data
 
 
-def refusal_message(step: Step, form: PageForm) -> str:
+def robot_refusal_message(step: Step, form: PageForm) -> str:
     """Return a message that says which rule a robot's answers broke, and what the protocol must implement."""
     slug = step.protocol.slug
     broken = "; ".join([*form.non_field_errors, *(f"{slot}: {text}" for slot, text in form.errors.items())])
@@ -179,7 +179,7 @@ def refusal_message(step: Step, form: PageForm) -> str:
 class PreferenceRobot(Robot):
     """A robot with fixed random opinions of the systems whose outputs it reads."""
 
-    def __init__(self, world: World, systems: Mapping[int, str], rng: random.Random):
+    def __init__(self, world: SharedRobotData, systems: Mapping[int, str], rng: random.Random):
         super().__init__(rng)
         self.world, self.systems, crowd = world, systems, world.crowd
         self.middle, self.round_to = sum(world.strengths.values()) / len(world.strengths), crowd.round_to

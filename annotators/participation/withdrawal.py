@@ -7,10 +7,10 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from annotators.models import Annotator, Assignment, PageVisit, Response, SampleValue, Verdict
-from annotators.pay.id_retention import erase_withdrawn_ids
-from annotators.pay.statement import is_owed_on_withdrawal
+from annotators.pay.id_retention import erase_unneeded_person_ids
+from annotators.pay.statement import is_pay_owed_on_withdrawal
 from studies.models import Batch, audit
-from studies.models.guards import allow_erasure
+from studies.models.guards import allowing_erasure
 
 
 def withdraw_annotator(assignment: Assignment) -> int:
@@ -20,8 +20,8 @@ def withdraw_annotator(assignment: Assignment) -> int:
     submitted. The keyed hash of the person stays, to prevent a second start. Their panel id is erased, unless they are
     owed pay or take part in another study.
     """
-    study, stays_owed = assignment.study, is_owed_on_withdrawal(assignment)
-    with allow_erasure():
+    study, stays_owed = assignment.study, is_pay_owed_on_withdrawal(assignment)
+    with allowing_erasure():
         Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.annotator_id)
         own_assignments = Assignment.objects.filter(study=study, annotator=assignment.annotator_id)
         # Lock batches by number, then the assignments, in the same order as all other code.
@@ -47,7 +47,7 @@ def withdraw_annotator(assignment: Assignment) -> int:
         PageVisit.objects.filter(assignment__in=held).update(draft=None, **blanked)
         SampleValue.objects.filter(column__study=study, annotator=assignment.annotator_id).delete()
         if not stays_owed:
-            erase_withdrawn_ids([assignment.annotator_id])
+            erase_unneeded_person_ids([assignment.annotator_id])
         for code in codes:
             audit.record("withdraw", study=study, by=None, assignment_code=code)
     return len(codes)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from django.db.models import Count, Q, Sum
 
 from annotators.models import Assignment, Payment, Recruitment
-from annotators.places.monitor import progress_of
+from annotators.places.monitor import progress_by_study
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import link_state
 from annotators.recruitment.panels import Fee
@@ -14,7 +14,7 @@ from annotators.recruitment.panels.alerts import cached_fees
 from studies.models import Study
 
 from . import ledger
-from .promises import ZERO, arm_rewards
+from .promises import ZERO, sorted_arm_rewards
 
 State = Payment.State
 
@@ -45,7 +45,7 @@ class LinkCost:
         return known + self.to_come + sum((fee.amount for fee in self.fees), ZERO)
 
 
-def reported_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
+def last_reported_panel_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
     """Return the fees last reported by the panel; amounts in another currency are left out."""
     found = cached_fees(recruitment)
     if found is None or found[0].currency != currency:
@@ -56,27 +56,27 @@ def reported_fees(recruitment: Recruitment, currency: str) -> tuple[Fee, ...]:
     return tuple(Fee(label, amount, source) for label, amount in lines if amount)
 
 
-def link_cost(recruitment: Recruitment) -> LinkCost:
+def compute_link_cost(recruitment: Recruitment) -> LinkCost:
     study = recruitment.study
     rows = Payment.objects.filter(assignment__recruitment=recruitment).order_by().values_list("state")
     sums = {state: (n, amount) for state, n, amount in rows.annotate(n=Count("pk"), amount=Sum("amount"))}
-    reward = arm_rewards(recruitment, recruitment.reward)[-1]
-    may_come = people_to_come(recruitment)
+    reward = sorted_arm_rewards(recruitment, recruitment.reward)[-1]
+    may_come = count_people_yet_to_finish(recruitment)
     to_come = may_come or 0
     channel = REGISTRY.get(recruitment.channel)
-    foreseen = ledger.projected_payments(recruitment) if channel else []
+    foreseen = ledger.payments_after_ledger_update(recruitment) if channel else []
     currency = recruitment.currency or study.currency
-    fees = reported_fees(recruitment, currency) if channel else ()
+    fees = last_reported_panel_fees(recruitment, currency) if channel else ()
     nothing = (0, ZERO)
     paid, ordered, due = (sums.get(state, nothing)[1] for state in (State.PAID, State.ORDERED, State.DUE))
     return LinkCost(
         currency, paid, ordered, due, sums.get(State.FAILED, nothing)[0], to_come, reward * to_come, fees,
         is_lower_bound=bool(channel and channel.pays_by) or may_come is None,
-        unsettled=ledger.total_of(foreseen) - (paid + ordered + due) if channel else ZERO,
+        unsettled=ledger.total_amount(foreseen) - (paid + ordered + due) if channel else ZERO,
     )  # fmt: skip
 
 
-def people_to_come(recruitment: Recruitment) -> int | None:
+def count_people_yet_to_finish(recruitment: Recruitment) -> int | None:
     """Return how many people may still finish by this link; None if no target is set.
 
     If the link accepts no new people, only those at work count. People of other links fill the same study.
@@ -93,6 +93,6 @@ def people_to_come(recruitment: Recruitment) -> int | None:
         return at_work
     left = [recruitment.wanted - done] if recruitment.wanted else []
     if study.target_n:
-        progress = progress_of([study.pk]).get(study.pk)
+        progress = progress_by_study([study.pk]).get(study.pk)
         left.append(study.target_n - (progress.submitted if progress else 0))
     return max(at_work, min(left)) if left else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
 from annotators.models.identity import get_person_ids, submission_id_at_panel
-from annotators.places.receipts import normalize_receipt, receipt_of
+from annotators.places.receipts import compute_receipt, normalize_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import BulkText, Order
 from studies.stimuli.spreadsheet import csv_text
@@ -15,9 +15,9 @@ from ..models import Assignment, Payment, Recruitment
 from .ledger import (
     DEFAULT_REASONS,
     ExtraPayment,
-    has_extra_payment,
-    payments_of,
-    payments_to_make,
+    due_payments_not_by_approval,
+    is_extra_payment_recorded,
+    link_payments,
     submissions_by_assignment,
 )
 
@@ -28,13 +28,13 @@ LONGEST_REASON = 300
 CENT = Decimal("0.01")
 
 
-def payment_file(recruitment: Recruitment) -> str:
+def due_payments_csv(recruitment: Recruitment) -> str:
     """Return payments that are due and not paid by approval, one line each, with the panel's id if it is still known."""
-    rows = list(payments_to_make(recruitment).select_related("assignment"))
+    rows = list(due_payments_not_by_approval(recruitment).select_related("assignment"))
     people = get_person_ids([row.assignment.annotator_id for row in rows])
     lines = [
         (
-            receipt_of(row.assignment.code),
+            compute_receipt(row.assignment.code),
             people.get(row.assignment.annotator_id, ""),
             f"{row.amount:.2f}",
             row.currency,
@@ -46,7 +46,7 @@ def payment_file(recruitment: Recruitment) -> str:
     return csv_text([COLUMNS, *lines])
 
 
-def read_bonuses(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
+def parse_bonus_csv(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
     """Read lines of ``receipt,amount,reason``, with or without a header line.
 
     Raises ValueError listing every error with its row.
@@ -59,15 +59,15 @@ def read_bonuses(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
     if len(rows) > MOST_ROWS:
         raise ValueError(f"There are more than {MOST_ROWS} rows.")
     people = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
-    by_receipt = {normalize_receipt(receipt_of(one.code)): one for one in people.only("pk", "code")}
+    by_receipt = {normalize_receipt(compute_receipt(one.code)): one for one in people.only("pk", "code")}
     known: dict[int, list[Payment]] = {}
-    for row in payments_of(recruitment).filter(kind=Payment.Kind.BONUS):
+    for row in link_payments(recruitment).filter(kind=Payment.Kind.BONUS):
         known.setdefault(row.assignment_id, []).append(row)
     extras, faults, first = [], [], {}
     for n, cells in rows:
         try:
             extra = _extra(n, cells, by_receipt)
-            if has_extra_payment(known.get(extra.assignment.pk, ()), Payment.Kind.BONUS, extra):
+            if is_extra_payment_recorded(known.get(extra.assignment.pk, ()), Payment.Kind.BONUS, extra):
                 raise ValueError(f"Row {n}: this bonus is already recorded, with the same reason.")
             if (before := first.setdefault((extra.assignment.pk, extra.amount, extra.reason), n)) != n:
                 raise ValueError(f"Row {n}: it repeats row {before}.")
@@ -113,12 +113,12 @@ def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> Extra
     return ExtraPayment(assignment, much.quantize(CENT), reason)
 
 
-def bulk_payment_texts(recruitment: Recruitment) -> list[BulkText]:
+def bulk_form_payment_texts(recruitment: Recruitment) -> list[BulkText]:
     """Return due payments as lines for the panel's forms, for people whom it shows and whose id is known.
 
     A person with several payments is one line with the total.
     """
-    rows = list(payments_to_make(recruitment).filter(way__in=[Payment.Way.BONUS, Payment.Way.SCREEN_OUT]))
+    rows = list(due_payments_not_by_approval(recruitment).filter(way__in=[Payment.Way.BONUS, Payment.Way.SCREEN_OUT]))
     shown = submissions_by_assignment(rows)
     people = get_person_ids([one.annotator_id for one in shown.values()])
     sums: dict[tuple[str, str, str, str], Decimal] = {}

@@ -47,7 +47,7 @@ class ArmPay:
         return self.n - self.in_another_currency
 
 
-def quartiles(values: Sequence[Decimal], step: Decimal) -> Quartiles | None:
+def quartiles(values: Sequence[Decimal], rounding_step: Decimal) -> Quartiles | None:
     """Compute quartiles by linear interpolation between ordered values.
 
     >>> quartiles([Decimal(1), Decimal(2), Decimal(3), Decimal(4)], Decimal("0.01"))
@@ -60,7 +60,7 @@ def quartiles(values: Sequence[Decimal], step: Decimal) -> Quartiles | None:
     def at(quarter: int) -> Decimal:
         place, rest = divmod((len(ordered) - 1) * quarter, 4)
         after = ordered[min(place + 1, len(ordered) - 1)]
-        return (ordered[place] + (after - ordered[place]) * rest / 4).quantize(step, ROUND_HALF_UP)
+        return (ordered[place] + (after - ordered[place]) * rest / 4).quantize(rounding_step, ROUND_HALF_UP)
 
     return Quartiles(at(1), at(2), at(3))
 
@@ -142,7 +142,7 @@ def _arm(name: str, people: Sequence[_Person], wage: Decimal | None) -> ArmPay:
     )
 
 
-def wage_warning(study: Study, arms: Sequence[ArmPay]) -> str:
+def low_wage_warning(study: Study, arms: Sequence[ArmPay]) -> str:
     """Return a warning while people are still coming; '' if pay is as declared."""
     if not study.wage_per_hour:
         return ""
@@ -186,11 +186,11 @@ class HourlyPayChart:
         return self.height - BOTTOM
 
 
-def chart_of(arms: Sequence[ArmPay], wage: Decimal | None) -> HourlyPayChart | None:
+def build_hourly_pay_chart(arms: Sequence[ArmPay], declared_wage: Decimal | None) -> HourlyPayChart | None:
     shown = [(one.name, one.hourly) for one in arms if one.hourly]
     if not shown:
         return None
-    most = max([*(hourly.high for _, hourly in shown), wage or ZERO, Decimal(1)])
+    most = max([*(hourly.high for _, hourly in shown), declared_wage or ZERO, Decimal(1)])
     step = next(one for power in range(12) for n in (1, 2, 5) if most / (one := Decimal(n * 10**power)) <= 6)
 
     def across(value: Decimal) -> float:
@@ -201,4 +201,6 @@ def chart_of(arms: Sequence[ArmPay], wage: Decimal | None) -> HourlyPayChart | N
         for n, (name, one) in enumerate(shown)
     )
     ticks = tuple((across(step * n), f"{step * n}") for n in range(int(most / step) + 1))
-    return HourlyPayChart(bars, across(wage) if wage else None, ticks, TOP + ROW * len(shown) + BOTTOM)
+    return HourlyPayChart(
+        bars, across(declared_wage) if declared_wage else None, ticks, TOP + ROW * len(shown) + BOTTOM
+    )

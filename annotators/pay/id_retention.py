@@ -27,15 +27,15 @@ class RetainedIds:
     day: date
 
 
-def erasure_time(study: Study) -> datetime:
+def id_erasure_time(study: Study) -> datetime:
     """Return the erasure date of the ids of a closed study's people."""
     return study.closed_at + timedelta(days=study.erase_after_days)
 
 
-def past_erasure_study_ids() -> list[int]:
+def study_ids_past_erasure_time() -> list[int]:
     """Return studies past their erasure date."""
     closed = Study.objects.filter(state=Study.State.CLOSED).annotate(now=Now())
-    return [study.pk for study in closed if erasure_time(study) < study.now]
+    return [study.pk for study in closed if id_erasure_time(study) < study.now]
 
 
 def unpaid_payments() -> QuerySet[Payment]:
@@ -51,7 +51,7 @@ def assignments_needing_ids() -> QuerySet[Assignment]:
     left = Assignment.objects.filter(
         annotator=OuterRef("annotator"), study=OuterRef("study"), withdrawn_at__isnull=False
     )
-    return Assignment.objects.exclude(study__in=past_erasure_study_ids()).filter(~Exists(left))
+    return Assignment.objects.exclude(study__in=study_ids_past_erasure_time()).filter(~Exists(left))
 
 
 def uncredited_assignments() -> QuerySet[Assignment]:
@@ -64,7 +64,7 @@ def uncredited_assignments() -> QuerySet[Assignment]:
     return done.filter(~Exists(granted), origin=Assignment.Origin.LIVE)
 
 
-def erase_withdrawn_ids(annotators) -> int:
+def erase_unneeded_person_ids(annotators) -> int:
     """Erase the ids of people who have left every study and have no recorded amount due.
 
     The caller checks whether an unrecorded amount is due.
@@ -80,21 +80,21 @@ def erase_withdrawn_ids(annotators) -> int:
     return gone.update(ciphertext=None, purge_at=None)
 
 
-def retained_ids(recruitment: Recruitment) -> RetainedIds | None:
+def ids_retained_past_erasure_time(recruitment: Recruitment) -> RetainedIds | None:
     """Return None if no ids are kept beyond the erasure date."""
     study = recruitment.study
-    if study.state != Study.State.CLOSED or erasure_time(study) > timezone.now():
+    if study.state != Study.State.CLOSED or id_erasure_time(study) > timezone.now():
         return None
     rows = _with_ids(unpaid_payments().filter(assignment__recruitment=recruitment))
     found = rows.aggregate(people=Count("assignment__annotator", distinct=True), amount=Sum("amount"))
     if not found["people"]:
         return None
     currency = recruitment.currency or study.currency
-    return RetainedIds(found["people"], found["amount"], currency, erasure_time(study).date())
+    return RetainedIds(found["people"], found["amount"], currency, id_erasure_time(study).date())
 
 
-def retention_alerts(recruitment: Recruitment) -> Iterator[Alert]:
-    if kept := retained_ids(recruitment):
+def id_retention_alerts(recruitment: Recruitment) -> Iterator[Alert]:
+    if kept := ids_retained_past_erasure_time(recruitment):
         whose = "1 person are" if kept.people == 1 else f"{kept.people} people are"
         owed = f"{kept.amount:.2f} {kept.currency}"
         yield Alert(
@@ -104,9 +104,9 @@ def retention_alerts(recruitment: Recruitment) -> Iterator[Alert]:
         )
 
 
-def links_retaining_ids() -> QuerySet[Recruitment]:
+def links_retaining_ids_past_erasure_time() -> QuerySet[Recruitment]:
     """Return links that keep ids."""
-    rows = _with_ids(unpaid_payments().filter(assignment__study__in=past_erasure_study_ids()))
+    rows = _with_ids(unpaid_payments().filter(assignment__study__in=study_ids_past_erasure_time()))
     return Recruitment.objects.filter(pk__in=rows.values("assignment__recruitment")).select_related("study")
 
 

@@ -22,10 +22,10 @@ from studies.access import Action, check_permission
 from studies.models import audit
 from studies.services.lifecycle import ActionRefused
 
-from .id_retention import erase_withdrawn_ids
-from .owed_amounts import OwedAmount, amount_owed, payable_assignments
-from .promises import ZERO, terms_of
-from .settlement import SettlementSummary
+from .id_retention import erase_unneeded_person_ids
+from .owed_amounts import OwedAmount, compute_amount_owed, payable_assignments
+from .promises import ZERO, get_pay_terms
+from .settlement import LedgerUpdateSummary
 
 Kind, Way, State = Payment.Kind, Payment.Way, Payment.State
 # It was submitted at the panel.
@@ -53,11 +53,11 @@ def _locked_ledger(recruitment: Recruitment):
         )
 
 
-def payments_of(recruitment: Recruitment) -> QuerySet[Payment]:
+def link_payments(recruitment: Recruitment) -> QuerySet[Payment]:
     return Payment.objects.filter(assignment__recruitment=recruitment)
 
 
-def settle_payments(recruitment: Recruitment, *, by, dry_run: bool = False) -> SettlementSummary:
+def update_ledger(recruitment: Recruitment, *, by, dry_run: bool = False) -> LedgerUpdateSummary:
     """Record results of orders and approvals, and new amounts due.
 
     Idempotent, also if run twice at once.
@@ -75,7 +75,7 @@ def settle_payments(recruitment: Recruitment, *, by, dry_run: bool = False) -> S
     return told
 
 
-def projected_payments(recruitment: Recruitment) -> list[Payment]:
+def payments_after_ledger_update(recruitment: Recruitment) -> list[Payment]:
     """Return the ledger as a settlement would leave it. Reads only, without a lock, for a page's figures."""
     look = _LedgerRun(recruitment, None)
     look.find()
@@ -107,9 +107,9 @@ class _LedgerRun:
     def __init__(self, recruitment: Recruitment, by):
         self.recruitment, self.by = recruitment, by
         self.channel = REGISTRY[recruitment.channel]
-        self.terms = terms_of(recruitment)
+        self.terms = get_pay_terms(recruitment)
         self.rows: dict[int, list[Payment]] = defaultdict(list)
-        for row in payments_of(recruitment).select_related("order").order_by("pk"):
+        for row in link_payments(recruitment).select_related("order").order_by("pk"):
             self.rows[row.assignment_id].append(row)
         self.shown: dict[int, set[str]] = defaultdict(set)
         self.task_by_assignment: dict[int, str] = {}
@@ -126,7 +126,7 @@ class _LedgerRun:
         self.new: list[Payment] = []
         self.changes: dict[str, list[int]] = defaultdict(list)
 
-    def write_changes(self) -> SettlementSummary:
+    def write_changes(self) -> LedgerUpdateSummary:
         """Find the required changes and store them."""
         told = self.find()
         Payment.objects.bulk_create(self.new, batch_size=500)
@@ -135,9 +135,9 @@ class _LedgerRun:
         _erase_withdrawn_ids(self.recruitment)
         return told
 
-    def find(self) -> SettlementSummary:
+    def find(self) -> LedgerUpdateSummary:
         """Return the required changes; ``rows`` are updated as they would be."""
-        told = SettlementSummary(currency=self.terms.currency)
+        told = LedgerUpdateSummary(currency=self.terms.currency)
         for row in [row for rows in self.rows.values() for row in rows if row.state == State.ORDERED]:
             if row.order.state in STATE_BY_ORDER_STATE:
                 self._set_state(row, STATE_BY_ORDER_STATE[row.order.state])
@@ -145,7 +145,7 @@ class _LedgerRun:
                     self._again_by_hand(row)
         people = list(payable_assignments(self.recruitment))
         for one in people:
-            owed = amount_owed(one, self.terms)
+            owed = compute_amount_owed(one, self.terms)
             told.outcomes[owed.outcome] += bool(owed.outcome)
             self._settle(one, owed)
         self._drop_all_but({one.pk for one in people})
@@ -252,7 +252,7 @@ def _erase_withdrawn_ids(recruitment: Recruitment) -> None:
     # Amounts due from another link are recorded when that link is settled.
     paid = Payment.objects.filter(assignment=OuterRef("pk"))
     elsewhere = left.filter(~Exists(paid), annotator=OuterRef("annotator")).exclude(recruitment=recruitment)
-    erase_withdrawn_ids(left.filter(~Exists(elsewhere), recruitment=recruitment).values("annotator"))
+    erase_unneeded_person_ids(left.filter(~Exists(elsewhere), recruitment=recruitment).values("annotator"))
 
 
 def _next_number(rows: Iterable[Payment], kind: str) -> int:
@@ -279,14 +279,14 @@ def add_extra_payments(recruitment: Recruitment, extras: Sequence[ExtraPayment],
     """
     check_permission(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
-        terms = terms_of(locked)
+        terms = get_pay_terms(locked)
         rows: dict[int, list[Payment]] = defaultdict(list)
-        for row in payments_of(locked).filter(assignment__in=[one.assignment for one in extras]):
+        for row in link_payments(locked).filter(assignment__in=[one.assignment for one in extras]):
             rows[row.assignment_id].append(row)
         new = []
         for one in extras:
             mine = rows[one.assignment.pk]
-            if has_extra_payment(mine, kind, one):
+            if is_extra_payment_recorded(mine, kind, one):
                 continue
             failed = any(row.state == State.FAILED for row in mine)
             # A person who never submitted at the panel cannot get a bonus there.
@@ -307,7 +307,7 @@ def add_extra_payments(recruitment: Recruitment, extras: Sequence[ExtraPayment],
     return len(new)
 
 
-def has_extra_payment(payments: Iterable[Payment], kind: str, extra: ExtraPayment) -> bool:
+def is_extra_payment_recorded(payments: Iterable[Payment], kind: str, extra: ExtraPayment) -> bool:
     wanted = (kind, extra.amount, extra.reason)
     return any(
         (row.kind, row.amount, row.reason) == wanted
@@ -316,16 +316,16 @@ def has_extra_payment(payments: Iterable[Payment], kind: str, extra: ExtraPaymen
     )
 
 
-def orderable_payments(recruitment: Recruitment, operations: Collection[str]) -> QuerySet[Payment]:
+def payments_orderable_at_panel(recruitment: Recruitment, operations: Collection[str]) -> QuerySet[Payment]:
     """Return due payments that the panel's service supports, for people whom the panel shows."""
     shown = PanelSubmission.objects.filter(recruitment=recruitment, assignment__isnull=False).values("assignment")
     ways = [way for way in (Way.BONUS, Way.SCREEN_OUT) if way in operations]
-    return payments_of(recruitment).filter(state=State.DUE, way__in=ways, assignment__in=shown).order_by("pk")
+    return link_payments(recruitment).filter(state=State.DUE, way__in=ways, assignment__in=shown).order_by("pk")
 
 
-def payments_to_make(recruitment: Recruitment) -> QuerySet[Payment]:
+def due_payments_not_by_approval(recruitment: Recruitment) -> QuerySet[Payment]:
     """Return payments that are due and not paid by approval: the rows of the payment file."""
-    return payments_of(recruitment).filter(state=State.DUE).exclude(way=Way.APPROVAL).order_by("pk")
+    return link_payments(recruitment).filter(state=State.DUE).exclude(way=Way.APPROVAL).order_by("pk")
 
 
 def submissions_by_assignment(payments: Iterable[Payment]) -> dict[int, PanelSubmission]:
@@ -339,20 +339,22 @@ def submissions_by_assignment(payments: Iterable[Payment]) -> dict[int, PanelSub
     return found
 
 
-def total_of(rows: Iterable[Payment]) -> Decimal:
-    return sum((row.amount for row in rows), ZERO)
+def total_amount(payments: Iterable[Payment]) -> Decimal:
+    return sum((row.amount for row in payments), ZERO)
 
 
-def order_payments(recruitment: Recruitment, operations: Collection[str], expected_total: Decimal, by) -> int:
+def order_due_payments_at_panel(
+    recruitment: Recruitment, operations: Collection[str], expected_total: Decimal, by
+) -> int:
     """Order all due payments, each once. Raises ActionRefused if the total differs from the confirmed total."""
     check_permission(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
-        rows = list(orderable_payments(locked, operations).select_related("assignment"))
+        rows = list(payments_orderable_at_panel(locked, operations).select_related("assignment"))
         if not rows:
             raise ActionRefused("There are no due payments that can be ordered at the panel.")
-        if total_of(rows) != expected_total:
+        if total_amount(rows) != expected_total:
             raise ActionRefused(
-                f"The total is now {total_of(rows)}, but {expected_total} was entered. Nothing was ordered."
+                f"The total is now {total_amount(rows)}, but {expected_total} was entered. Nothing was ordered."
             )
         about = submissions_by_assignment(rows)
         for row in rows:
@@ -367,16 +369,16 @@ def order_payments(recruitment: Recruitment, operations: Collection[str], expect
     return len(rows)
 
 
-def mark_paid(recruitment: Recruitment, payment_pks: Collection[int], by) -> int:
+def mark_payments_paid(recruitment: Recruitment, payment_pks: Collection[int], by) -> int:
     """Mark payments as paid by hand or at the panel. Skip payments with an order, which shows their state."""
     check_permission(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
-        rows = list(payments_of(locked).filter(pk__in=payment_pks, state=State.DUE))
+        rows = list(link_payments(locked).filter(pk__in=payment_pks, state=State.DUE))
         marked = Payment.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.PAID, ended_at=Now())
         if marked:
             _erase_withdrawn_ids(locked)
             audit.record(
-                "mark paid", study=locked.study, by=by, recruitment=locked.key, n=marked, amount=str(total_of(rows))
+                "mark paid", study=locked.study, by=by, recruitment=locked.key, n=marked, amount=str(total_amount(rows))
             )
     return marked
 
@@ -385,7 +387,7 @@ def cancel_extra_payment(recruitment: Recruitment, payment_pk: int, by) -> bool:
     """Cancel a bonus or compensation before it is paid or ordered. Promised pay cannot be cancelled."""
     check_permission(by, Action.PAY, recruitment.study)
     with _locked_ledger(recruitment) as locked:
-        rows = payments_of(locked).filter(pk=payment_pk, state=State.DUE, kind__in=[Kind.BONUS, Kind.COMPENSATION])
+        rows = link_payments(locked).filter(pk=payment_pk, state=State.DUE, kind__in=[Kind.BONUS, Kind.COMPENSATION])
         is_taken_back = bool(
             Payment.objects.filter(pk__in=list(rows.values_list("pk", flat=True))).update(
                 state=State.CANCELLED, ended_at=Now()

@@ -6,7 +6,7 @@ from decimal import Decimal
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from annotators.models import Assignment, OutcomePay, Recruitment
-from annotators.pages.record import page_state
+from annotators.pages.record import full_page_state
 from annotators.pages.sequence import get_itinerary
 from studies.models import Study
 
@@ -30,7 +30,7 @@ class OwedAmount:
     amount: Decimal
 
 
-def outcome_of(assignment: Assignment, study: Study) -> str:
+def payable_outcome(assignment: Assignment, study: Study) -> str:
     """Return "complete", an OutcomePay outcome, or "" if nothing is owed (at work, returned, or abandoned).
 
     Finished work is paid, late or not, even after a withdrawal. "Fault": the person was at work when the study was
@@ -62,12 +62,12 @@ def payable_assignments(recruitment: Recruitment) -> QuerySet[Assignment]:
     )
 
 
-def amount_owed(assignment: Assignment, terms: PayTerms, assumed_outcome: str = "") -> OwedAmount:
+def compute_amount_owed(assignment: Assignment, terms: PayTerms, assumed_outcome: str = "") -> OwedAmount:
     """Compute the amount.
 
     ``assignment`` comes from ``payable_assignments``; ``ending``: as if it had ended like this.
     """
-    outcome = assumed_outcome or outcome_of(assignment, terms.study)
+    outcome = assumed_outcome or payable_outcome(assignment, terms.study)
     if not outcome:
         return OwedAmount("", ZERO, ZERO)
     reward = terms.reward_of(assignment.design_id, assignment.batch.arm.name if assignment.batch else None)
@@ -80,4 +80,4 @@ def amount_owed(assignment: Assignment, terms: PayTerms, assumed_outcome: str = 
 def _pages(assignment: Assignment) -> int:
     """Return the total number of pages, as determined by the answers. Cached by batch if nothing depends on answers."""
     fixed = get_itinerary(assignment).fixed
-    return len((fixed or page_state(assignment).walk).keys)
+    return len((fixed or full_page_state(assignment).walk).keys)

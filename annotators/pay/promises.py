@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 from typing import Any
 
-from annotators.places.offers import offer_of
+from annotators.places.offers import arm_offer
 from studies.design.wording import Wording, frozen_wording, wording_of
 from studies.models import Arm, Design, Expected, Section, Study
 from studies.protocols import Problem
@@ -28,37 +28,37 @@ OUTCOME_CONDITIONS = {
 }
 
 
-def default_outcome_pays() -> list[OutcomePay]:
+def build_default_outcome_pays() -> list[OutcomePay]:
     """Return the default rows of a new link."""
     return [OutcomePay(outcome=outcome, rule=rule) for outcome, rule in DEFAULT_RULES.items()]
 
 
-def arm_rewards(recruitment: Recruitment, reward: Decimal | None) -> list[Decimal]:
+def sorted_arm_rewards(recruitment: Recruitment, link_reward: Decimal | None) -> list[Decimal]:
     """Return the pay of each arm if the link paid ``reward`` (None: arm and study decide), the lowest first."""
     study = recruitment.study
     arms = list(recruitment.arms.all()) if recruitment.pk else []
     arms = arms or list(Arm.objects.filter(study=study))
-    found = [next((one for one in (reward, arm.reward, study.reward) if one is not None), ZERO) for arm in arms]
+    found = [next((one for one in (link_reward, arm.reward, study.reward) if one is not None), ZERO) for arm in arms]
     return sorted(found) or [ZERO]
 
 
-def undeclared_outcomes(recruitment: Recruitment) -> list[Outcome]:
+def outcomes_without_pay_rule(recruitment: Recruitment) -> list[Outcome]:
     """Return the outcomes without a pay rule, for a link that pays."""
-    if not arm_rewards(recruitment, recruitment.reward)[-1]:
+    if not sorted_arm_rewards(recruitment, recruitment.reward)[-1]:
         return []
     said = set(OutcomePay.objects.filter(recruitment=recruitment).values_list("outcome", flat=True))
     return [outcome for outcome in Outcome if outcome not in said]
 
 
-def undeclared_outcome_labels(recruitment: Recruitment) -> list[str]:
+def outcome_labels_without_pay_rule(recruitment: Recruitment) -> list[str]:
     """Return the labels of these outcomes."""
-    return [str(outcome.label) for outcome in undeclared_outcomes(recruitment)]
+    return [str(outcome.label) for outcome in outcomes_without_pay_rule(recruitment)]
 
 
 def pay_obstacles(recruitment: Recruitment) -> list[str]:
     """Return the problems to fix before this link may pay people."""
     found = []
-    if words := undeclared_outcome_labels(recruitment):
+    if words := outcome_labels_without_pay_rule(recruitment):
         found.append(f"No pay is set for these early ends: {', '.join(words)}. Set it in the link's form.")
     by_panel = recruitment.settings.get("screen_out_pay")
     said = OutcomePay.objects.filter(recruitment=recruitment, outcome=Outcome.SCREENED_OUT).first()
@@ -70,9 +70,9 @@ def pay_obstacles(recruitment: Recruitment) -> list[str]:
     return found
 
 
-def is_outcome_paid(recruitment: Recruitment, outcome: str) -> bool:
+def is_outcome_paid_before_first_page(recruitment: Recruitment, outcome: str) -> bool:
     """Whether a link pays people who end in this way before they have sent a page."""
-    terms = terms_of(recruitment)
+    terms = get_pay_terms(recruitment)
     reward = terms.reward_of(None, None)
     return reward > ZERO and terms.promised_pay(outcome, reward, 0, 0) > ZERO
 
@@ -85,13 +85,16 @@ def find_pay_problems(study: Study, **kwargs: object) -> Iterator[Problem]:
             yield Problem(f"{recruitment}: {words}", "", False, f"outcome_pay_{recruitment.pk}")
 
 
-def is_pay_reduced(new: OutcomePay | None, old: OutcomePay | None, rewards: list[Decimal]) -> bool:
+def is_pay_reduced(new_pay: OutcomePay | None, old_pay: OutcomePay | None, rewards: list[Decimal]) -> bool:
     """Whether a person could get less by the new rule than by the old one, at these rewards."""
-    if old is None or old.rule == Rule.NOTHING:
+    if old_pay is None or old_pay.rule == Rule.NOTHING:
         return False
-    if new is None:
+    if new_pay is None:
         return True
-    return any(_least(new, reward) < _most(old, reward) for reward in rewards) and (new.rule, old.rule) != (
+    return any(_least(new_pay, reward) < _most(old_pay, reward) for reward in rewards) and (
+        new_pay.rule,
+        old_pay.rule,
+    ) != (
         Rule.SHARE,
         Rule.SHARE,
     )
@@ -113,7 +116,7 @@ class PromiseLine:
     when: tuple[str, ...]
 
 
-def promise_lines(recruitment: Recruitment, currency: str, wording: Wording) -> list[PromiseLine]:
+def early_end_pay_lines(recruitment: Recruitment, currency: str, wording: Wording) -> list[PromiseLine]:
     """Return the pay for early ends, in the order of the rules; empty if nothing is promised or the link is not saved.
 
     Ends that cannot happen in this study are left out.
@@ -169,9 +172,9 @@ class PayTerms:
 
     def _told(self, words: Wording, arm: str | None) -> Decimal:
         if arm is not None:
-            return offer_of(words, words.arms[arm], self.reward).reward or ZERO
+            return arm_offer(words, words.arms[arm], self.reward).reward or ZERO
         arms: list[Mapping[str, Any]] = [one for name, one in words.arms.items() if not self.arms or name in self.arms]
-        return min((offer_of(words, one, self.reward).reward or ZERO for one in arms), default=ZERO)
+        return min((arm_offer(words, one, self.reward).reward or ZERO for one in arms), default=ZERO)
 
     def listed(self, design_id: int | None) -> Decimal:
         """Return the pay stated by the panel for tasks made there by hand: the study's amount when this person came."""
@@ -193,7 +196,7 @@ class PayTerms:
         return (reward * min(sent_pages, total_pages) / total_pages).quantize(CENT, ROUND_UP) if total_pages else ZERO
 
 
-def terms_of(recruitment: Recruitment) -> PayTerms:
+def get_pay_terms(recruitment: Recruitment) -> PayTerms:
     study = recruitment.study
     newest = Design.objects.filter(study=study).order_by("version").values_list("pk", flat=True).last()
     rows = OutcomePay.objects.filter(recruitment=recruitment)

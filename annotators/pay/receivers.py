@@ -13,9 +13,9 @@ def collect_pay_obstacles(sender, recruitment: Recruitment, **kwargs) -> list[st
 
 
 def collect_retention_alerts(sender, recruitment: Recruitment, **kwargs) -> Iterator[Alert]:
-    return id_retention.retention_alerts(recruitment)
+    return id_retention.id_retention_alerts(recruitment)
 
 
-def settle_ledger(sender, recruitment: Recruitment, **kwargs) -> None:
+def update_ledger_after_import(sender, recruitment: Recruitment, **kwargs) -> None:
     # Settle payments after each check or import, whoever started it.
-    ledger.settle_payments(recruitment, by=None)
+    ledger.update_ledger(recruitment, by=None)

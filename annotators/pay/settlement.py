@@ -8,7 +8,7 @@ from .promises import ZERO
 
 
 @dataclass(slots=True)
-class SettlementSummary:
+class LedgerUpdateSummary:
     """Counts of payments by their new state. ``due``: newly due payments; ``amount``: their sum."""
 
     due: int = 0

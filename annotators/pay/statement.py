@@ -10,8 +10,8 @@ from annotators.models.identity import get_person_id
 from annotators.recruitment.channels import REGISTRY
 
 from . import id_retention
-from .owed_amounts import amount_owed, outcome_of, payable_assignments
-from .promises import ZERO, Rule, terms_of
+from .owed_amounts import compute_amount_owed, payable_assignments, payable_outcome
+from .promises import ZERO, Rule, get_pay_terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,15 @@ def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayState
     if assignment.batch_id is None and not payable_assignments(recruitment).filter(pk=assignment.pk).exists():
         return None
     outcome = (
-        assumed_outcome if assumed_outcome and not assignment.submitted_at else outcome_of(assignment, assignment.study)
+        assumed_outcome
+        if assumed_outcome and not assignment.submitted_at
+        else payable_outcome(assignment, assignment.study)
     )
-    terms = terms_of(recruitment)
+    terms = get_pay_terms(recruitment)
     if not outcome or (outcome != "complete" and outcome not in terms.rules):
         return None
     assignment.sent = PageVisit.objects.filter(assignment=assignment, recorded_at__isnull=False).count()
-    owed = amount_owed(assignment, terms, outcome)
+    owed = compute_amount_owed(assignment, terms, outcome)
     if not owed.reward:
         return None
     rule = terms.rules.get(outcome)
@@ -66,7 +68,7 @@ def _how(channel: str, outcome: str) -> str:
     return "You receive it from the panel or the people who invited you."
 
 
-def is_owed_on_withdrawal(assignment: Assignment) -> bool:
+def is_pay_owed_on_withdrawal(assignment: Assignment) -> bool:
     """Whether a person who leaves now is owed partial pay, so that their panel id is needed until it is paid."""
     theirs = {"annotator": assignment.annotator_id}
     if id_retention.unpaid_payments().filter(
@@ -84,7 +86,7 @@ def is_owed_on_withdrawal(assignment: Assignment) -> bool:
     return False
 
 
-def reason_id_retained(assignment: Assignment) -> str:
+def reason_id_retained_on_withdrawal(assignment: Assignment) -> str:
     """Return why the panel id of a leaving person is kept: "owed", "elsewhere" for another study, or "" if erased at
     once.
     """
@@ -95,4 +97,4 @@ def reason_id_retained(assignment: Assignment) -> str:
         .filter(annotator=assignment.annotator_id)
         .exclude(study=assignment.study_id)
     )
-    return "owed" if is_owed_on_withdrawal(assignment) else "elsewhere" if others.exists() else ""
+    return "owed" if is_pay_owed_on_withdrawal(assignment) else "elsewhere" if others.exists() else ""

@@ -19,11 +19,11 @@ from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Recruitment, new_code
 from annotators.models.crypto import keyed_hash
-from annotators.models.identity import storable_external_ids, store_person_id
+from annotators.models.identity import external_ids_without_person, store_person_id
 from studies.models import Batch, Design, Study
 
-from .leases import NowPlusSeconds, channel_reserved_seconds, expired_condition, extended_deadline
-from .open_places import can_place_become_free, is_for_one_annotator, open_batches
+from .leases import NowPlusSeconds, channel_min_reserved_seconds, expired_place_condition, extended_deadline_expression
+from .open_places import can_place_become_free, claimable_batches, is_for_one_annotator
 
 logger = logging.getLogger("heval.annotators")
 
@@ -46,7 +46,7 @@ class ClaimResult:
     assignment: Assignment | None = None
 
 
-def is_revivable(assignment: Assignment) -> bool:
+def is_place_revivable(assignment: Assignment) -> bool:
     return bool(
         assignment.batch_id
         and assignment.released_reason in REVIVABLE_REASONS
@@ -55,7 +55,7 @@ def is_revivable(assignment: Assignment) -> bool:
     )
 
 
-def has_taken_part_elsewhere(study: Study, annotator: Annotator) -> bool:
+def is_barred_by_other_study(study: Study, annotator: Annotator) -> bool:
     """Return whether the annotator took part in the study from which this one was cloned, or in its exclusion group."""
     barring = []
     if study.clone_of_id and study.keeps_origin_out:
@@ -99,11 +99,11 @@ def claim_batch(
         if sum(bool(a.submitted_at) for a in past) >= study.batches_per_annotator:
             return ClaimResult(DONE, next(a for a in past if a.submitted_at))
         # A person who only found no place here has not taken part here.
-        if not any(a.batch_id for a in past) and has_taken_part_elsewhere(study, annotator):
+        if not any(a.batch_id for a in past) and is_barred_by_other_study(study, annotator):
             return ClaimResult(DONE)
-        own = {a.batch_id: a for a in past if is_revivable(a)}
+        own = {a.batch_id: a for a in past if is_place_revivable(a)}
         first_arm = next((a.batch.arm_id for a in past if a.batch_id), None)
-        choose = open_batches(study, annotator, [first_arm] if first_arm else list(arms), own)
+        choose = claimable_batches(study, annotator, [first_arm] if first_arm else list(arms), own)
         is_newcomer = is_for_one_annotator(study) and not any(a.batch_id and not a.released_at for a in past)
         # If one annotator does all batches, the holder of the first batch holds the study, so newcomers lock the first
         # batch.
@@ -133,7 +133,7 @@ def claim_batch(
         )
 
 
-def turn_away(
+def record_turned_away_annotator(
     study: Study,
     annotator: Annotator,
     recruitment: Recruitment,
@@ -209,7 +209,7 @@ def _create_assignment(
         external_ids=_store_and_mask_ids(annotator, external_ids),
         trust=trust,
         ordinal=_lowest_free(taken),
-        reserved_until=NowPlusSeconds(max(study.start_window_seconds, channel_reserved_seconds(recruitment))),
+        reserved_until=NowPlusSeconds(max(study.start_window_seconds, channel_min_reserved_seconds(recruitment))),
         consent_version=design.version if is_consented else None,
         consented_at=Now() if is_consented else None,
     )
@@ -256,7 +256,7 @@ def _store_and_mask_ids(annotator: Annotator, external_ids) -> dict[str, str]:
     """Encrypt and store the person's own id, and return the other ids, which an assignment may hold."""
     ids = external_ids or {}
     store_person_id(annotator, ids.get("person", ""))
-    return storable_external_ids(annotator, ids)
+    return external_ids_without_person(annotator, ids)
 
 
 def _lowest_free(taken: set[int]) -> int:
@@ -264,17 +264,17 @@ def _lowest_free(taken: set[int]) -> int:
 
 
 @transaction.atomic
-def release(pk: int, reason: str, only_if_expired: bool = False) -> bool:
+def release_assignment(assignment_pk: int, reason: str, only_if_expired: bool = False) -> bool:
     """Release the place.
 
     Return False if it was already released or submitted or, with ``only_if_expired``, has not expired.
     """
-    batch_id = Assignment.objects.values_list("batch_id", flat=True).get(pk=pk)
+    batch_id = Assignment.objects.values_list("batch_id", flat=True).get(pk=assignment_pk)
     if batch_id:
         Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=batch_id)
-    live = Assignment.objects.filter(pk=pk, released_at=None, submitted_at=None)
+    live = Assignment.objects.filter(pk=assignment_pk, released_at=None, submitted_at=None)
     if only_if_expired:
-        live = live.filter(expired_condition())
+        live = live.filter(expired_place_condition())
     if not live.update(released_at=Now(), released_reason=reason):
         return False
     if batch_id:
@@ -283,14 +283,14 @@ def release(pk: int, reason: str, only_if_expired: bool = False) -> bool:
 
 
 @transaction.atomic
-def revive(pk: int) -> bool:
+def revive_assignment(assignment_pk: int) -> bool:
     """Take the place again. Return False if the place is no longer free or the person holds another one."""
-    annotator_id, batch_id = Assignment.objects.values_list("annotator_id", "batch_id").get(pk=pk)
+    annotator_id, batch_id = Assignment.objects.values_list("annotator_id", "batch_id").get(pk=assignment_pk)
     Annotator.objects.select_for_update(no_key=True, of=("self",)).get(pk=annotator_id)
     if not batch_id:
         return False
     batch = Batch.objects.select_for_update(no_key=True, of=("self",)).get(pk=batch_id)
-    return _revive(batch, pk)
+    return _revive(batch, assignment_pk)
 
 
 def _revive(batch: Batch, pk: int) -> bool:
@@ -299,7 +299,7 @@ def _revive(batch: Batch, pk: int) -> bool:
     if not assignment.released_at:
         return True
     study = assignment.study
-    if not is_revivable(assignment) or batch.claimed >= batch.wanted or study.state not in Study.RUNNING:
+    if not is_place_revivable(assignment) or batch.claimed >= batch.wanted or study.state not in Study.RUNNING:
         return False
     held = Assignment.objects.filter(study=study, annotator=assignment.annotator_id, released_at=None).exclude(
         origin="test"
@@ -311,7 +311,9 @@ def _revive(batch: Batch, pk: int) -> bool:
         released_at=None,
         released_reason="",
         ordinal=_lowest_free(set(held.values_list("ordinal", flat=True))),
-        reserved_until=NowPlusSeconds(max(study.idle_lease_seconds, channel_reserved_seconds(assignment.recruitment))),
+        reserved_until=NowPlusSeconds(
+            max(study.idle_lease_seconds, channel_min_reserved_seconds(assignment.recruitment))
+        ),
     )
     return True
 
@@ -322,11 +324,11 @@ def release_expired_places(limit: int = 500) -> int:
     If a large share expires at once, the clock may have been set forward. Then the places stay until a second check.
     """
     live = Assignment.objects.filter(released_at=None, submitted_at=None).exclude(origin="test")
-    expired = live.filter(expired_condition())
+    expired = live.filter(expired_place_condition())
     if _is_clock_doubtful(live):
         expired = live.filter(study__state=Study.State.CLOSED)
     expired_pks = list(expired.order_by("reserved_until").values_list("pk", flat=True)[:limit])
-    return sum(release(pk, Released.EXPIRED, only_if_expired=True) for pk in expired_pks)
+    return sum(release_assignment(pk, Released.EXPIRED, only_if_expired=True) for pk in expired_pks)
 
 
 def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
@@ -352,14 +354,14 @@ def _is_clock_doubtful(live: QuerySet[Assignment]) -> bool:
     return waited < CLOCK_RECHECK_SECONDS
 
 
-def begin(assignment: Assignment) -> None:
+def mark_assignment_started(assignment: Assignment) -> None:
     """Mark the assignment as started when its first page is shown.
 
     From now on the idle time applies, not the start window.
     """
     seconds = assignment.study.idle_lease_seconds
     reserved = Assignment.objects.filter(pk=assignment.pk, started_at=None)
-    if not reserved.update(started_at=Now(), reserved_until=extended_deadline(seconds)):
+    if not reserved.update(started_at=Now(), reserved_until=extended_deadline_expression(seconds)):
         # Another tab was faster.
         assignment.refresh_from_db(fields=["started_at", "reserved_until"])
         return
@@ -369,7 +371,7 @@ def begin(assignment: Assignment) -> None:
     assignment.reserved_until = max(assignment.reserved_until or now, now + timedelta(seconds=seconds))
 
 
-def miscounted_batches() -> list[tuple[int, int, int]]:
+def find_miscounted_batches() -> list[tuple[int, int, int]]:
     """Return (batch id, claimed places, assignments that hold one) where the counts differ.
 
     Empty unless something is broken.

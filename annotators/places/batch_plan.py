@@ -15,7 +15,7 @@ from studies.design.wording import QuestionWording, Wording, wording_of
 from studies.models import Batch, Design, Expected, Exposure, Section
 from studies.protocols import REGISTRY
 
-from .offers import Offer, offer_of
+from .offers import Offer, arm_offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +54,18 @@ class BatchPlan:
     offer: Offer
 
 
-def plan_of(assignment: Assignment) -> BatchPlan:
+def get_batch_plan(assignment: Assignment) -> BatchPlan:
     """Return the plan of the assignment's batch in the wording of its Design version.
 
     Plans of drafts are not cached.
     """
     if assignment.design_id:
-        return frozen_plan(assignment.batch_id, assignment.design_id)
+        return frozen_batch_plan(assignment.batch_id, assignment.design_id)
     return _plan(assignment.batch_id, None)
 
 
 @lru_cache(maxsize=1024)
-def frozen_plan(batch_id: int, design_id: int) -> BatchPlan:
+def frozen_batch_plan(batch_id: int, design_id: int) -> BatchPlan:
     return _plan(batch_id, design_id)
 
 
@@ -134,5 +134,5 @@ def _plan(batch_id: int, design_id: int | None) -> BatchPlan:
     arm = words.arms[batch.arm.name]
     instructions = arm["instructions"] or words.study["instructions"]
     return BatchPlan(
-        batch.study.seed, lengths, frozenset(images), tuple(sections), instructions, words, offer_of(words, arm)
+        batch.study.seed, lengths, frozenset(images), tuple(sections), instructions, words, arm_offer(words, arm)
     )

@@ -86,7 +86,7 @@ def place_status(assignment: Assignment) -> PlaceStatus | None:
     return _expired_status(_released_state(assignment))
 
 
-def is_cut_off_by_closing(assignment: Assignment) -> bool:
+def is_cut_off_before_first_answer(assignment: Assignment) -> bool:
     """Return whether the study was closed before this person had answered anything, so that no answer would count."""
     return (
         assignment.study.state == Study.State.CLOSED
@@ -96,7 +96,7 @@ def is_cut_off_by_closing(assignment: Assignment) -> bool:
     )
 
 
-def release_if_closed(assignment: Assignment) -> None:
+def release_place_if_study_closed(assignment: Assignment) -> None:
     """Release the place of a closed study now, so that the page is right.
 
     The periodic job would do it within a minute.
@@ -106,14 +106,16 @@ def release_if_closed(assignment: Assignment) -> None:
         is_held
         and assignment.study.state == Study.State.CLOSED
         and assignment.origin != Assignment.Origin.TEST
-        and assign.release(assignment.pk, Assignment.Released.EXPIRED, only_if_expired=True)
+        and assign.release_assignment(assignment.pk, Assignment.Released.EXPIRED, only_if_expired=True)
     ):
         assignment.refresh_from_db(fields=["released_at", "released_reason"])
 
 
 def extend_or_revive_place(assignment: Assignment) -> bool:
     """Keep the place longer, or take it again if it is free. Return False if neither is possible."""
-    return leases.extend(assignment) or (assign.is_revivable(assignment) and assign.revive(assignment.pk))
+    return leases.extend_reservation(assignment) or (
+        assign.is_place_revivable(assignment) and assign.revive_assignment(assignment.pk)
+    )
 
 
 def _reserved_status(deadline: datetime, now: datetime) -> PlaceStatus:

@@ -22,12 +22,12 @@ from annotators.models import (
     Response,
 )
 from studies.access import Action, check_permission
-from studies.design.checklist import find_problems
-from studies.design.draw import BatchDraw, DrawnBatch, UnfillableBatch, write_batches
+from studies.design.checklist import find_design_problems
+from studies.design.draw import BatchDraw, DrawnBatch, UnfillableBatch, store_drawn_batches
 from studies.models import FIRST_TEST_NUMBER, Arm, Batch, Expected, Exposure, Item, Placement, Study
-from studies.models.guards import allow_erasure
+from studies.models.guards import allowing_erasure
 from studies.protocols import REGISTRY
-from studies.services.drafts import editing
+from studies.services.drafts import editing_draft
 from studies.services.lifecycle import ActionRefused
 
 from .assign import get_or_create_annotator
@@ -35,7 +35,7 @@ from .assign import get_or_create_annotator
 TEST_POOL = "test"
 
 
-def first_batch(study: Study, arm: Arm | None = None) -> DrawnBatch:
+def draw_first_batch(study: Study, arm: Arm | None = None) -> DrawnBatch:
     """Return the first batch that the draft's design draws, of this arm if given.
 
     Raises ActionRefused with the reason.
@@ -50,7 +50,9 @@ def first_batch(study: Study, arm: Arm | None = None) -> DrawnBatch:
         return next(batch for batch in BatchDraw(study).batches() if arm is None or batch.arm_id == arm.pk)
     except UnfillableBatch as unfillable:
         fields = ("arms", "prompts", "outputs", "systems", "contrasts")
-        problems = (problem.text for problem in find_problems(study) if problem.is_blocking and problem.field in fields)
+        problems = (
+            problem.text for problem in find_design_problems(study) if problem.is_blocking and problem.field in fields
+        )
         raise ActionRefused(next(problems, str(unfillable))) from None
 
 
@@ -63,11 +65,11 @@ def create_test_assignment(study: Study, arm: Arm | None = None, seed: int | Non
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
     if study.state != Study.State.DRAFT:
         raise ActionRefused("Test runs are possible only in a draft. Open the study's link, or look at the preview.")
-    drawn = first_batch(study, arm)
+    drawn = draw_first_batch(study, arm)
     before = set(study.items.values_list("pk", flat=True))
     last = study.batches.filter(number__gte=FIRST_TEST_NUMBER).aggregate(n=Max("number"))["n"]
     number = FIRST_TEST_NUMBER if last is None else last + 1
-    batch = write_batches(study, [drawn], places_per_batch=1, origin=Batch.Origin.TEST, first_number=number)[0]
+    batch = store_drawn_batches(study, [drawn], places_per_batch=1, origin=Batch.Origin.TEST, first_number=number)[0]
     new_items = Item.objects.filter(study=study, number__lt=FIRST_TEST_NUMBER).exclude(pk__in=before)
     _renumber(new_items)
     options = {} if seed is None else {"seed": seed}
@@ -104,7 +106,7 @@ def start_test_run(study: Study, by, arm: Arm | None = None) -> Assignment:
 
 def delete_test_runs(study: Study, by) -> int:
     """Delete the test runs of a draft and return their number."""
-    with editing(study.pk, by) as draft:
+    with editing_draft(study.pk, by) as draft:
         return erase_test_data(draft)
 
 
@@ -114,7 +116,7 @@ def erase_test_data(study: Study, **kwargs: object) -> int:
     batches = Batch.objects.filter(study=study, origin=Batch.Origin.TEST)
     if not tests.exists() and not batches.exists():
         return 0
-    with allow_erasure():
+    with allowing_erasure():
         people = list(tests.values_list("annotator_id", flat=True))
         Response.objects.filter(assignment__in=tests).delete()
         PageVisit.objects.filter(assignment__in=tests).delete()

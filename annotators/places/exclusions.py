@@ -15,7 +15,7 @@ from studies.models import FIRST_TEST_NUMBER, Batch, Placement, Study, audit
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
 
-from .assign import Released, release
+from .assign import Released, release_assignment
 
 TOP_UP = Batch.Origin.TOP_UP
 # The reasons for an exclusion. The key is stored; "other" needs a note.
@@ -47,8 +47,8 @@ def _lock_study(study_id: int) -> Study:
     return Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study_id)
 
 
-def exclude(
-    assignments: Iterable[Assignment], reason: str, by, note: str = "", reopen: bool = False
+def exclude_assignments(
+    assignments: Iterable[Assignment], reason: str, by, note: str = "", should_reopen_places: bool = False
 ) -> list[Exclusion]:
     """Leave submitted assignments of one study out of every later analysis; with ``reopen``, open their places again.
 
@@ -84,8 +84,8 @@ def exclude(
         for row in new:
             # The note may describe a person, so the log stores only the reason.
             audit.record("exclude", study=study, by=by, assignment_code=row.code, reason=reason)
-        if reopen and new:
-            reopen_places(study, new, by)
+        if should_reopen_places and new:
+            open_replacement_places(study, new, by)
     return exclusions
 
 
@@ -100,14 +100,14 @@ def describe_excluded_places(study: Study, n_excluded: int, is_reopened: bool) -
         when = "within a few minutes" if study.state == Study.State.LAUNCHED else "when the study is resumed"
         limit = f", up to the cap of {study.cap} places" if study.cap is not None else ""
         return f"{its} {places} {are} opened again {when}{limit}. You do not need to do anything."
-    left = None if study.cap is None else max(0, study.cap - lifecycle.count_open_places(study))
+    left = None if study.cap is None else max(0, study.cap - lifecycle.count_opened_places(study))
     how = f"{its} {places} {stay} taken: no other annotator gets {'it' if n_excluded == 1 else 'them'}."
     if left == 0:
         return f"{how} The cap of {study.cap} places is reached, so no other place can be opened. Clone the study to collect more."
     return f"{how} To let another annotator answer, choose “Open more places” on the study's page."
 
 
-def reverse_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:
+def lift_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:
     """Undo an exclusion. The decision stays on record. Raises ActionRefused."""
     check_permission(by, Action.MANAGE_ASSIGNMENTS, exclusion.assignment.study_id)
     if exclusion.reverses_id:
@@ -128,7 +128,7 @@ def reverse_exclusion(exclusion: Exclusion, by, note: str = "") -> Exclusion:
     return reversal
 
 
-def reopen_places_up_to_cap(study: Study, assignment_ids: Sequence[int]) -> int:
+def open_replacement_places_up_to_cap(study: Study, assignment_ids: Sequence[int]) -> int:
     """Open the places of these assignments again, in order and up to the cap. Skip places that were opened before.
 
     Return the number of opened places; 0 unless the study is launched.
@@ -139,13 +139,13 @@ def reopen_places_up_to_cap(study: Study, assignment_ids: Sequence[int]) -> int:
             return 0
         rows = list(Assignment.objects.filter(study=study, pk__in=assignment_ids, replaced_at=None).order_by("pk"))
         if study.cap is not None:
-            rows = rows[: max(0, study.cap - lifecycle.count_open_places(study))]
+            rows = rows[: max(0, study.cap - lifecycle.count_opened_places(study))]
         if rows:
-            reopen_places(study, rows, None)
+            open_replacement_places(study, rows, None)
         return len(rows)
 
 
-def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[Batch]:
+def open_replacement_places(study: Study, assignments: Sequence[Assignment], by) -> list[Batch]:
     """Copy each assignment's batch with one place for another annotator. Raises ActionRefused above the cap.
 
     The copy of a top-up batch is a top-up batch too: it is not limited by the cap and asks only about items in
@@ -164,7 +164,7 @@ def reopen_places(study: Study, assignments: Sequence[Assignment], by) -> list[B
         if batches.filter(number__gte=study.open_to).exists():
             lifecycle.open_more_places(study, len(assignments), by)
             return []
-        open_now = lifecycle.count_open_places(study)
+        open_now = lifecycle.count_opened_places(study)
         originals = {batch.pk: batch for batch in Batch.objects.filter(pk__in=[row.batch_id for row in assignments])}
         counted = sum(originals[row.batch_id].origin != TOP_UP for row in assignments)
         if study.cap is not None and counted and open_now + counted > study.cap:
@@ -205,7 +205,7 @@ def release_place(assignment: Assignment, by) -> None:
     """Release the place of an unfinished assignment, as if the annotator had returned it. Raises ActionRefused."""
     check_permission(by, Action.MANAGE_ASSIGNMENTS, assignment.study_id)
     with transaction.atomic():
-        if not release(assignment.pk, Released.RETURNED):
+        if not release_assignment(assignment.pk, Released.RETURNED):
             raise ActionRefused(
                 "This assignment holds no place: it was already submitted or released. You do not need to do anything."
             )

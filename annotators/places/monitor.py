@@ -32,7 +32,7 @@ class StudyProgress:
     in_progress: int = 0
 
 
-def progress_of(study_ids: Iterable[int], **kwargs: object) -> dict[int, StudyProgress]:
+def progress_by_study(study_ids: Iterable[int], **kwargs: object) -> dict[int, StudyProgress]:
     """Return the progress of each study.
 
     It holds the annotators who submitted in time, the time of the last submission, the robots that submitted, the
@@ -141,7 +141,7 @@ class DayCounts:
     submitted: int
 
 
-def count_by_day(study: Study) -> list[DayCounts]:
+def count_daily_claims_and_submissions(study: Study) -> list[DayCounts]:
     """Return the claimed places and the submissions in time per day (UTC), for the last thirty days with any."""
     assignments = _filter_live(Assignment.objects.filter(study=study)).exclude(batch=None).order_by()
     claimed = dict(assignments.values_list(TruncDate("claimed_at")).annotate(n=Count("pk")))
@@ -163,7 +163,7 @@ class MedianTimes:
     active_minutes: float | None
 
 
-def median_times(study: Study) -> MedianTimes:
+def median_working_times(study: Study) -> MedianTimes:
     """Return the median times of the annotators who submitted in time."""
     submitted = _filter_live(
         Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False, started_at__isnull=False)
@@ -175,7 +175,7 @@ def median_times(study: Study) -> MedianTimes:
     return MedianTimes(len(rows), median(minutes) if minutes else None, median(active) if active else None)
 
 
-def update_usual_time(study: Study) -> bool:
+def update_median_working_time(study: Study) -> bool:
     """Store the median time of the latest submissions if there are enough. Return whether it changed."""
     submitted = _filter_live(
         Assignment.objects.filter(study=study, submitted_at__isnull=False, is_late=False, started_at__isnull=False)
@@ -187,7 +187,7 @@ def update_usual_time(study: Study) -> bool:
     return bool(Study.objects.filter(pk=study.pk).exclude(usual_seconds=usual).update(usual_seconds=usual))
 
 
-def comments(study: Study, limit: int = 500) -> QuerySet[Response]:
+def latest_survey_comments(study: Study, limit: int = 500) -> QuerySet[Response]:
     """Return the written answers to survey questions, newest first. They are about no system."""
     return (
         Response.objects.filter(assignment__study=study, item=None, question__x=None)

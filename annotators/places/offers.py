@@ -24,12 +24,12 @@ class Offer:
         return (self.reward * 60 / self.minutes).quantize(Decimal("0.01"))
 
 
-def offer_of(wording: Wording, arm: Mapping[str, Any], reward: Decimal | None = None) -> Offer:
+def arm_offer(wording: Wording, arm: Mapping[str, Any], link_reward: Decimal | None = None) -> Offer:
     """Return the offer of an arm. ``reward`` is the recruitment's pay; it replaces the arm's."""
     study = wording.study
     minutes = arm["minutes"] or study["minutes"]
-    paid = next((amount for amount in (reward, arm["reward"], study["reward"]) if amount is not None), None)
-    is_own = arm["minutes"] not in (None, study["minutes"]) or (reward is None and arm["reward"] is not None)
+    paid = next((amount for amount in (link_reward, arm["reward"], study["reward"]) if amount is not None), None)
+    is_own = arm["minutes"] not in (None, study["minutes"]) or (link_reward is None and arm["reward"] is not None)
     return Offer(minutes, None if paid is None else Decimal(paid), is_own)
 
 
@@ -44,9 +44,9 @@ class OfferRange:
     is_one: bool
 
 
-def range_of(wording: Wording, arms: Collection[str] = (), reward: Decimal | None = None) -> OfferRange:
+def offer_range(wording: Wording, arms: Collection[str] = (), link_reward: Decimal | None = None) -> OfferRange:
     """Return the range from lowest to highest over these arms, or all arms, and an hourly pay that holds for each."""
-    offers = [offer_of(wording, arm, reward) for name, arm in wording.arms.items() if not arms or name in arms]
+    offers = [arm_offer(wording, arm, link_reward) for name, arm in wording.arms.items() if not arms or name in arms]
     rewards = sorted({offer.reward for offer in offers if offer.reward is not None})
     minutes = sorted({offer.minutes for offer in offers if offer.minutes})
     hourly = [offer.per_hour for offer in offers]

@@ -7,7 +7,7 @@ from studies.models import Batch, Item, Placement, Section, Study
 from studies.protocols import REGISTRY
 
 
-def open_batches(study: Study, annotator: Annotator, arms=(), own=()) -> QuerySet[Batch]:
+def claimable_batches(study: Study, annotator: Annotator, arms=(), own_batch_ids=()) -> QuerySet[Batch]:
     """Return the batches with a free place for this annotator, in the order in which they are claimed.
 
     Batches with an item that the annotator was given before are skipped, even if the place was released. The
@@ -20,7 +20,7 @@ def open_batches(study: Study, annotator: Annotator, arms=(), own=()) -> QuerySe
     given = given.exclude(item__kind=Item.Kind.PRACTICE)  # practice items are the same in all batches of an arm
     if items := list(given.values_list("item", flat=True)):
         repeated = Placement.objects.filter(batch=OuterRef("pk"), item__in=items)
-        batches = batches.filter(Q(pk__in=list(own)) | ~Exists(repeated))
+        batches = batches.filter(Q(pk__in=list(own_batch_ids)) | ~Exists(repeated))
     if arms:
         batches = batches.filter(arm__in=arms)
     return batches.order_by("claimed", "number")
@@ -28,7 +28,7 @@ def open_batches(study: Study, annotator: Annotator, arms=(), own=()) -> QuerySe
 
 def can_place_become_free(study: Study) -> bool:
     live = Assignment.objects.filter(study=study, released_at=None, submitted_at=None).exclude(origin="test")
-    return live.exists() or unsettled_items(study).exists()
+    return live.exists() or undecided_items(study).exists()
 
 
 def is_for_one_annotator(study: Study) -> bool:
@@ -40,18 +40,18 @@ def is_for_one_annotator(study: Study) -> bool:
     )
 
 
-def settling_sections(study: Study) -> list[Section]:
+def sections_with_top_ups(study: Study) -> list[Section]:
     """Return the sections whose items may need more answers than their batches have places."""
     return [
         section
         for section in study.sections.all()
-        if section.protocol in REGISTRY and REGISTRY[section.protocol].settles_items(section)
+        if section.protocol in REGISTRY and REGISTRY[section.protocol].may_need_top_ups(section)
     ]
 
 
-def unsettled_items(study: Study) -> QuerySet[Item]:
+def undecided_items(study: Study) -> QuerySet[Item]:
     """Return the open, undecided items of such sections, which one more annotator may get."""
     open_now = Placement.objects.filter(
-        item=OuterRef("pk"), batch__number__lt=study.open_to, item__section__in=settling_sections(study)
+        item=OuterRef("pk"), batch__number__lt=study.open_to, item__section__in=sections_with_top_ups(study)
     )
     return Item.objects.filter(Exists(open_now), study=study, kind=Item.Kind.LIVE, settled_at=None, retired_in=None)

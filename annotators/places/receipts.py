@@ -8,7 +8,7 @@ from annotators.models.crypto import keyed_hash
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 
 
-def receipt_of(assignment_code: str) -> str:
+def compute_receipt(assignment_code: str) -> str:
     """Return the receipt: ten characters in two groups, easy to copy by hand, without 0, 1, I and O."""
     number = int(keyed_hash("receipt", assignment_code)[:20], 16)
     characters = ""

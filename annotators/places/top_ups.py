@@ -17,29 +17,29 @@ from annotators.models import Assignment, Response
 from studies.models import FIRST_TEST_NUMBER, Batch, Item, Placement, Section, Study, audit
 from studies.protocols import REGISTRY
 
-from .open_places import settling_sections
+from .open_places import sections_with_top_ups
 
 
-def settle_everywhere() -> int:
+def top_up_disputed_items() -> int:
     """Settle the items of all running studies. Return the number of items that go to one more annotator."""
-    return sum(settle_study_items(study) for study in Study.objects.filter(state__in=Study.RUNNING))
+    return sum(top_up_disputed_study_items(study) for study in Study.objects.filter(state__in=Study.RUNNING))
 
 
-def settle_study_items(study: Study) -> int:
+def top_up_disputed_study_items(study: Study) -> int:
     """Mark decided items, and put undecided items into top-up batches.
 
     A top-up batch is made when it is full, or when no other place is open. Return the number of items in new batches.
     """
-    if not settling_sections(study):
+    if not sections_with_top_ups(study):
         return 0
     with transaction.atomic():
         study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
         if study.state not in Study.RUNNING:
             return 0
-        return sum(_settle_section(study, section) for section in settling_sections(study))
+        return sum(_settle_section(study, section) for section in sections_with_top_ups(study))
 
 
-def counted_assignments(study: Study):
+def assignments_with_counted_labels(study: Study):
     """Return the assignments whose labels count: submitted in time and not replaced.
 
     A later withdrawal does not unsettle an item, and its place stays taken.
@@ -76,7 +76,7 @@ def _labels(study: Study, section: Section) -> dict[int, dict[int, list[str]]]:
     """Return the labels by item and question, in the order of their arrival."""
     rows = (
         Response.objects.filter(
-            assignment__in=counted_assignments(study), question__section=section, item__kind=Item.Kind.LIVE
+            assignment__in=assignments_with_counted_labels(study), question__section=section, item__kind=Item.Kind.LIVE
         )
         .order_by("received_at", "pk")
         .values_list("item_id", "question_id", "chosen__output__system_id", "choice", "skip_reason")
@@ -90,7 +90,7 @@ def _labels(study: Study, section: Section) -> dict[int, dict[int, list[str]]]:
 def _place_counts_by_item(study: Study, section: Section) -> dict[int, tuple[int, int]]:
     """Return by item (answered places, all places). The place of a replaced person does not count; its copy does."""
     answered: dict[int, int] = defaultdict(int)
-    for batch in counted_assignments(study).values_list("batch_id", flat=True):
+    for batch in assignments_with_counted_labels(study).values_list("batch_id", flat=True):
         answered[batch] += 1
     replaced: dict[int, int] = defaultdict(int)
     for batch in Assignment.objects.filter(study=study, replaced_at__isnull=False, released_at=None).values_list(

@@ -76,7 +76,7 @@ class ColumnSummary:
 # Declaring
 
 
-def declare_columns(study: Study, columns: Iterable[tuple[str, str, bool]], *, by) -> None:
+def declare_sample_columns(study: Study, columns: Iterable[tuple[str, str, bool]], *, by) -> None:
     """Declare the columns to keep, before any file is read: (name, kind, whether small counts are shown).
 
     Values are deleted if their column is no longer declared or has another kind now.
@@ -105,7 +105,7 @@ def declare_columns(study: Study, columns: Iterable[tuple[str, str, bool]], *, b
 
 
 def import_sample(
-    recruitment: Recruitment, text: str, person_column: str, *, by, dry_run: bool = False
+    recruitment: Recruitment, csv_file_text: str, person_column: str, *, by, dry_run: bool = False
 ) -> SampleImportSummary:
     """Import a file: store the declared columns of people who took part by this link, and nothing about others.
 
@@ -116,7 +116,7 @@ def import_sample(
     columns = list(SampleColumn.objects.filter(study=recruitment.study).order_by("pk"))
     if not columns:
         raise ValueError("No column is declared yet. Declare the columns to keep first.")
-    told, joined = _told(recruitment, text, person_column, columns), SampleImportSummary()
+    told, joined = _told(recruitment, csv_file_text, person_column, columns), SampleImportSummary()
     people = _people(recruitment, told)
     joined.people, joined.strangers = len(people), len(told) - len(people)
     values = [
@@ -232,24 +232,26 @@ def sample_table(study: Study) -> list[ColumnSummary]:
         if annotator in people:
             values[column].append(value)
     return [
-        summarize_column(column.name, column.kind, len(people), values[column.pk], column.shows_small)
+        summarize_sample_column(column.name, column.kind, len(people), values[column.pk], column.shows_small)
         for column in columns
     ]
 
 
-def summarize_column(name: str, kind: str, people: int, values: list[str], shows_small: bool = False) -> ColumnSummary:
+def summarize_sample_column(
+    name: str, kind: str, n_people: int, values: list[str], shows_small: bool = False
+) -> ColumnSummary:
     """Describe one column of ``people``, given the known values.
 
     >>> described("Sex", "category", 20, ["Female"] * 12 + ["Male"] * 6).cells
     (Cell(value='Female', n=12, percent=60.0), Cell(value='Male', n=6, percent=30.0))
     """
-    missing = people - len(values)
+    missing = n_people - len(values)
     if kind == SampleColumn.Kind.NUMBER:
         numbers = sorted(Decimal(value) for value in values)
         if not numbers or (len(numbers) < SMALL_COUNT and not shows_small):
-            return ColumnSummary(name, kind, people, *((len(numbers), missing) if not numbers else (None, None)))
+            return ColumnSummary(name, kind, n_people, *((len(numbers), missing) if not numbers else (None, None)))
         return ColumnSummary(
-            name, kind, people, len(numbers), missing, (), Decimal(median(numbers)), numbers[0], numbers[-1]
+            name, kind, n_people, len(numbers), missing, (), Decimal(median(numbers)), numbers[0], numbers[-1]
         )
     counted = sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0]))
     hidden = {} if shows_small else {value: n for value, n in counted if n < SMALL_COUNT}
@@ -260,10 +262,10 @@ def summarize_column(name: str, kind: str, people: int, values: list[str], shows
             break
         value, n = others.pop(0)
         hidden[value] = n
-    shown = tuple(Cell(value, n, round(100 * n / people, 1)) for value, n in counted if value not in hidden)
+    shown = tuple(Cell(value, n, round(100 * n / n_people, 1)) for value, n in counted if value not in hidden)
     # Sorted by name, because an order by count would reveal the counts.
     cells = shown + tuple(Cell(value, None, None) for value in sorted(hidden))
-    return ColumnSummary(name, kind, people, *((None, None) if is_told else (len(values), missing)), cells)
+    return ColumnSummary(name, kind, n_people, *((None, None) if is_told else (len(values), missing)), cells)
 
 
 def _are_known(counts: Iterable[int]) -> bool:

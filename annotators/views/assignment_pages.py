@@ -4,26 +4,26 @@ from django.http import HttpResponse, HttpResponseNotAllowed, HttpResponseRedire
 from django.views.decorators.http import require_http_methods, require_safe
 
 from annotators.models import Appeal, Assignment, Inquiry
-from annotators.models.identity import full_external_ids, get_person_id
-from annotators.pages.presentation import cached_markdown
+from annotators.models.identity import get_person_id, restored_external_ids
+from annotators.pages.presentation import render_cached_markdown
 from annotators.pages.typed_text import TypedAnswer
 from annotators.participation import withdrawal as withdrawal
 from annotators.participation.parts import get_remaining_parts, parts_overview_context
-from annotators.pay.statement import pay_statement, reason_id_retained
-from annotators.pay.verdicts.appeals import open_appeal
+from annotators.pay.statement import pay_statement, reason_id_retained_on_withdrawal
+from annotators.pay.verdicts.appeals import create_appeal
 from annotators.pay.verdicts.status import work_status
 from annotators.places import assign
-from annotators.places.batch_plan import plan_of
-from annotators.places.deadlines import is_cut_off_by_closing, release_if_closed
-from annotators.places.receipts import receipt_of
+from annotators.places.batch_plan import get_batch_plan
+from annotators.places.deadlines import is_cut_off_before_first_answer, release_place_if_study_closed
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import credits
 from studies.design.wording import wording_of
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
-from .http_responses import add_annotator_headers, allow_form_target, render, render_notice, way_back_of
-from .lookup import assignment_or_404, has_ended, has_parts_overview, may_withdraw
+from .http_responses import add_annotator_headers, allow_form_target, get_panel_way_back, render, render_notice
+from .lookup import get_assignment_or_404, has_assignment_ended, has_parts_overview, may_withdraw
 from .pages import arm_offer_context
 
 OUTCOME_RELEASE_REASONS = (
@@ -51,7 +51,7 @@ def _first_outcome(assignment) -> str:
         return assignment.released_reason
     closed_at = assignment.study.closed_at
     was_closed_before = closed_at and (not assignment.withdrawn_at or assignment.withdrawn_at > closed_at)
-    if was_closed_before and is_cut_off_by_closing(assignment):
+    if was_closed_before and is_cut_off_before_first_answer(assignment):
         return "closed"
     return "withdrawn" if assignment.withdrawn_at else "closed"
 
@@ -60,21 +60,21 @@ def _first_outcome(assignment) -> str:
 @require_safe
 def done_page(request, code):
     """Show the end page, at any later time: the receipt or code, the way back to the panel, and what happens next."""
-    assignment = assignment_or_404(request, code)
-    if not has_ended(assignment):
+    assignment = get_assignment_or_404(request, code)
+    if not has_assignment_ended(assignment):
         return HttpResponseRedirect(f"/p/{code}/")
-    release_if_closed(assignment)
-    return _render_done_page(request, assignment, full_external_ids(assignment))
+    release_place_if_study_closed(assignment)
+    return _render_done_page(request, assignment, restored_external_ids(assignment))
 
 
 def _render_done_page(request, assignment, ids) -> HttpResponse:
     code, outcome, ended = assignment.code, _outcome(assignment), _first_outcome(assignment)
-    receipt = receipt_of(code)
+    receipt = compute_receipt(code)
     credit = credits.credit_status(assignment)
     if credit == credits.GIVEN:
         way_back = REGISTRY[assignment.recruitment.channel].plain_way_back(assignment.recruitment)
     else:
-        way_back = way_back_of(assignment.recruitment, ended, ids, receipt)
+        way_back = get_panel_way_back(assignment.recruitment, ended, ids, receipt)
     study_words = wording_of(assignment.study, assignment.design_id).study
     more = get_remaining_parts(assignment) if outcome == "complete" else None
     status = work_status(assignment)
@@ -91,7 +91,7 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
         and not study_words["debriefing"]
         and not assignment.is_late
         and not (more and more.is_any_left),
-        "debriefing": cached_markdown(study_words["debriefing"])
+        "debriefing": render_cached_markdown(study_words["debriefing"])
         if study_words["debriefing"] and outcome == "complete"
         else "",
         "is_late": assignment.is_late,
@@ -112,7 +112,7 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
 
 def _arm_offer_context(assignment) -> dict | None:
     """Return what this part pays if arms are paid differently, else None."""
-    return arm_offer_context(assignment, plan_of(assignment).offer)
+    return arm_offer_context(assignment, get_batch_plan(assignment).offer)
 
 
 def render_parts_overview(request, assignment) -> HttpResponse:
@@ -121,12 +121,12 @@ def render_parts_overview(request, assignment) -> HttpResponse:
 
 @add_annotator_headers
 @require_safe
-def parts_overview(request, code):
+def parts_overview_page(request, code):
     """Show a person's parts of the study: done, started, still available, and the pay.
 
     Any of the person's codes works.
     """
-    assignment = assignment_or_404(request, code)
+    assignment = get_assignment_or_404(request, code)
     return (
         render_parts_overview(request, assignment)
         if has_parts_overview(assignment)
@@ -136,24 +136,26 @@ def parts_overview(request, code):
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
-def withdraw(request, code):
+def withdrawal_page(request, code):
     """Withdraw from the study. GET shows what is paid, kept and deleted; POST withdraws."""
-    assignment = assignment_or_404(request, code)
+    assignment = get_assignment_or_404(request, code)
     if assignment.withdrawn_at or not may_withdraw(assignment):
         return (
-            HttpResponseRedirect(f"/p/{code}/done/") if has_ended(assignment) else HttpResponseRedirect(f"/p/{code}/")
+            HttpResponseRedirect(f"/p/{code}/done/")
+            if has_assignment_ended(assignment)
+            else HttpResponseRedirect(f"/p/{code}/")
         )
     if request.method == "POST":
-        ids, ended = full_external_ids(assignment), "complete" if assignment.submitted_at else "withdrawn"
+        ids, ended = restored_external_ids(assignment), "complete" if assignment.submitted_at else "withdrawn"
         withdrawal.withdraw_annotator(assignment)
         backs = [
-            way_back_of(assignment.recruitment, ended, known, receipt_of(code))
-            for known in (ids, full_external_ids(assignment))
+            get_panel_way_back(assignment.recruitment, ended, known, compute_receipt(code))
+            for known in (ids, restored_external_ids(assignment))
         ]
         if backs[0] != backs[1]:
             # The way back to the panel contains the person's ids. They are deleted now, so this response is the last to
             # use them.
-            return _render_done_page(request, assignment_or_404(request, code), ids)
+            return _render_done_page(request, get_assignment_or_404(request, code), ids)
         return HttpResponseRedirect(f"/p/{code}/done/")
     context = {
         "study": wording_of(assignment.study, assignment.design_id).study,
@@ -163,7 +165,7 @@ def withdraw(request, code):
         # If the place was already released, the pay of that release applies; withdrawing does not change it.
         "pay": pay_statement(assignment, "" if assignment.released_at else "withdrawn"),
         "blanks_ratings": assignment.study.withdrawal_blanks_ratings,
-        "id_stays": reason_id_retained(assignment),
+        "id_stays": reason_id_retained_on_withdrawal(assignment),
         "keeps_visit": bool(assignment.external_ids.get("session")),
         "study_days": assignment.study.erase_after_days,
     }
@@ -175,7 +177,7 @@ def start_another_part(request, code):
     """Claim another batch for a person who has submitted one. The code identifies the person."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    assignment = assignment_or_404(request, code)
+    assignment = get_assignment_or_404(request, code)
     if assignment.submitted_at is None:
         return HttpResponseRedirect(f"/p/{code}/")
     recruitment = assignment.recruitment
@@ -208,9 +210,9 @@ def start_another_part(request, code):
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
-def inquire(request, code):
+def inquiry_page(request, code):
     """Send a report or a question to the researchers. All messages go to one inbox, which does not show systems."""
-    assignment = assignment_or_404(request, code)
+    assignment = get_assignment_or_404(request, code)
     error = ""
     if request.method == "POST":
         try:
@@ -239,9 +241,9 @@ def _inquiry_context(assignment, **more):
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
-def appeal(request, code):
+def appeal_page(request, code):
     """Object to a rejection, once. Another user than the one who rejected answers the objection."""
-    assignment = assignment_or_404(request, code)
+    assignment = get_assignment_or_404(request, code)
     status = work_status(assignment)
     rejected = status.rejection if status else None
     error, text = "", request.POST.get("text", "")
@@ -253,7 +255,7 @@ def appeal(request, code):
         context = {
             "study": words,
             "assignment_path": f"/p/{code}/",
-            "outcome": has_ended(assignment),
+            "outcome": has_assignment_ended(assignment),
             "title": "Your objection was not stored",
             "reason": "Your work is not rejected, or you have already objected.",
             "typed": [TypedAnswer("Why the rejection is wrong", text)],
@@ -261,7 +263,7 @@ def appeal(request, code):
         return render(request, "annotate/not_stored.html", context, status=409)
     if request.method == "POST":
         try:
-            open_appeal(assignment, text)
+            create_appeal(assignment, text)
             return HttpResponseRedirect(f"/p/{code}/done/#stands")
         except ActionRefused as refused:
             error = str(refused)
@@ -279,13 +281,13 @@ def appeal(request, code):
 
 @add_annotator_headers
 @require_safe
-def consent(request, code):
+def consent_page(request, code):
     """Show the consent text again, to read or to save."""
-    assignment = assignment_or_404(request, code)
+    assignment = get_assignment_or_404(request, code)
     words = wording_of(assignment.study, assignment.design_id).study
     context = {
         "study": words,
-        "consent": cached_markdown(words["consent"]),
+        "consent": render_cached_markdown(words["consent"]),
         "consented_at": assignment.consented_at,
         "version": assignment.consent_version,
         "assignment_path": f"/p/{code}/",

@@ -8,12 +8,12 @@ from django.http import Http404, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
 from annotators.models import Annotator, Assignment, Recruitment
-from annotators.pages.presentation import cached_markdown
+from annotators.pages.presentation import render_cached_markdown
 from annotators.participation.parts import get_remaining_parts
-from annotators.pay.promises import is_outcome_paid, promise_lines
+from annotators.pay.promises import early_end_pay_lines, is_outcome_paid_before_first_page
 from annotators.places import assign
-from annotators.places.offers import range_of
-from annotators.places.receipts import receipt_of
+from annotators.places.offers import offer_range
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.links import LinkState, link_state
 from studies.design.wording import Wording
@@ -23,12 +23,12 @@ from .http_responses import (
     OUTCOME_BY_NOTICE,
     add_annotator_headers,
     allow_framing,
-    public_wording,
+    get_panel_way_back,
+    newest_study_wording,
     render,
     render_notice,
-    way_back_of,
 )
-from .lookup import has_ended, has_parts_overview
+from .lookup import has_assignment_ended, has_parts_overview
 
 # A person may press "I cannot wait" until this long after "No place right now".
 WAIT_TOKEN_MAX_AGE = 24 * 3600
@@ -36,7 +36,7 @@ WAIT_TOKEN_MAX_AGE = 24 * 3600
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
-def entry(request, key):
+def entry_page(request, key):
     """Show the entry page. GET writes nothing; only the button Start claims a place."""
     recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
     state = link_state(recruitment.study, recruitment) if recruitment else LinkState.UNPUBLISHED
@@ -44,7 +44,7 @@ def entry(request, key):
         raise Http404
     study, channel = recruitment.study, REGISTRY[recruitment.channel]
     allow_framing(request, recruitment.channel)
-    wording = public_wording(study)
+    wording = newest_study_wording(study)
     words = wording.study
     repeated = [name for name, values in request.GET.lists() if len(values) > 1]
     parameters = request.GET.dict()
@@ -66,7 +66,7 @@ def entry(request, key):
     )
     if request.method != "POST" and returning is not None and has_parts_overview(returning):
         return render_parts_overview(request, returning)
-    has_finished = returning is not None and has_ended(returning)
+    has_finished = returning is not None and has_assignment_ended(returning)
     more = (
         get_remaining_parts(returning)
         if has_finished and not returning.withdrawn_at and returning.submitted_at
@@ -79,7 +79,9 @@ def entry(request, key):
             if turned_away is not None:
                 return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
             kind = "paused" if state is LinkState.PAUSED else "closed"
-            return render_notice(request, words, kind, way_back_of(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids))
+            return render_notice(
+                request, words, kind, get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
+            )
         path = f"/p/{returning.code}/" if returning is not None else ""
         return render_entry_page(
             request, recruitment, wording, is_returning=returning is not None, more=more, own_path=path
@@ -91,14 +93,14 @@ def entry(request, key):
             return HttpResponseRedirect(request.get_full_path())
         if turned_away is not None:
             return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
-        return render_notice(request, words, "no_consent", way_back_of(recruitment, "no_consent", arrival.ids))
+        return render_notice(request, words, "no_consent", get_panel_way_back(recruitment, "no_consent", arrival.ids))
     if "leave" in request.POST:
         leaving = _turn_away_waiting_person(request, recruitment, arrival)
         return HttpResponseRedirect(f"/p/{leaving.code}/" if leaving else request.get_full_path())
     if returning is None and state not in (LinkState.OPEN, LinkState.PAUSED):
         if turned_away is not None:
             return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
-        return render_notice(request, words, "closed", way_back_of(recruitment, "closed", arrival.ids))
+        return render_notice(request, words, "closed", get_panel_way_back(recruitment, "closed", arrival.ids))
     if returning is None and words["consent"] and request.POST.get("agree") != "1":
         return render_entry_page(
             request, recruitment, wording, error="Please tick the box if you agree to take part.", status=422
@@ -129,14 +131,14 @@ def entry(request, key):
     kind = claim.outcome
     if kind == "wait" and _should_record_leaving(recruitment, arrival):
         waited = _wait_signer(recruitment).sign(str(annotator.code))
-        pays = is_outcome_paid(recruitment, OUTCOME_BY_NOTICE[kind])
+        pays = is_outcome_paid_before_first_page(recruitment, OUTCOME_BY_NOTICE[kind])
         return render_notice(request, words, kind, may_retry=True, waited=waited, pays=pays)
-    receipt = receipt_of(claim.assignment.code) if claim.assignment and kind != "done" else ""
+    receipt = compute_receipt(claim.assignment.code) if claim.assignment and kind != "done" else ""
     return render_notice(
         request,
         words,
         kind,
-        way_back_of(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids, receipt),
+        get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids, receipt),
         may_retry=kind in ("wait", "paused"),
     )
 
@@ -148,8 +150,8 @@ def _wait_signer(recruitment: Recruitment) -> TimestampSigner:
 
 def _should_record_leaving(recruitment: Recruitment, arrival) -> bool:
     """Return whether to store that a person could not wait: only if the panel needs to know it or pay was promised."""
-    back = way_back_of(recruitment, OUTCOME_BY_NOTICE["wait"], arrival.ids)
-    return back.is_one or is_outcome_paid(recruitment, OUTCOME_BY_NOTICE["wait"])
+    back = get_panel_way_back(recruitment, OUTCOME_BY_NOTICE["wait"], arrival.ids)
+    return back.is_one or is_outcome_paid_before_first_page(recruitment, OUTCOME_BY_NOTICE["wait"])
 
 
 def _turn_away_waiting_person(request, recruitment: Recruitment, arrival) -> Assignment | None:
@@ -162,7 +164,9 @@ def _turn_away_waiting_person(request, recruitment: Recruitment, arrival) -> Ass
     key = assign.hash_person_id(recruitment.pool, arrival.person) if arrival.person else ""
     if annotator is None or key not in ("", annotator.external_id):
         return None
-    return assign.turn_away(recruitment.study, annotator, recruitment, dict(arrival.ids), arrival.trust)
+    return assign.record_turned_away_annotator(
+        recruitment.study, annotator, recruitment, dict(arrival.ids), arrival.trust
+    )
 
 
 def _past_assignments(recruitment: Recruitment, arrival) -> list[Assignment]:
@@ -190,7 +194,7 @@ def _handle_return_after_end(request, recruitment: Recruitment, ended: Assignmen
         # The person came by another task of the panel and did no work for it.
         kind = "done" if ended.submitted_at else "barred"
         return render_notice(
-            request, wording.study, kind, way_back_of(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
+            request, wording.study, kind, get_panel_way_back(recruitment, OUTCOME_BY_NOTICE[kind], arrival.ids)
         )
     if retaken and not ended.withdrawn_at:
         # GET writes nothing. The panel's new ids are stored when the person presses the button.
@@ -204,15 +208,15 @@ def render_entry_page(request, recruitment, wording: Wording, status=200, **more
     words = wording.study
     is_varied = any(arm["reward"] is not None or arm["minutes"] for arm in wording.arms.values())
     arms = set(recruitment.arms.values_list("name", flat=True)) if is_varied and recruitment.pk else ()
-    offer = range_of(wording, arms, recruitment.reward)
+    offer = offer_range(wording, arms, recruitment.reward)
     currency = recruitment.currency or words["currency"]
     context = {
         "study": words,
-        "purpose": cached_markdown(words["purpose"]) if words["purpose"] else "",
-        "consent": cached_markdown(words["consent"]) if words["consent"] else "",
+        "purpose": render_cached_markdown(words["purpose"]) if words["purpose"] else "",
+        "consent": render_cached_markdown(words["consent"]) if words["consent"] else "",
         "offer": offer,
         "currency": currency,
-        "early": promise_lines(recruitment, currency, wording) if offer.pays else [],
+        "early": early_end_pay_lines(recruitment, currency, wording) if offer.pays else [],
         "action": f"?{urlencode(request.GET)}" if request.GET else "",
     }
     return render(request, "annotate/landing.html", context | more, status=status)

@@ -81,9 +81,16 @@ def render(request, template: str, context: dict, status: int = 200) -> HttpResp
     return HttpResponse(get_template(template).template.render(context | {"request": request}), status=status)
 
 
-def render_notice(request, study_words, kind: str, way_back: WayBack | None = None, status: int = 200, **more):
-    title, words = NOTICES[kind]
-    context = {"study": study_words, "title": title, "words": words, "way_back": way_back, "kind": kind, **more}
+def render_notice(request, study_wording, notice_kind: str, way_back: WayBack | None = None, status: int = 200, **more):
+    title, words = NOTICES[notice_kind]
+    context = {
+        "study": study_wording,
+        "title": title,
+        "words": words,
+        "way_back": way_back,
+        "kind": notice_kind,
+        **more,
+    }
     allow_form_target(request, way_back)
     return render(request, "annotate/note.html", context, status=status)
 
@@ -97,13 +104,13 @@ def allow_form_target(request, way_back: WayBack | None) -> None:
         request.form_hosts = (way_back.host, *request.frame_ancestors) if way_back.fields else (way_back.host,)
 
 
-def public_wording(study: Study) -> Wording:
+def newest_study_wording(study: Study) -> Wording:
     """Return the texts of the study's newest version, for visitors who have no assignment yet."""
     latest = study.designs.order_by("version").values_list("pk", flat=True).last()
     return wording_of(study, latest)
 
 
-def way_back_of(recruitment: Recruitment | None, outcome: str, external_ids, receipt: str = "") -> WayBack:
+def get_panel_way_back(recruitment: Recruitment | None, outcome: str, external_ids, receipt: str = "") -> WayBack:
     if recruitment is None:
         return WayBack(code=receipt)
     return REGISTRY[recruitment.channel].way_back(recruitment, outcome, external_ids, receipt)
@@ -119,5 +126,5 @@ class PageRedirect(HttpResponseRedirect):
         HttpResponse.__init__(self, headers={"Location": path})
 
 
-def redirect_to_page(code: str, key: str | None) -> PageRedirect:
-    return PageRedirect(f"/p/{code}/{key}/" if key else f"/p/{code}/done/")
+def redirect_to_page(code: str, page_key: str | None) -> PageRedirect:
+    return PageRedirect(f"/p/{code}/{page_key}/" if page_key else f"/p/{code}/done/")

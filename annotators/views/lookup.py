@@ -8,18 +8,18 @@ from django.http import Http404
 from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit
-from annotators.pages.compiled_queries import CompiledSelect, columns_of, instance_from_row
+from annotators.pages.compiled_queries import CompiledSelect, columns_in_model_order, instance_from_row
 from annotators.pages.record import PREVIOUS_VISIT_COLUMNS, VISIT_COLUMNS
-from annotators.pages.sequence import page_before
+from annotators.pages.sequence import previous_fixed_page_key
 from annotators.pay.statement import pay_statement
 from annotators.places import assign, leases
-from annotators.places.deadlines import PlaceStatus, is_cut_off_by_closing, place_status
+from annotators.places.deadlines import PlaceStatus, is_cut_off_before_first_answer, place_status
 from studies.models import Study
 
 from .http_responses import allow_framing
 
 
-def assignment_or_404(request, code: str) -> Assignment:
+def get_assignment_or_404(request, code: str) -> Assignment:
     try:
         assignment = Assignment.objects.select_related("study", "recruitment").get(code=code)
     except Assignment.DoesNotExist:
@@ -32,12 +32,12 @@ def assignment_or_404(request, code: str) -> Assignment:
 
 # The columns that showing and recording a page read. Loading all fifty columns of a study was the slowest part of a
 # page.
-ASSIGNMENT_COLUMNS = columns_of(
+ASSIGNMENT_COLUMNS = columns_in_model_order(
     Assignment,
     "id", "code", "study_id", "batch_id", "annotator_id", "design_id", "seed", "origin", "reserved_until", "started_at",
     "submitted_at", "withdrawn_at", "released_at", "released_reason", "consented_at",
 )  # fmt: skip
-STUDY_COLUMNS = columns_of(
+STUDY_COLUMNS = columns_in_model_order(
     Study, "id", "idle_seconds", "minutes", "usual_seconds", "state", "closing_at", "grace_seconds"
 )
 _select_page_row = CompiledSelect(
@@ -62,12 +62,12 @@ _select_page_row = CompiledSelect(
 )
 
 
-def get_page_assignment_or_404(request, code: str, key: str = "") -> Assignment:
+def get_page_assignment_or_404(request, code: str, page_key: str = "") -> Assignment:
     """Return the assignment with the columns that its pages read, and the visits of this page and the one before it.
 
     Other columns are loaded on access. Raises Http404.
     """
-    wanted = (page_before(code, key) if key else "", key)
+    wanted = (previous_fixed_page_key(code, page_key) if page_key else "", page_key)
     rows = _select_page_row(code, *wanted)
     if not rows:
         raise Http404
@@ -87,13 +87,13 @@ def get_page_assignment_or_404(request, code: str, key: str = "") -> Assignment:
     return assignment
 
 
-def has_ended(assignment: Assignment) -> bool:
+def has_assignment_ended(assignment: Assignment) -> bool:
     return bool(
         assignment.submitted_at
         or assignment.withdrawn_at
         or assignment.released_reason in assign.FINAL_RELEASE_REASONS
         or assignment.batch_id is None
-        or is_cut_off_by_closing(assignment)
+        or is_cut_off_before_first_answer(assignment)
     )
 
 
@@ -109,7 +109,7 @@ def may_withdraw(assignment) -> bool:
 def has_parts_overview(assignment) -> bool:
     """Return whether the person has a list of parts: the link keeps places for days, and they may still take part."""
     return (
-        leases.channel_reserved_seconds(assignment.recruitment) > 0
+        leases.channel_min_reserved_seconds(assignment.recruitment) > 0
         and assignment.batch_id is not None
         and assignment.withdrawn_at is None
         and assignment.released_reason not in assign.FINAL_RELEASE_REASONS

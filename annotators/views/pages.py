@@ -8,9 +8,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from annotators.pages.compiled_queries import insert_missing_without_fsync
 from annotators.pages.feedback import get_practice_feedback
-from annotators.pages.form_data import PageForm, nonempty_inputs, parse_page_form
-from annotators.pages.images import unseen_form_data
-from annotators.pages.presentation import cached_markdown, responses_as_form_data, shown_page
+from annotators.pages.form_data import PageForm, nonempty_answer_inputs, parse_page_form
+from annotators.pages.images import unseen_images_as_form_data
+from annotators.pages.presentation import build_shown_page, render_cached_markdown, responses_as_form_data
 from annotators.pages.record import (
     MAX_DRAFT_CHARACTERS,
     NEW_VISIT_COLUMNS,
@@ -23,25 +23,25 @@ from annotators.pages.record import (
     PageOutOfOrder,
     PageState,
     Step,
-    new_visit,
-    page_state,
-    page_state_near,
-    record_page,
+    build_new_visit,
+    full_page_state,
+    partial_page_state,
+    record_page_answers,
     restore_shown_step,
-    save_draft,
+    save_page_draft,
 )
-from annotators.pages.sequence import FEEDBACK, media_files_by_id
+from annotators.pages.sequence import FEEDBACK, media_file_names_by_id
 from annotators.pages.typed_text import typed_answers
 from annotators.places import assign
-from annotators.places.batch_plan import plan_of
-from annotators.places.deadlines import extend_or_revive_place, release_if_closed
+from annotators.places.batch_plan import get_batch_plan
+from annotators.places.deadlines import extend_or_revive_place, release_place_if_study_closed
 from annotators.places.offers import Offer
 from studies.design.wording import wording_of
 from studies.models import Study
 
 from ..models import Assignment, PageVisit, Response
 from .http_responses import add_annotator_headers, redirect_to_page, render
-from .lookup import assignment_or_404, get_page_assignment_or_404, has_ended, place_status_with_pay
+from .lookup import get_assignment_or_404, get_page_assignment_or_404, has_assignment_ended, place_status_with_pay
 
 DAY_SECONDS = 24 * 60 * 60
 
@@ -51,22 +51,22 @@ DAY_SECONDS = 24 * 60 * 60
 def redirect_to_next_page(request, code):
     """Redirect to the annotator's next page, or to the end page."""
     assignment = get_page_assignment_or_404(request, code)
-    if has_ended(assignment):
+    if has_assignment_ended(assignment):
         return redirect_to_page(code, None)
-    return redirect_to_page(code, page_state(assignment).next_key)
+    return redirect_to_page(code, full_page_state(assignment).next_key)
 
 
 @add_annotator_headers
 @require_http_methods(["GET", "HEAD", "POST"])
-def page(request, code, key):
+def annotation_page(request, code, key):
     if request.method == "POST":
         return _handle_post(request, code, key)
     assignment = get_page_assignment_or_404(request, code, key)
     # Annotators can look at the answers that they sent until the answers are deleted.
-    if has_ended(assignment) and (assignment.submitted_at is None or assignment.withdrawn_at):
+    if has_assignment_ended(assignment) and (assignment.submitted_at is None or assignment.withdrawn_at):
         return redirect_to_page(code, None)
-    release_if_closed(assignment)
-    state = page_state_near(assignment, key)
+    release_place_if_study_closed(assignment)
+    state = partial_page_state(assignment, key)
     visit = state.visits.get(key)
     if key not in state.steps or (visit is None and not state.is_next(key)):
         return redirect_to_page(code, state.next_key)
@@ -76,8 +76,8 @@ def page(request, code, key):
     elif visit is not None:
         step = restore_shown_step(step, visit)
         if assignment.started_at is None and request.method == "GET":
-            assign.begin(assignment)  # the process crashed after it stored this visit
-    return page_response(request, state, step, visit)
+            assign.mark_assignment_started(assignment)  # the process crashed after it stored this visit
+    return render_page_response(request, state, step, visit)
 
 
 def _record_first_visit(state: PageState, step: Step, key: str) -> None:
@@ -85,9 +85,9 @@ def _record_first_visit(state: PageState, step: Step, key: str) -> None:
     assignment = state.assignment
     # No wait for the disk is needed: the page is drawn from the assignment's seed, so ``recreate_lost_visit`` can make
     # a lost visit again. Answers do wait for the disk.
-    insert_missing_without_fsync(PageVisit, NEW_VISIT_COLUMNS, new_visit(state, step, key))
+    insert_missing_without_fsync(PageVisit, NEW_VISIT_COLUMNS, build_new_visit(state, step, key))
     if assignment.started_at is None:
-        assign.begin(assignment)
+        assign.mark_assignment_started(assignment)
 
 
 def _handle_post(request, code, key):
@@ -95,25 +95,25 @@ def _handle_post(request, code, key):
     assignment = get_page_assignment_or_404(request, code, key)
     try:
         if not is_answer:
-            save_draft(assignment, key, request.POST)
+            save_page_draft(assignment, key, request.POST)
             return (
                 _autosave_response(request, code, key)
                 if request.POST.get("save") == "auto"
                 else redirect_to_page(code, key)
             )
-        outcome = record_page(assignment, key, request.POST, bool(request.FILES))
+        outcome = record_page_answers(assignment, key, request.POST, bool(request.FILES))
     except PageNotStored as refusal:
         return _not_stored_response(request, code, key, refusal)
     if outcome.sent is None:
         return redirect_to_page(code, outcome.next_key)
-    state = page_state_near(assignment, key)
+    state = partial_page_state(assignment, key)
     return _correction_response(request, state, outcome.step, state.visits.get(key), outcome.sent)
 
 
 def _autosave_response(request, code: str, key: str) -> HttpResponse:
     """Answer the page's script after an autosave: how long the place is kept now."""
     assignment = get_page_assignment_or_404(request, code, key)
-    release_if_closed(assignment)
+    release_place_if_study_closed(assignment)
     context = {"kept": place_status_with_pay(assignment), "assignment_path": f"/p/{code}/", "key": key}
     return render(request, "annotate/_place.html", context)
 
@@ -122,7 +122,7 @@ def _correction_response(request, state: PageState, step: Step, visit: PageVisit
     """Show the page with the sent answers in its fields, and above it the answers that no field of the page can show."""
     answers = typed_answers(step.protocol.asks(step.page), request.POST)
     typed = [answer for answer in answers if not answer.is_in_field]
-    return page_response(request, state, step, visit, form=sent, status=422, typed=typed)
+    return render_page_response(request, state, step, visit, form=sent, status=422, typed=typed)
 
 
 # Why answers were not stored. ConflictingAnswers and AssignmentClosed are missing because their texts depend on more.
@@ -151,8 +151,8 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
 
     If the page can still be answered, the response is the page itself.
     """
-    assignment = assignment_or_404(request, code)  # load its present state
-    state = page_state_near(assignment, key) if assignment.batch_id else None
+    assignment = get_assignment_or_404(request, code)  # load its present state
+    state = partial_page_state(assignment, key) if assignment.batch_id else None
     step = state.steps.get(key) if state else None
     visit = state.visits.get(key) if state else None
     asks = {}
@@ -163,7 +163,7 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
     if isinstance(refusal, AlreadyStored) and request.POST.get("save") != "auto":
         return redirect_to_page(code, key)
     if isinstance(refusal, ConflictingAnswers):
-        return page_response(request, state, step, visit, status=409, is_conflict=True, typed=typed)
+        return render_page_response(request, state, step, visit, status=409, is_conflict=True, typed=typed)
     if isinstance(refusal, DraftTooLong):
         sent = replace(
             parse_page_form(step, asks, request.POST),
@@ -176,23 +176,27 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
     context = {
         "study": wording_of(assignment.study, assignment.design_id).study,
         "assignment_path": f"/p/{code}/",
-        "outcome": has_ended(assignment),
+        "outcome": has_assignment_ended(assignment),
         "reason": _not_stored_message(refusal, assignment),
         "typed": typed,
     }
     return render(request, "annotate/not_stored.html", context, status=409)
 
 
-def page_response(request, state: PageState, step: Step, visit: PageVisit | None, *, form=None, status=200, **more):
+def render_page_response(
+    request, state: PageState, step: Step, visit: PageVisit | None, *, form=None, status=200, **more
+):
     """Render one page: to be answered, to be corrected or, if it is recorded, to be read."""
     assignment = state.assignment
     asks = step.protocol.asks(step.page)
     stored = None
     if visit is not None and visit.recorded_at:
         responses = Response.objects.filter(assignment=assignment, slot__in=list(asks)) if asks else ()
-        stored = responses_as_form_data(asks, step.page, responses) | unseen_form_data(visit.unseen)
-    shown = shown_page(assignment, step.page, asks, stored=stored, draft=visit.draft if visit else None, form=form)
-    plan = plan_of(assignment)
+        stored = responses_as_form_data(asks, step.page, responses) | unseen_images_as_form_data(visit.unseen)
+    shown = build_shown_page(
+        assignment, step.page, asks, stored_form_data=stored, draft_form_data=visit.draft if visit else None, form=form
+    )
+    plan = get_batch_plan(assignment)
     pages = len(state.walk.keys)
     place = state.walk.places[step.page.key] + 1
     words = wording_of(assignment.study, assignment.design_id)
@@ -222,7 +226,7 @@ def page_response(request, state: PageState, step: Step, visit: PageVisit | None
 
 
 def _instructions(assignment) -> str:
-    return cached_markdown(plan_of(assignment).instructions)
+    return render_cached_markdown(get_batch_plan(assignment).instructions)
 
 
 def arm_offer_context(assignment, offer: Offer) -> dict | None:
@@ -249,27 +253,27 @@ def extend_deadline(request, code):
     """Keep the place longer. Annotators may do this any number of times. The form's answers are saved as a draft."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    assignment = assignment_or_404(request, code)
+    assignment = get_assignment_or_404(request, code)
     extend_or_revive_place(assignment)
     key = request.GET.get("page", "").replace("\x00", "")[:40]
     try:
-        if key or nonempty_inputs(request.POST):
-            save_draft(assignment, key, request.POST)
+        if key or nonempty_answer_inputs(request.POST):
+            save_page_draft(assignment, key, request.POST)
     except PageNotStored as refusal:
         return _not_stored_response(request, code, key, refusal)
     return HttpResponseRedirect(f"/p/{code}/")
 
 
 @require_safe
-def media(request, code, name):
+def image_file(request, code, name):
     """Return an image without its name, dates or anything else that identifies its system."""
-    from studies.stimuli.images import path_of
+    from studies.stimuli.images import image_path
 
-    assignment = assignment_or_404(request, code)
-    stored = media_files_by_id(assignment).get(name) if assignment.batch_id else None
+    assignment = get_assignment_or_404(request, code)
+    stored = media_file_names_by_id(assignment).get(name) if assignment.batch_id else None
     if stored is None:
         raise Http404
-    path = path_of(settings.MEDIA_ROOT, stored)
+    path = image_path(settings.MEDIA_ROOT, stored)
     response = HttpResponse(path.read_bytes(), content_type="image/webp")
     # The name belongs to this assignment only and its image never changes, so browsers need not load it again for each
     # page.

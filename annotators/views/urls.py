@@ -7,18 +7,18 @@ from . import assignment_pages, entry, pages
 assignment_urlpatterns = [
     path("", pages.redirect_to_next_page, name="first"),
     path("done/", assignment_pages.done_page, name="done"),
-    path("withdraw/", assignment_pages.withdraw, name="withdraw"),
+    path("withdraw/", assignment_pages.withdrawal_page, name="withdraw"),
     path("time/", pages.extend_deadline, name="more_time"),
     path("another/", assignment_pages.start_another_part, name="another"),
-    path("parts/", assignment_pages.parts_overview, name="parts"),
-    path("question/", assignment_pages.inquire, name="inquire"),
-    path("appeal/", assignment_pages.appeal, name="appeal"),
-    path("consent/", assignment_pages.consent, name="consent"),
-    path("m/<str:name>", pages.media, name="media"),
-    path("<str:key>/", pages.page, name="page"),
+    path("parts/", assignment_pages.parts_overview_page, name="parts"),
+    path("question/", assignment_pages.inquiry_page, name="inquire"),
+    path("appeal/", assignment_pages.appeal_page, name="appeal"),
+    path("consent/", assignment_pages.consent_page, name="consent"),
+    path("m/<str:name>", pages.image_file, name="media"),
+    path("<str:key>/", pages.annotation_page, name="page"),
 ]
 urlpatterns = [
-    path("e/<slug:key>/", entry.entry, name="entry"),
+    path("e/<slug:key>/", entry.entry_page, name="entry"),
     path("e/<slug:key>/hook/", receive_webhook, name="hook"),
     path("p/<str:code>/", include(assignment_urlpatterns)),
 ]

@@ -23,7 +23,7 @@ COMMANDS = {
 COMMAND_MODULES = {"import": "import_study"}
 
 
-def usage() -> str:
+def usage_text() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {words}" for name, words in COMMANDS.items()]
     return "\n".join(
@@ -40,7 +40,7 @@ def usage() -> str:
 def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(usage())
+        print(usage_text())
         return
     if arguments[0] == "--version":
         from studies.services.version import version

@@ -60,8 +60,8 @@ def _create_finished_study(user) -> Study:
         study = lifecycle.launch(study, user, _warning_keys(study))
         strengths = dict(zip(SYSTEMS, STRENGTHS, strict=True))
         simulate_answers(study, ROBOT_COUNT + 6, strengths, random.Random(1), crowd=CrowdSettings(screened_out=0.1))
-        lifecycle.close(study, user, "the demo's robots have finished")
-        lifecycle.finish_closing(study, user)
+        lifecycle.start_closing(study, user, "the demo's robots have finished")
+        lifecycle.end_grace_period(study, user)
         # The worker computes the statistics, and the site answers meanwhile.
         request_analysis(study, user, {"origins": ["robot"]})
     return study
@@ -91,7 +91,7 @@ def _create_draft(user, title: str, target_n: int) -> Study:
         wage_per_hour="12.00",
         withdrawal_until=date(2099, 12, 31),
     )
-    drafts.create(study, user)
+    drafts.create_draft(study, user)
     systems = {name: System.objects.create(study=study, name=name, is_human=name == "human") for name in SYSTEMS}
     _add_stimuli(study, systems)
     _add_sections(study, systems)

@@ -52,13 +52,13 @@ class Security(SecurityMiddleware):
         if "\0" in request.path_info:
             raise Http404  # no path contains this character, and PostgreSQL does not accept it
         if not request.path_info.startswith((UPLOAD_PATH, REST_PATH)):
-            refuse_too_large(request)
+            refuse_too_large_body(request)
         if not request.path_info.startswith(HEALTH_PATHS):
             request.get_host()  # raises for a foreign host; CommonMiddleware, which also checks, skips annotators' paths
         return super().process_request(request)
 
 
-def refuse_too_large(request) -> None:
+def refuse_too_large_body(request) -> None:
     """Limit the body before anything is read. Django limits form fields, but writes files of any size to the disk."""
     announced = request.META.get("CONTENT_LENGTH") or "0"
     if announced.isdecimal() and int(announced) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
@@ -92,7 +92,7 @@ class Authentication(ResearcherPathsMixin, AuthenticationMiddleware):
     def process_request(self, request):
         super().process_request(request)
         if request.path_info.startswith(UPLOAD_PATH) and not request.user.is_authenticated:
-            refuse_too_large(request)
+            refuse_too_large_body(request)
 
 
 class Messages(ResearcherPathsMixin, MessageMiddleware):

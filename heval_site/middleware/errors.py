@@ -39,7 +39,7 @@ class DatabaseUnavailable:
         return self.get_response(request)
 
     def process_exception(self, request, exception):
-        return unavailable_response(request, exception) if is_database_error(exception) else None
+        return database_unavailable_response(request, exception) if is_database_error(exception) else None
 
 
 def is_database_error(exception: BaseException | None) -> bool:
@@ -51,7 +51,7 @@ def is_database_error(exception: BaseException | None) -> bool:
     return False
 
 
-def unavailable_response(request, exception: BaseException) -> HttpResponse:
+def database_unavailable_response(request, exception: BaseException) -> HttpResponse:
     logger.error("Database unavailable at %s %s: %s", request.method, request.path, _exception_summary(exception))
     is_answer = request.method == "POST" and request.path_info.startswith(("/p/", "/e/"))
     response = error_response(request, 503, title="Not right now", is_answer=is_answer)
@@ -72,9 +72,9 @@ def error_response(request, status: int, *, title: str, **context) -> HttpRespon
         body = json.dumps({"title": title, "status": status, **context})
         response = HttpResponse(body, status=status, content_type="application/problem+json")
     else:
-        context |= {"title": title, "typed": typed_by_annotator(request)}
+        context |= {"title": title, "typed": annotator_typed_values(request)}
         if status >= 500 and context["typed"]:
-            context["again"] = {"path": request.get_full_path(), "fields": form_fields(request)}
+            context["again"] = {"path": request.get_full_path(), "fields": posted_form_fields(request)}
         response = HttpResponse(render_to_string(f"{status}.html", context), status=status)
     response["Cache-Control"] = "no-store"
     # Otherwise an annotator in a panel's frame would see no message, not even that an answer was not stored.
@@ -83,22 +83,22 @@ def error_response(request, status: int, *, title: str, **context) -> HttpRespon
     return response
 
 
-def typed_by_annotator(request) -> list[str]:
+def annotator_typed_values(request) -> list[str]:
     """Return what an annotator entered, because an error page must not lose it.
 
     Empty if the form was too large or unreadable.
     """
-    from annotators.pages.form_data import nonempty_inputs
+    from annotators.pages.form_data import nonempty_answer_inputs
 
     if request.method != "POST" or not request.path_info.startswith("/p/"):
         return []
     try:
-        return [value for values in nonempty_inputs(request.POST).values() for value in values]
+        return [value for values in nonempty_answer_inputs(request.POST).values() for value in values]
     except Exception:  # an error page must not fail with the same error
         return []
 
 
-def form_fields(request) -> list[tuple[str, str]]:
+def posted_form_fields(request) -> list[tuple[str, str]]:
     """Return a form's fields, to be sent again unchanged."""
     return [(name, value) for name, values in request.POST.lists() for value in values]
 
@@ -107,7 +107,7 @@ def server_error(request, *args):
     """handler500. The page shows only an id that is also in the log."""
     exception = sys.exc_info()[1]
     if is_database_error(exception):
-        return unavailable_response(request, exception)
+        return database_unavailable_response(request, exception)
     error_id = secrets.token_hex(4)
     logger.error("Error %s at %s %s", error_id, request.method, request.path, exc_info=exception)
     return error_response(request, 500, title="Something went wrong", error_id=error_id)

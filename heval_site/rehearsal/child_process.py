@@ -40,7 +40,7 @@ class QuietRequestHandler(WSGIRequestHandler):
         pass
 
 
-def exit_with_parent(folder: Path) -> None:
+def delete_folder_and_exit_with_parent(folder: Path) -> None:
     def watch():
         sys.stdin.buffer.read()
         shutil.rmtree(folder, ignore_errors=True)
@@ -59,13 +59,13 @@ def start_site_server() -> int:
     return server.server_port
 
 
-def http_senders(port: int, site: str) -> Callable[[int], Callable]:
+def build_http_sender_factory(port: int, site_url: str) -> Callable[[int], Callable]:
     """Return a connection to the site for each person, as through a proxy that ends https."""
     import httpx
 
     from .browser import HttpReply
 
-    host = urlsplit(site)
+    host = urlsplit(site_url)
     trust = ssl.create_default_context()  # created once: httpx would create one per request
     for name in ("httpx", "httpcore"):  # they log each address
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -79,7 +79,7 @@ def http_senders(port: int, site: str) -> Callable[[int], Callable]:
                 "X-Forwarded-For": f"198.51.100.{number % 250}",
             }
             if body is not None:
-                headers |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": site}
+                headers |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": site_url}
             # A new connection and client for each request: no cookies, and nothing from the environment.
             alone = {"timeout": HTTP_TIMEOUT_SECONDS, "verify": trust, "trust_env": False}
             answer = httpx.request(method, f"http://127.0.0.1:{port}{path}", content=body, headers=headers, **alone)
@@ -92,7 +92,7 @@ def http_senders(port: int, site: str) -> Callable[[int], Callable]:
     return of_person
 
 
-def create_study_copy(plan: dict[str, Any]):
+def launch_copy_and_create_recruitment(plan: dict[str, Any]):
     """Create the study in this database, launch it, and add its recruitment with invented secrets.
 
     Raises NotReady or BundleRefused.
@@ -100,12 +100,12 @@ def create_study_copy(plan: dict[str, Any]):
     from django.contrib.auth import get_user_model
 
     from annotators.models import OutcomePay, Recruitment
-    from studies.imports.bundle import read_bundle
+    from studies.imports.bundle import create_draft_from_bundle
     from studies.services import lifecycle
 
     owner = get_user_model().objects.create_user("rehearsal", is_staff=True)
-    study = read_bundle(plan["bundle"], owner)
-    accepted = [problem.key for problem in lifecycle.find_problems(study) if not problem.is_blocking]
+    study = create_draft_from_bundle(plan["bundle"], owner)
+    accepted = [problem.key for problem in lifecycle.find_design_problems(study) if not problem.is_blocking]
     study = lifecycle.launch(study, owner, accepted)
     columns = plan["recruitment"]
     recruitment = Recruitment.objects.create(
@@ -135,21 +135,23 @@ def play_rehearsal(plan: dict[str, Any], panel: PanelProxy, progress: Callable[.
 
     from .rehearsal import Rehearsal, entry_url
     from .results import build_report
-    from .schema_copy import create_tables
+    from .schema_copy import create_sqlite_schema
 
     progress(0, 1, "Creating a separate database")
     if plan["tables"]:
-        create_tables(plan["tables"])
+        create_sqlite_schema(plan["tables"])
     prepare_site()
     progress(0, 1, "Launching a copy of the study")
-    recruitment = create_study_copy(plan)
+    recruitment = launch_copy_and_create_recruitment(plan)
     stand_in = REGISTRY[recruitment.channel].stand_in(recruitment, entry_url(recruitment))
     panel.target = stand_in
     # This is also shown to people who completed if there is no service.
     store_secrets(
         recruitment, dict.fromkeys(REGISTRY[recruitment.channel].secrets, "rehearsal") | dict(stand_in.secrets), by=None
     )
-    rehearsal = Rehearsal(recruitment, stand_in, http_senders(port, settings.SITE_URL), plan["seed"], progress)
+    rehearsal = Rehearsal(
+        recruitment, stand_in, build_http_sender_factory(port, settings.SITE_URL), plan["seed"], progress
+    )
     rehearsal.play(plan["people"])
     for host in dict.fromkeys(network_guard.refused_hosts):
         rehearsal.faults.append(f"Something tried to connect to {host}. A rehearsal may contact only this machine.")
@@ -164,7 +166,7 @@ def main(folder: Path) -> None:
         said.write(json.dumps(words) + "\n")
         said.flush()
 
-    exit_with_parent(folder)
+    delete_folder_and_exit_with_parent(folder)
     network_guard.block_outgoing_connections()
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     begun = time.monotonic()

@@ -7,32 +7,40 @@ from annotators.models.constants import REJECTED
 from annotators.pay import ledger
 from annotators.pay.statement import pay_statement
 from annotators.places import assign
-from annotators.recruitment.panels.reconcile import MATCH_STATUSES, unseen_assignments
+from annotators.recruitment.panels.reconcile import MATCH_STATUSES, finished_assignments_missing_at_panel
 
 from .rehearsal_context import Person, RehearsalContext
 from .roles import FINISHED, NOTHING_STORED, STATES_WITHOUT_SERVICE
 
 
-def check_expectations(scene: RehearsalContext) -> None:
-    unsent = {one.code for one, _ in unseen_assignments(scene.recruitment)} if scene.has_service else set()
-    ledger.settle_payments(scene.recruitment, by=None)
-    for person in scene.people:
-        mine = scene.assignment_of(person)
+def record_unmet_expectations(rehearsal: RehearsalContext) -> None:
+    unsent = (
+        {one.code for one, _ in finished_assignments_missing_at_panel(rehearsal.recruitment)}
+        if rehearsal.has_service
+        else set()
+    )
+    ledger.update_ledger(rehearsal.recruitment, by=None)
+    for person in rehearsal.people:
+        mine = rehearsal.assignment_of(person)
         person.here = (
             NOTHING_STORED if mine is None else FINISHED if mine.submitted_at else mine.released_reason or "at work"
         )
-        person.there = scene.panel.standing(person.visit) if person.visit else ""
-        if scene.has_service:
-            row = scene.submission_of(person)
+        person.there = rehearsal.panel.standing(person.visit) if person.visit else ""
+        if rehearsal.has_service:
+            row = rehearsal.submission_of(person)
             person.standing = row.standing if row else "unsent" if mine and mine.code in unsent else ""
-        _check_states(scene, person, mine)
+        _check_states(rehearsal, person, mine)
         if mine is not None:
-            _check_pay(scene, person, mine)
-    if wrong := assign.miscounted_batches():
-        scene.faults.append(f"{len(wrong)} batches count other places than the places that are held.")
-    twice = scene.rows().filter(standing__in=["left_after_work", "surplus", "unreadable"]) if scene.has_service else ()
+            _check_pay(rehearsal, person, mine)
+    if wrong := assign.find_miscounted_batches():
+        rehearsal.faults.append(f"{len(wrong)} batches count other places than the places that are held.")
+    twice = (
+        rehearsal.rows().filter(standing__in=["left_after_work", "surplus", "unreadable"])
+        if rehearsal.has_service
+        else ()
+    )
     for row in twice:
-        scene.faults.append(
+        rehearsal.faults.append(
             f"Reconciliation shows a person as “{MATCH_STATUSES[row.standing][0]}” ({row.word or row.state}), "
             "but heval had no such person."
         )
@@ -68,6 +76,6 @@ def _check_pay(scene: RehearsalContext, person: Person, mine: Assignment) -> Non
     person.pay = ", ".join(f"{row.amount:.2f} {row.currency} {row.get_state_display()}" for row in standing)
     told = None if person.there == REJECTED else pay_statement(mine)
     promised = told.amount if told else Decimal(0)
-    written = ledger.total_of(row for row in standing if row.kind in Payment.COVERING)
+    written = ledger.total_amount(row for row in standing if row.kind in Payment.COVERING)
     if written != promised:
         person.note(f"They are promised {promised:.2f} {scene.currency}, but the ledger has {written:.2f}.")

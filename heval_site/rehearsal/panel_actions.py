@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from annotators.models import PanelOrder, PanelSubmission, Payment
 from annotators.pay import ledger
-from annotators.pay.verdicts.decisions import reject, work_of_submission
+from annotators.pay.verdicts.decisions import get_work_by_submission, reject_work
 from annotators.recruitment.panels import publishing, sync
-from annotators.recruitment.panels.secrets import service_of
+from annotators.recruitment.panels.secrets import get_panel_service
 from studies.models import Job
 from studies.services import jobs, lifecycle
 
@@ -41,7 +41,7 @@ class PanelActions:
             return False
         self.panel.lose_next_reply("publish")
         try:
-            publishing.publish(
+            publishing.order_publication(
                 self.recruitment,
                 by=self.study.owner,
                 title=self.study.public_title[:120] or "A study",
@@ -69,7 +69,7 @@ class PanelActions:
     def look(self, **how) -> Job:
         """Check the panel, as the job does every five minutes."""
         job = jobs.submit(sync.KIND, study=self.study, by=self.study.owner, recruitment=self.recruitment.pk, **how)
-        jobs.run(job.pk)
+        jobs.run_job(job.pk)
         job.refresh_from_db()
         return job
 
@@ -95,7 +95,7 @@ class PanelActions:
         PanelOrder.objects.filter(recruitment=self.recruitment).update(not_before=None)
 
     def decide_and_pay(self) -> None:
-        service_can = service_of(self.recruitment).operations
+        service_can = get_panel_service(self.recruitment).operations
         for person in self.scene.people:
             if (
                 person.role.key == "rejected"
@@ -124,8 +124,8 @@ class PanelActions:
         """Reject by the page's own function, with the required inputs."""
         category = list(self.scene.channel.rejection_policy.categories)[-1]
         try:
-            reject(
-                work_of_submission(self.recruitment, row.pk),
+            reject_work(
+                get_work_by_submission(self.recruitment, row.pk),
                 category,
                 REJECTION_REASON,
                 self.study.owner,
@@ -143,8 +143,10 @@ class PanelActions:
         if person and "bonus" in service_can:
             extra = ledger.ExtraPayment(self.scene.assignment_of(person), BONUS, "Thank you for the care.")
             ledger.add_extra_payments(self.recruitment, [extra], Payment.Kind.BONUS, self.study.owner)
-        if due := list(ledger.orderable_payments(self.recruitment, service_can)):
-            ledger.order_payments(self.recruitment, service_can, ledger.total_of(due), self.study.owner)
+        if due := list(ledger.payments_orderable_at_panel(self.recruitment, service_can)):
+            ledger.order_due_payments_at_panel(
+                self.recruitment, service_can, ledger.total_amount(due), self.study.owner
+            )
         for _ in range(2):
             self.look()
             self._make_orders_due()
@@ -153,8 +155,8 @@ class PanelActions:
             self.scene.record_check(paid == BONUS, f"a bonus of {BONUS} {self.scene.currency} is paid once")
 
     def stop(self) -> None:
-        for task in publishing.tasks_of(self.recruitment):
-            publishing.stop_task(task, by=self.study.owner)
+        for task in publishing.get_or_create_panel_tasks(self.recruitment):
+            publishing.order_task_stop(task, by=self.study.owner)
         for _ in range(2):
             self.look()
             self._make_orders_due()

@@ -9,7 +9,7 @@ from annotators.models import Assignment, PanelSubmission, Recruitment
 from annotators.models.identity import person_id_placeholder
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.reconcile import with_match_status
+from annotators.recruitment.panels.reconcile import submissions_with_match_status
 from annotators.recruitment.panels.stand_in import AcceptedTask, ShownWayBack, StandIn
 from studies.models import Study
 
@@ -74,7 +74,7 @@ class RehearsalContext:
         return has_passed
 
     def rows(self) -> Iterator[PanelSubmission]:
-        return with_match_status(self.recruitment).select_related("assignment", "annotator").order_by("pk")
+        return submissions_with_match_status(self.recruitment).select_related("assignment", "annotator").order_by("pk")
 
     def submission_of(self, person: Person) -> PanelSubmission | None:
         if person.visit is None:

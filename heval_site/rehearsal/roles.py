@@ -142,7 +142,7 @@ ROLES = (
 STATES_WITHOUT_SERVICE = {APPROVED: (SUBMITTED,), REJECTED: (SUBMITTED,)}
 
 
-def choose_roles(count: int, skipped: set[str]) -> list[Role]:
+def choose_roles(count: int, skipped_keys: set[str]) -> list[Role]:
     """Return this number of people: one per playable role, in the order of ROLES; all others simply finish."""
-    one_each = [role for role in ROLES if role.key not in skipped][:count]
+    one_each = [role for role in ROLES if role.key not in skipped_keys][:count]
     return [*one_each, *[FINISHING_ROLE] * (count - len(one_each))]

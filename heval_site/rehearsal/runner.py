@@ -17,16 +17,16 @@ from django.conf import settings
 
 import heval_site
 from annotators.models import Recruitment
-from annotators.pay.promises import undeclared_outcomes
+from annotators.pay.promises import outcomes_without_pay_rule
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.publishing import publishing_obstacles
 from annotators.recruitment.panels.rehearsal_jobs import DEFAULT_PEOPLE, MAX_PEOPLE, MIN_PEOPLE
-from studies.design.checklist import find_problems
-from studies.imports.bundle import BundleIncomplete, bundle_of
+from studies.design.checklist import find_design_problems
+from studies.imports.bundle import BundleIncomplete, serialize_bundle
 from studies.models import Study
 from studies.services.jobs import UserFacingError
 
-from .schema_copy import read_schema
+from .schema_copy import read_sqlite_schema
 
 logger = logging.getLogger("heval.rehearsal")
 
@@ -42,28 +42,30 @@ class RehearsalRefused(UserFacingError):
     """The message is a sentence for the researcher."""
 
 
-def build_plan(recruitment: Recruitment, people: int, seed: int) -> dict[str, Any]:
+def build_rehearsal_plan(recruitment: Recruitment, n_people: int, seed: int) -> dict[str, Any]:
     """Return what the copy is made from: the complete design and the link without secrets and answers.
 
     Raises RehearsalRefused.
     """
-    if not MIN_PEOPLE <= people <= MAX_PEOPLE:
-        raise RehearsalRefused(f"A rehearsal has {MIN_PEOPLE} to {MAX_PEOPLE} people, not {people}.")
+    if not MIN_PEOPLE <= n_people <= MAX_PEOPLE:
+        raise RehearsalRefused(f"A rehearsal has {MIN_PEOPLE} to {MAX_PEOPLE} people, not {n_people}.")
     channel = REGISTRY.get(recruitment.channel)
     if channel is None:
         raise RehearsalRefused(f"This link's channel, {recruitment.channel}, is not installed.")
     study = recruitment.study
-    if study.state == Study.State.DRAFT and (found := [one.text for one in find_problems(study) if one.is_blocking]):
+    if study.state == Study.State.DRAFT and (
+        found := [one.text for one in find_design_problems(study) if one.is_blocking]
+    ):
         raise RehearsalRefused(f"The study cannot be launched as it is: {'; '.join(found)}")
     try:
-        bundle = bundle_of(study)
+        bundle = serialize_bundle(study)
     except BundleIncomplete as words:
         raise RehearsalRefused(str(words)) from None
     return {
         "bundle": bundle,
-        "people": people,
+        "people": n_people,
         "seed": seed,
-        "tables": read_schema(),
+        "tables": read_sqlite_schema(),
         "recruitment": {
             "channel": recruitment.channel,
             "key": recruitment.key,
@@ -74,28 +76,28 @@ def build_plan(recruitment: Recruitment, people: int, seed: int) -> dict[str, An
             "arms": sorted(recruitment.arms.values_list("name", flat=True)),
             # Missing pay rules are listed among the problems before publishing. Here they count as nothing, so that the
             # rest can be tested.
-            "promises": {outcome: ["nothing", None] for outcome in undeclared_outcomes(recruitment)}
+            "promises": {outcome: ["nothing", None] for outcome in outcomes_without_pay_rule(recruitment)}
             | {one.outcome: [one.rule, one.amount and str(one.amount)] for one in recruitment.outcome_pays.all()},
         },
     }
 
 
-def rehearse(
+def run_rehearsal(
     recruitment: Recruitment,
-    people: int = DEFAULT_PEOPLE,
+    n_people: int = DEFAULT_PEOPLE,
     seed: int = 0,
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
-    timeout: float = TIMEOUT_SECONDS,
+    timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> dict[str, Any]:
     """Run the rehearsal in its own process and folder, which always end with this call; return the report.
 
     Raises RehearsalRefused, and any exception that ``progress`` raises.
     """
-    plan = build_plan(recruitment, people, seed)
+    plan = build_rehearsal_plan(recruitment, n_people, seed)
     with TemporaryDirectory(prefix="heval-rehearsal-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
-        report = _run_child(folder, progress, timeout)
+        report = _run_child(folder, progress, timeout_seconds)
     return report | {
         "study": recruitment.study.title,
         "channel": str(REGISTRY[recruitment.channel].label),

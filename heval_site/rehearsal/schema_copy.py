@@ -4,7 +4,7 @@ from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 
-def read_schema() -> dict[str, list]:
+def read_sqlite_schema() -> dict[str, list]:
     """Return the definitions of this database's tables, indexes and triggers, and the rows of applied migrations.
 
     Return nothing if the site does not use SQLite; migrations then create the tables.
@@ -17,7 +17,7 @@ def read_schema() -> dict[str, list]:
     return {"made": made, "applied": sorted(MigrationRecorder(connection).applied_migrations())}
 
 
-def create_tables(schema: dict[str, list]) -> None:
+def create_sqlite_schema(schema: dict[str, list]) -> None:
     """Create the schema in this process's own, new database."""
     with transaction.atomic(), connection.cursor() as cursor:
         for sql in schema["made"]:

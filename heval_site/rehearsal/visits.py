@@ -9,16 +9,16 @@ from functools import cached_property
 from django.conf import settings
 
 from annotators.models import Assignment
-from annotators.models.identity import full_external_ids
-from annotators.pages.record import page_state
+from annotators.models.identity import restored_external_ids
+from annotators.pages.record import full_page_state
 from annotators.participation.simulate import (
     CrowdSettings,
     PreferenceRobot,
-    World,
-    default_preferences,
+    SharedRobotData,
+    default_system_strengths,
     robot_form_data,
 )
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import OUTCOMES
 from annotators.recruitment.panels.stand_in import ShownWayBack
 
@@ -90,8 +90,8 @@ class VisitPlayer:
             person.code = code
             if robot is None:
                 robot = self._make_robot(person, assignment)
-                until = max(1, len(page_state(assignment).steps) // 2) if is_half else None
-            data = robot_form_data(page_state(assignment), key, robot)
+                until = max(1, len(full_page_state(assignment).steps) // 2) if is_half else None
+            data = robot_form_data(full_page_state(assignment), key, robot)
             if missing := sorted(set(data) - form.names):
                 raise UnexpectedPage(f"Page {key} has no field for {missing[0]}.")
             fields = dict(data.lists()) | {"go": "1"}
@@ -103,7 +103,7 @@ class VisitPlayer:
         raise UnexpectedPage("The study has no last page.")
 
     def _is_last_page(self, assignment: Assignment, key: str) -> bool:
-        return list(page_state(assignment).steps)[-1] == key
+        return list(full_page_state(assignment).steps)[-1] == key
 
     def _make_robot(self, person: Person, assignment: Assignment) -> PreferenceRobot:
         robot = PreferenceRobot(
@@ -113,8 +113,8 @@ class VisitPlayer:
         return robot
 
     @cached_property
-    def _world(self) -> World:
-        return World(self.study, default_preferences(self.study), CrowdSettings())
+    def _world(self) -> SharedRobotData:
+        return SharedRobotData(self.study, default_system_strengths(self.study), CrowdSettings())
 
     def _return_to_panel(self, person: Person, outcome: str) -> None:
         """Follow the last page's instructions; if it shows no usable way back, return the task."""
@@ -142,7 +142,7 @@ class VisitPlayer:
         mine = Assignment.objects.filter(code=person.code).first()
         if mine is None:
             return
-        receipt, ids, shown = receipt_of(mine.code), full_external_ids(mine), person.way
+        receipt, ids, shown = compute_receipt(mine.code), restored_external_ids(mine), person.way
         promised, complete = (
             self.scene.channel.way_back(self.recruitment, one, ids, receipt) for one in (outcome, "complete")
         )

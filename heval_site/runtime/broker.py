@@ -21,7 +21,7 @@ _start_lock = threading.Lock()
 _thread: threading.Thread | None = None
 
 
-def connect_signals() -> None:
+def connect_worker_wakeup() -> None:
     """Let waiting jobs wake the workers, if a broker is set."""
     if settings.CELERY_BROKER_URL:
         signals.jobs_waiting.connect(wake_workers, dispatch_uid="heval_site.runtime.broker.wake_workers")
@@ -61,12 +61,12 @@ def send_wakeup() -> None:
     run_one_job.apply_async(retry=False, ignore_result=True, expires=60)
 
 
-def is_reachable(seconds: float = 3) -> bool:
+def is_broker_reachable(timeout_seconds: float = 3) -> bool:
     from heval_site.celery import app
 
     try:
-        with app.connection_for_write(connect_timeout=seconds) as connection:
-            connection.ensure_connection(max_retries=1, timeout=seconds, interval_start=0, interval_step=0)
+        with app.connection_for_write(connect_timeout=timeout_seconds) as connection:
+            connection.ensure_connection(max_retries=1, timeout=timeout_seconds, interval_start=0, interval_step=0)
     except Exception:
         return False
     return True

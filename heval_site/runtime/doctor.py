@@ -27,7 +27,7 @@ CLOCK_TOLERANCE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """``words``: the result; ``fix``: what to do if it is not well."""
 
     status: str
@@ -36,14 +36,14 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     name: str
     status: str
     words: str
     fix: str
 
 
-_checks: dict[str, Callable[[], Finding]] = {}
+_checks: dict[str, Callable[[], CheckFinding]] = {}
 # These checks need the database.
 _need_database: set[str] = set()
 
@@ -58,28 +58,28 @@ def register_check(name: str, needs_database: bool = False):
     return registered
 
 
-def run_all_checks() -> Iterator[Result]:
+def run_all_checks() -> Iterator[CheckResult]:
     """Yield the results of all checks, one after the other."""
     has_database = True
     for name, function in _checks.items():
         if name in _need_database and not has_database:
-            finding = Finding(SKIPPED, "the database does not answer")
+            finding = CheckFinding(SKIPPED, "the database does not answer")
         else:
             try:
                 finding = function()
             except Exception as error:  # a check that fails with an error is also a problem
                 words = " ".join(str(error).split())
-                finding = Finding(FAILED, f"{type(error).__name__}: {words}", FIXES.get(name, ""))
+                finding = CheckFinding(FAILED, f"{type(error).__name__}: {words}", FIXES.get(name, ""))
         if name == "database" and finding.status == FAILED:
             has_database = False
-        yield Result(name, finding.status, finding.words, finding.fix)
+        yield CheckResult(name, finding.status, finding.words, finding.fix)
 
 
-def as_json(results: list[Result]) -> dict:
-    return {"ok": not has_failed(results), "checks": [asdict(result) for result in results]}
+def results_as_json(results: list[CheckResult]) -> dict:
+    return {"ok": not has_failed_result(results), "checks": [asdict(result) for result in results]}
 
 
-def has_failed(results: list[Result]) -> bool:
+def has_failed_result(results: list[CheckResult]) -> bool:
     return any(result.status == FAILED for result in results)
 
 
@@ -94,7 +94,7 @@ FIXES = {
 
 
 @register_check("settings")
-def _settings() -> Finding:
+def _settings() -> CheckFinding:
     """Django's own deployment checks report nothing."""
     from django.core.checks import WARNING as LEVEL
     from django.core.checks import run_checks
@@ -102,20 +102,20 @@ def _settings() -> Finding:
     found = [message for message in run_checks(include_deployment_checks=settings.SECURE) if message.level >= LEVEL]
     found = [message for message in found if message.id not in settings.SILENCED_SYSTEM_CHECKS]
     if settings.DEBUG:
-        return Finding(
+        return CheckFinding(
             WARNING,
             "DEBUG is on: error pages show settings and answers",
             "Unset DEBUG before other people use this site.",
         )
     if found:
-        return Finding(
+        return CheckFinding(
             FAILED, "; ".join(f"{message.id} {message.msg}" for message in found), "Run: heval check --deploy"
         )
-    return Finding(OK, "embedded: SQLite in HEVAL_HOME" if settings.EMBEDDED else "deployed")
+    return CheckFinding(OK, "embedded: SQLite in HEVAL_HOME" if settings.EMBEDDED else "deployed")
 
 
 @register_check("secrets")
-def _secrets() -> Finding:
+def _secrets() -> CheckFinding:
     """Both keys are long and differ.
 
     Only the owner can read the embedded files and their folder. (A short key stops the start.)
@@ -125,8 +125,8 @@ def _secrets() -> Finding:
         is_grave = any(mode & (0o007 if path == settings.HEVAL_HOME else 0o077) for path, mode in found.items())
         fixes = [f"chmod {'700' if path == settings.HEVAL_HOME else '600'} {quote(str(path))}" for path in found]
         words = f"others on this machine can read {' and '.join(map(str, found))}"
-        return Finding(FAILED if is_grave else WARNING, words, f"Run: {'; '.join(fixes)}")
-    return Finding(
+        return CheckFinding(FAILED if is_grave else WARNING, words, f"Run: {'; '.join(fixes)}")
+    return CheckFinding(
         OK,
         "SECRET_KEY and PSEUDONYM_KEY are long and differ; keep copies, because PSEUDONYM_KEY links people "
         "to their answers",
@@ -145,42 +145,42 @@ def _open_to_others(home: Path) -> dict[Path, int]:
 
 
 @register_check("site address")
-def _site_address() -> Finding:
+def _site_address() -> CheckFinding:
     """Annotators' links are credentials: they use HTTPS, and a host that this site accepts."""
     from urllib.parse import urlsplit
 
     host = urlsplit(settings.SITE_URL).hostname
     if host not in [name.strip("[]") for name in settings.ALLOWED_HOSTS]:
-        return Finding(FAILED, f"{settings.SITE_URL} is not among ALLOWED_HOSTS", f"Add {host} to ALLOWED_HOSTS.")
+        return CheckFinding(FAILED, f"{settings.SITE_URL} is not among ALLOWED_HOSTS", f"Add {host} to ALLOWED_HOSTS.")
     if not settings.SECURE:
         fix = "Set SITE_URL to the https:// address of your proxy before you invite annotators."
-        return Finding(WARNING, f"only this machine can reach {settings.SITE_URL}", fix)
+        return CheckFinding(WARNING, f"only this machine can reach {settings.SITE_URL}", fix)
     if settings.SECURE_SSL_REDIRECT and not settings.TRUSTED_PROXIES:
         fix = (
             "Set TRUSTED_PROXIES to the number of your proxies that set X-Forwarded-Proto. Otherwise the "
             "redirect to https never ends."
         )
-        return Finding(WARNING, f"{settings.SITE_URL}, but no proxy is trusted", fix)
-    return Finding(OK, settings.SITE_URL)
+        return CheckFinding(WARNING, f"{settings.SITE_URL}, but no proxy is trusted", fix)
+    return CheckFinding(OK, settings.SITE_URL)
 
 
 @register_check("database")
-def _database() -> Finding:
+def _database() -> CheckFinding:
     """The database answers and has a supported version."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SHOW server_version")
             version = cursor.fetchone()[0]
             if connection.pg_version < 140000:
-                return Finding(FAILED, f"PostgreSQL {version}", "Use PostgreSQL 14 or newer.")
-            return Finding(OK, f"PostgreSQL {version}")
+                return CheckFinding(FAILED, f"PostgreSQL {version}", "Use PostgreSQL 14 or newer.")
+            return CheckFinding(OK, f"PostgreSQL {version}")
         cursor.execute("SELECT sqlite_version()")
         words = f"SQLite {cursor.fetchone()[0]}, {settings.DATABASES['default']['NAME']}"
-    return Finding(OK, f"{words}: suitable for about ten annotators at once; use PostgreSQL for more")
+    return CheckFinding(OK, f"{words}: suitable for about ten annotators at once; use PostgreSQL for more")
 
 
 @register_check("durability", needs_database=True)
-def _durability() -> Finding:
+def _durability() -> CheckFinding:
     """An acknowledged answer survives a power cut."""
     wanted = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
     if connection.vendor == "postgresql":
@@ -194,13 +194,13 @@ def _durability() -> Finding:
             if value != wanted[name] and value not in stronger
         ]
         if bad:
-            return Finding(
+            return CheckFinding(
                 FAILED,
                 ", ".join(bad),
                 f"Set {', '.join(f'{n} = on' for n in wanted)} in PostgreSQL. Otherwise acknowledged answers "
                 "can be lost.",
             )
-        return Finding(OK, ", ".join(f"{name} = {value}" for name, value in sorted(found.items())))
+        return CheckFinding(OK, ", ".join(f"{name} = {value}" for name, value in sorted(found.items())))
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA journal_mode")
         journal = cursor.fetchone()[0]
@@ -209,39 +209,43 @@ def _durability() -> Finding:
     words = f"journal_mode = {journal}, synchronous = {synchronous}"
     if journal != "wal" or synchronous < 2:
         fix = "Keep HEVAL_HOME on a local disk. SQLite's WAL mode does not work over a network."
-        return Finding(FAILED, words, fix)
-    return Finding(OK, words)
+        return CheckFinding(FAILED, words, fix)
+    return CheckFinding(OK, words)
 
 
 @register_check("migrations", needs_database=True)
-def _migrations() -> Finding:
+def _migrations() -> CheckFinding:
     """All migrations are applied."""
-    return Finding(OK, "all applied") if is_migrated() else Finding(FAILED, "some are not applied", FIXES["migrations"])
+    return (
+        CheckFinding(OK, "all applied")
+        if is_migrated()
+        else CheckFinding(FAILED, "some are not applied", FIXES["migrations"])
+    )
 
 
 @register_check("cache", needs_database=True)
-def _cache() -> Finding:
+def _cache() -> CheckFinding:
     """The cache works and is shared by all processes, because rate limits are counted in it."""
     key, value = "heval:doctor", time.time_ns()
     cache.set(key, value, 30)
     backend = settings.CACHES["default"]["BACKEND"].rsplit(".", 1)[1]
     if cache.get(key) != value:
-        return Finding(FAILED, f"{backend} forgets", FIXES["cache"])
+        return CheckFinding(FAILED, f"{backend} forgets", FIXES["cache"])
     if backend in ("LocMemCache", "DummyCache", "FileBasedCache"):
-        return Finding(
+        return CheckFinding(
             FAILED, f"{backend} is not shared by all processes", "Set REDIS_URL, or keep the cache in the database."
         )
-    return Finding(OK, backend)
+    return CheckFinding(OK, backend)
 
 
 @register_check("broker")
-def _broker() -> Finding:
+def _broker() -> CheckFinding:
     """The broker can be reached, if one is set. Jobs run without it, some seconds later."""
     if not settings.CELERY_BROKER_URL:
-        return Finding(SKIPPED, "not set; heval up or heval worker runs the jobs")
-    if broker.is_reachable():
-        return Finding(OK, "reachable")
-    return Finding(
+        return CheckFinding(SKIPPED, "not set; heval up or heval worker runs the jobs")
+    if broker.is_broker_reachable():
+        return CheckFinding(OK, "reachable")
+    return CheckFinding(
         FAILED,
         "cannot be reached",
         "Check that the server of CELERY_BROKER_URL (or REDIS_URL) runs. No job is lost meanwhile.",
@@ -249,65 +253,67 @@ def _broker() -> Finding:
 
 
 @register_check("runner", needs_database=True)
-def _runner() -> Finding:
+def _runner() -> CheckFinding:
     """A worker runs jobs and releases expired places."""
     standing = jobs.job_counts()
     words = ", ".join(f"{n} {name}" for name, n in standing.items())
     if not jobs.is_runner_alive():
         fix = "Start heval up, heval worker, or the worker and beat of compose.yaml."
-        return Finding(FAILED, f"no worker has run jobs for {jobs.HEARTBEAT_SECONDS} s ({words})", fix)
+        return CheckFinding(FAILED, f"no worker has run jobs for {jobs.HEARTBEAT_SECONDS} s ({words})", fix)
     if standing["expired"]:
-        return Finding(
+        return CheckFinding(
             WARNING, words, "Jobs without a living worker are restarted within a minute. Run this check again."
         )
-    return Finding(OK, words)
+    return CheckFinding(OK, words)
 
 
 @register_check("panels", needs_database=True)
-def _panels() -> Finding:
+def _panels() -> CheckFinding:
     """No panel with a stored token needs attention, and no link keeps ids beyond the erasure date."""
     from annotators.pay import id_retention
-    from annotators.recruitment.panels.alerts import find_alerts
+    from annotators.recruitment.panels.alerts import find_panel_alerts
     from annotators.recruitment.panels.sync import recruitments_to_sync
 
     asked = list(recruitments_to_sync())
-    found = [(one, alert) for one in asked for alert in find_alerts(one)]
-    others = id_retention.links_retaining_ids().exclude(pk__in=[one.pk for one in asked]).order_by("pk")
-    found += [(one, alert) for one in others for alert in id_retention.retention_alerts(one)]
+    found = [(one, alert) for one in asked for alert in find_panel_alerts(one)]
+    others = (
+        id_retention.links_retaining_ids_past_erasure_time().exclude(pk__in=[one.pk for one in asked]).order_by("pk")
+    )
+    found += [(one, alert) for one in others for alert in id_retention.id_retention_alerts(one)]
     if found:
         words = "; ".join(f"{one}: {alert.words}" for one, alert in found)
-        return Finding(WARNING, words, "Open the panel page and the pay page of these links; they say what to do.")
-    return Finding(OK, "nothing to report")
+        return CheckFinding(WARNING, words, "Open the panel page and the pay page of these links; they say what to do.")
+    return CheckFinding(OK, "nothing to report")
 
 
 @register_check("media")
-def _media() -> Finding:
+def _media() -> CheckFinding:
     """Uploaded images can be stored."""
     import tempfile
 
     with tempfile.TemporaryFile(dir=settings.MEDIA_ROOT) as file:
         file.write(b"heval")
-    return Finding(OK, str(settings.MEDIA_ROOT))
+    return CheckFinding(OK, str(settings.MEDIA_ROOT))
 
 
 FIXES["media"] = "Create the folder MEDIA_ROOT and let this process's user write to it (heval prepare creates it)."
 
 
 @register_check("disk")
-def _disk() -> Finding:
+def _disk() -> CheckFinding:
     """There is free disk space."""
     folder = next(path for path in (settings.MEDIA_ROOT, *settings.MEDIA_ROOT.parents) if path.exists())
     free = shutil.disk_usage(folder).free
     words = f"{free / 2**30:.1f} GB free at {folder}"
     if free < FREE_BYTES_FAILED:
-        return Finding(FAILED, words, "Free some disk space: heval rejects answers when the disk is full.")
+        return CheckFinding(FAILED, words, "Free some disk space: heval rejects answers when the disk is full.")
     if free < FREE_BYTES_WARNING:
-        return Finding(WARNING, words, "Free some disk space before you start a study with images.")
-    return Finding(OK, words)
+        return CheckFinding(WARNING, words, "Free some disk space before you start a study with images.")
+    return CheckFinding(OK, words)
 
 
 @register_check("clock", needs_database=True)
-def _clock() -> Finding:
+def _clock() -> CheckFinding:
     """The clocks of database and host agree, because deadlines use the database's clock."""
     with connection.cursor() as cursor:
         before = time.time()
@@ -320,36 +326,36 @@ def _clock() -> Finding:
         f"the database is {abs(difference):.2f} s {'ahead of' if difference > 0 else 'behind'} {socket.gethostname()}"
     )
     if abs(difference) > CLOCK_TOLERANCE_SECONDS:
-        return Finding(FAILED, words, "Synchronise both machines by NTP.")
-    return Finding(OK, words)
+        return CheckFinding(FAILED, words, "Synchronise both machines by NTP.")
+    return CheckFinding(OK, words)
 
 
 @register_check("time zone", needs_database=True)
-def _time_zone() -> Finding:
+def _time_zone() -> CheckFinding:
     """Times are stored with their time zone."""
     if not settings.USE_TZ:
-        return Finding(
+        return CheckFinding(
             FAILED, "USE_TZ is off", "Turn USE_TZ on: otherwise stored times are wrong in another time zone."
         )
-    return Finding(OK, f"{settings.TIME_ZONE}, times stored with their zone")
+    return CheckFinding(OK, f"{settings.TIME_ZONE}, times stored with their zone")
 
 
 @register_check("static files")
-def _static() -> Finding:
+def _static() -> CheckFinding:
     """The style sheet can be found."""
     from django.contrib.staticfiles import finders
 
     if settings.HAS_COLLECTED_STATIC:
         manifest = settings.STATIC_ROOT / "staticfiles.json"
         if not manifest.exists():
-            return Finding(
+            return CheckFinding(
                 FAILED, f"no files were collected in {settings.STATIC_ROOT}", "Run: heval collectstatic --noinput"
             )
-        return Finding(OK, f"collected in {settings.STATIC_ROOT}")
+        return CheckFinding(OK, f"collected in {settings.STATIC_ROOT}")
     if not finders.find("heval.css"):
-        return Finding(
+        return CheckFinding(
             FAILED,
             "heval.css is not found",
             "Install heval again, or set STATIC_ROOT to the folder with the collected files.",
         )
-    return Finding(OK, "served from their source folders")
+    return CheckFinding(OK, "served from their source folders")

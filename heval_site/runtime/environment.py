@@ -66,13 +66,15 @@ def choice(name: str, default: str, *allowed: str) -> str:
     return value
 
 
-def secret(name: str, default: str = "", length: int = 50) -> str:
+def secret(name: str, default: str = "", min_length: int = 50) -> str:
     """Return a required secret, which must be long and not an example. ``default`` is only for the embedded mode."""
     value = text(name) or default
     if not value:
         raise ImproperlyConfigured(f"{name} is not set. Generate one: heval secret")
-    if len(value) < length or len(set(value)) < 5 or value.startswith("django-insecure"):
-        raise ImproperlyConfigured(f"{name} must have at least {length} random characters. Generate one: heval secret")
+    if len(value) < min_length or len(set(value)) < 5 or value.startswith("django-insecure"):
+        raise ImproperlyConfigured(
+            f"{name} must have at least {min_length} random characters. Generate one: heval secret"
+        )
     return value
 
 

@@ -24,7 +24,7 @@ def home_folder(create: bool = True) -> Path:
     return path.resolve()
 
 
-def site_secret(name: str) -> str:
+def get_or_create_site_secret(name: str) -> str:
     """Return this home's secret; generate it at first use.
 
     Two processes that start at once agree on one secret: it is written under another name, and linking it to its own

@@ -29,7 +29,7 @@ def prepare_site(verbosity: int = 0) -> None:
             cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK_ID])
     try:
         # Django's own migrate command takes half a second even if there is nothing to do.
-        if is_database_too_old():
+        if is_schema_too_old():
             raise CommandError(TOO_OLD_MESSAGE)
         if verbosity or not is_migrated():
             call_command("migrate", interactive=False, verbosity=verbosity)
@@ -43,10 +43,10 @@ def is_migrated() -> bool:
     from django.db.migrations.executor import MigrationExecutor
 
     executor = MigrationExecutor(connection)
-    return not is_database_too_old() and not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return not is_schema_too_old() and not executor.migration_plan(executor.loader.graph.leaf_nodes())
 
 
-def is_database_too_old() -> bool:
+def is_schema_too_old() -> bool:
     """Whether only some of the migrations that a later one replaces were applied."""
     from django.db.migrations.loader import MigrationLoader
 
@@ -55,12 +55,12 @@ def is_database_too_old() -> bool:
     return any(any(applied) and not all(applied) for applied in found)
 
 
-def check_database_age(app_configs, databases, **options):
+def check_schema_age(app_configs, databases, **options):
     """Check this before ``migrate``, which would fail with an unhelpful message."""
-    return [Error(TOO_OLD_MESSAGE)] if databases and is_database_too_old() else []
+    return [Error(TOO_OLD_MESSAGE)] if databases and is_schema_too_old() else []
 
 
-def claim_home_and_port():
+def lock_home_and_check_port():
     """Take the lock of this home, after checking that the address is free.
 
     Exits with a reason otherwise.
@@ -88,7 +88,7 @@ def claim_home_and_port():
     return lock
 
 
-def serve(lock, announcement: str = "") -> None:
+def serve(home_lock, announcement: str = "") -> None:
     """Supervise the web server and the job runner until a signal arrives. Ends the process."""
     from . import supervisor
 
@@ -103,15 +103,15 @@ def serve(lock, announcement: str = "") -> None:
 
     def child(work):
         def run():
-            if lock is not None:
-                lock.close()  # only the supervisor holds it
+            if home_lock is not None:
+                home_lock.close()  # only the supervisor holds it
             work()
 
         return run
 
     children = [
-        supervisor.Child("The web server", child(_run_gunicorn)),
-        supervisor.Child("The job runner", child(lambda: call_command("worker"))),
+        supervisor.ChildProcess("The web server", child(_run_gunicorn)),
+        supervisor.ChildProcess("The job runner", child(lambda: call_command("worker"))),
     ]
     sys.exit(supervisor.supervise(children))
 

@@ -27,7 +27,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _forking = multiprocessing.get_context("fork")
 
 
-class Child:
+class ChildProcess:
     """One child process that runs ``run``, with the times of its deaths."""
 
     def __init__(self, name: str, run: Callable[[], object]):
@@ -51,7 +51,7 @@ class Child:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self.run()
 
-    def record_death(self) -> bool:
+    def record_death_and_check_limit(self) -> bool:
         self.deaths.append(time.monotonic())
         return len(self.deaths) == MAX_DEATHS and self.deaths[-1] - self.deaths[0] < DEATH_WINDOW_SECONDS
 
@@ -60,7 +60,7 @@ def print_to_stderr(*words: str) -> None:
     print("heval:", *words, file=sys.stderr, flush=True)
 
 
-def supervise(children: list[Child]) -> int:
+def supervise(children: list[ChildProcess]) -> int:
     """Run the children until a signal arrives or one of them keeps dying. Return the exit code."""
     asked = SignalFlag()
     for number in SIGNALS:
@@ -73,7 +73,7 @@ def supervise(children: list[Child]) -> int:
         for child in children:
             if child.process.is_alive():
                 continue
-            if child.record_death():
+            if child.record_death_and_check_limit():
                 print_to_stderr(
                     f"{child.name} ended {MAX_DEATHS} times within a minute, last with exit code "
                     f"{child.process.exitcode}. Ending."
@@ -87,7 +87,7 @@ def supervise(children: list[Child]) -> int:
     return code
 
 
-def _terminate_children(children: list[Child]) -> None:
+def _terminate_children(children: list[ChildProcess]) -> None:
     for child in children:
         child.process.terminate()
     deadline = time.monotonic() + GRACE_SECONDS

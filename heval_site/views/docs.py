@@ -63,7 +63,7 @@ def read_pages(folder: Path = DOCS_FOLDER) -> dict[str, Page]:
         name = path.relative_to(folder).with_suffix("").as_posix()
         text = path.read_text(encoding="utf-8")
         found[name] = Page(name, _title(name, text), text)
-    order = linked_names(found[INDEX]) if INDEX in found else []
+    order = linked_page_names(found[INDEX]) if INDEX in found else []
     listed = {name: number for number, name in reversed(list(enumerate(order)))}
     names = sorted(found, key=lambda name: (name != INDEX, listed.get(name, len(order)), name))
     return {name: found[name] for name in names}
@@ -74,21 +74,21 @@ def _title(name: str, text: str) -> str:
     return first.removeprefix("# ").strip() if first.startswith("# ") else name.rpartition("/")[2].replace("-", " ")
 
 
-def linked_names(page: Page) -> list[str]:
+def linked_page_names(page: Page) -> list[str]:
     """Return the targets of a page's links, whether they exist or not."""
-    return [resolve_link(page.name, link) for link, _ in LINK.findall(page.text)]
+    return [resolve_page_link(page.name, link) for link, _ in LINK.findall(page.text)]
 
 
-def resolve_link(name: str, link: str) -> str:
+def resolve_page_link(page_name: str, link: str) -> str:
     """Return the page name that a link on the page ``name`` refers to."""
-    return normpath(join(dirname(name), link)).removesuffix(".md")
+    return normpath(join(dirname(page_name), link)).removesuffix(".md")
 
 
 def render_html(page: Page) -> SafeString:
     """Return the page as HTML, with page links, heading anchors, and wide parts that scroll separately."""
 
     def linked(found: re.Match) -> str:
-        return f'href="{page_url(resolve_link(page.name, found[1]))}{found[2] or ""}"'
+        return f'href="{page_url(resolve_page_link(page.name, found[1]))}{found[2] or ""}"'
 
     taken: set[str] = set()
 
@@ -123,7 +123,7 @@ def _scrollable(html: str, number: int) -> str:
     return f'<div class="scrolled" role="region" tabindex="0" aria-label="{what} {number}">{html}</div>'
 
 
-def navigation(pages: Mapping[str, Page]) -> list[tuple[str, list[Page]]]:
+def pages_by_part(pages: Mapping[str, Page]) -> list[tuple[str, list[Page]]]:
     """Return the parts of the documentation with their pages, in order."""
     return [(words, [page for page in pages.values() if page.part == part]) for part, words in PARTS.items()]
 
@@ -133,7 +133,7 @@ def _render_page(name: str) -> str | None:
     page = pages.get(name)
     if page is None:
         return None
-    context = {"page": page, "html": render_html(page), "parts": navigation(pages), "index": pages.get(INDEX)}
+    context = {"page": page, "html": render_html(page), "parts": pages_by_part(pages), "index": pages.get(INDEX)}
     return render_to_string("docs/_page.html", context)
 
 

@@ -5,6 +5,6 @@ from django.views.decorators.http import require_safe
 
 
 @require_safe
-def front(request):
+def front_page(request):
     """Explain this server to people who come without a link."""
     return render(request, "front.html", {"title": "Human evaluations"})

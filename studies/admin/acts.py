@@ -19,17 +19,17 @@ from ..access import Action, get_study
 from ..models import Study
 from . import workflow
 from .amend import amend_page
-from .forms.cleaning import CleanWords
+from .forms.cleaning import CleanTextMixin
 from .launch import launch_page
 from .permissions import is_request_allowed
-from .study_page import render
+from .study_page import render_study_page
 
 
 class NoFields(forms.Form):
     pass
 
 
-class ReasonForm(CleanWords, forms.Form):
+class ReasonForm(CleanTextMixin, forms.Form):
     reason = forms.CharField(
         max_length=1000,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 70}),
@@ -49,7 +49,7 @@ class OpenPlacesForm(forms.Form):
     )
 
 
-class CloneForm(CleanWords, forms.Form):
+class CloneForm(CleanTextMixin, forms.Form):
     title = forms.CharField(max_length=200, widget=forms.TextInput(attrs={"size": 70}))
 
 
@@ -84,9 +84,9 @@ def _resume(study, user, cleaned):
 
 
 def _close(study, user, cleaned):
-    lifecycle.close(study, user, cleaned["reason"])
+    lifecycle.start_closing(study, user, cleaned["reason"])
     study.refresh_from_db()
-    return f"The study is closing. No new annotators can start. {workflow.closing_words(study)}", ""
+    return f"The study is closing. No new annotators can start. {workflow.closing_status_text(study)}", ""
 
 
 def _draw_more(study, user, cleaned):
@@ -100,7 +100,7 @@ def _unblind(study, user, cleaned):
 
 
 def _clone(study, user, cleaned):
-    copy = copying.clone(study, user, cleaned["title"])
+    copy = copying.clone_study(study, user, cleaned["title"])
     return (
         "This is the copy: a draft with the same design and a new seed. If you change the design, check its target and its cap.",
         reverse("admin:studies_study_change", args=[copy.pk]),
@@ -115,13 +115,13 @@ def _archive(study, user, cleaned):
 
 
 def _restore(study, user, cleaned):
-    copying.restore(study, user)
+    copying.restore_archived(study, user)
     return "The study is back in the list.", ""
 
 
 def _delete(study, user, cleaned):
     title = study.title
-    done = copying.delete_draft(study, user)
+    done = copying.delete_or_archive_draft(study, user)
     words = {
         "deleted": f"“{title}” is deleted.",
         "archived": f"“{title}” has records that must be kept. It was archived instead.",
@@ -212,7 +212,7 @@ class ActLink:
     is_irreversible: bool = False
 
 
-def available_acts(request, study: Study) -> list[ActLink]:
+def available_act_links(request, study: Study) -> list[ActLink]:
     """Return the acts that this user may perform now, for the study's page."""
     offers = []
     if is_step_allowed("launch", study) and is_request_allowed(request, Action.LAUNCH, study.pk):
@@ -227,7 +227,7 @@ def available_acts(request, study: Study) -> list[ActLink]:
     return offers
 
 
-def act_urls(model_admin) -> list:
+def act_url_patterns(model_admin) -> list:
     site = model_admin.admin_site
 
     def page(view):
@@ -266,7 +266,7 @@ def act_page(request, site, pk, name):
         messages.success(request, message)
         return HttpResponseRedirect(following or home)
     context = {"title": act.label, "act": act, "form": form, "home": home}
-    return render(request, site, "admin/studies/act.html", study, context, 422 if form.errors else 200)
+    return render_study_page(request, site, "admin/studies/act.html", study, context, 422 if form.errors else 200)
 
 
 def _state_words(study: Study) -> str:

@@ -14,11 +14,11 @@ from studies.services.steps import is_step_allowed
 from ..access import Action, get_study
 from ..models import Question, Study
 from . import field_labels
-from .forms.cleaning import CleanWords
-from .study_page import render
+from .forms.cleaning import CleanTextMixin
+from .study_page import render_study_page
 
 
-class AmendForm(CleanWords, forms.Form):
+class AmendForm(CleanTextMixin, forms.Form):
     """A field for each column that may be amended, and a reason. ``changes`` returns the argument of ``lifecycle.amend``."""
 
     reason = forms.CharField(
@@ -139,4 +139,4 @@ def amend_page(request, site, pk):
         "home": home,
         "versions": study.designs.select_related("by").order_by("-version"),
     }
-    return render(request, site, "admin/studies/amend.html", study, context, 422 if form.errors else 200)
+    return render_study_page(request, site, "admin/studies/amend.html", study, context, 422 if form.errors else 200)

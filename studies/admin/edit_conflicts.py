@@ -14,10 +14,10 @@ from studies.models import Study
 FINGERPRINT_FIELD = "_seen"
 
 
-def fingerprint(*parts: Model | QuerySet) -> str:
+def editable_columns_fingerprint(*instances_or_querysets: Model | QuerySet) -> str:
     """Return a hash of the editable columns of these rows."""
     digest = hashlib.sha256()
-    for part in parts:
+    for part in instances_or_querysets:
         model = part.model if isinstance(part, QuerySet) else type(part)
         names = ["pk", *(f.attname for f in model._meta.concrete_fields if f.editable and not f.primary_key)]
         if isinstance(part, QuerySet):
@@ -28,12 +28,12 @@ def fingerprint(*parts: Model | QuerySet) -> str:
     return digest.hexdigest()[:32]
 
 
-def lock(study_id: int) -> None:
+def lock_study(study_id: int) -> None:
     """Lock the study, so that saves of one study run one after the other."""
     Study.objects.select_for_update(no_key=True, of=("self",)).filter(pk=study_id).first()
 
 
-def deletes_rows(request, study: Study) -> bool:
+def deletes_draft_rows(request, study: Study) -> bool:
     """Return whether the request deletes rows of a draft. Call it under the lock: the study may have been launched meanwhile."""
     study.refresh_from_db(fields=["state"])
     return study.is_draft and any(name.endswith("-DELETE") for name in request.POST)
@@ -57,7 +57,7 @@ def conflict_page(request, site, *, opts, original, current_fingerprint: str, di
     return TemplateResponse(request, "admin/studies/conflict.html", context, status=409)
 
 
-def differing_fields(form) -> list[tuple[str, object, str]]:
+def differing_field_values(form) -> list[tuple[str, object, str]]:
     """Return (label, stored value, typed value) of the fields in which a bound form differs from its instance."""
     rows = []
     for name in form.changed_data:

@@ -72,6 +72,6 @@ HELP = {
 }  # fmt: skip
 
 
-def build_form_meta(name: str) -> type:
+def build_form_meta(row_kind: str) -> type:
     """Return the ``Meta`` class of a form for this kind of row."""
-    return type("Meta", (), {"labels": LABELS[name], "help_texts": HELP.get(name, {})})
+    return type("Meta", (), {"labels": LABELS[row_kind], "help_texts": HELP.get(row_kind, {})})

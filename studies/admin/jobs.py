@@ -36,12 +36,12 @@ RESULT_TEXTS = {
 }
 
 
-def title_of(job: Job) -> str:
+def job_title(job: Job) -> str:
     """Return the title of a job."""
     return TITLES.get(job.kind, job.kind.replace("_", " ").capitalize())
 
 
-def outcome_of(job: Job) -> str:
+def job_status_text(job: Job) -> str:
     """Return the result of a job in words, or its progress."""
     if job.state == Job.State.RUNNING:
         doing = job.doing or "Running"
@@ -85,11 +85,11 @@ class JobAdmin(ReadOnlyAdmin):
 
     @admin.display(description="job", ordering="kind")
     def what(self, job):
-        return format_html('<a href="{}">{}</a>', reverse("admin:studies_job_page", args=[job.code]), title_of(job))
+        return format_html('<a href="{}">{}</a>', reverse("admin:studies_job_page", args=[job.code]), job_title(job))
 
     @admin.display(description="result", ordering="state")
     def outcome(self, job):
-        words = outcome_of(job)
+        words = job_status_text(job)
         return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
 
     def get_urls(self):
@@ -119,13 +119,13 @@ class JobAdmin(ReadOnlyAdmin):
         is_running = job.state in UNFINISHED_STATES
         context = {
             **self.admin_site.each_context(request),
-            "title": title_of(job),
+            "title": job_title(job),
             "opts": self.opts,
             "job": job,
             "study": job.study,
             "life": workflow.workflow_steps(job.study) if job.study else [],
             "subtitle": job.study.title if job.study else None,
-            "outcome": outcome_of(job),
+            "outcome": job_status_text(job),
             "is_running": is_running,
             "is_stuck": job.state == Job.State.WAITING and not jobs.is_runner_alive(),
             "may_cancel": self._may_cancel(request, job),

@@ -11,7 +11,7 @@ from studies.services import lifecycle
 from ..access import Action, get_study
 from ..models import Job, Study
 from . import workflow
-from .study_page import render
+from .study_page import render_study_page
 
 
 def latest_launch_job(study: Study) -> Job | None:
@@ -26,7 +26,7 @@ def launch_page(request, site, pk):
     if is_under_way or study.state != Study.State.DRAFT:
         target = reverse("admin:studies_job_page", args=[job.code]) if job else None
         return HttpResponseRedirect(target or reverse("admin:studies_study_change", args=[study.pk]))
-    problems = workflow.checklist(study)
+    problems = workflow.find_linked_problems(study)
     blocking = [problem for problem in problems if problem.is_blocking]
     warnings = [problem for problem in problems if not problem.is_blocking]
     warning_keys = {problem.key for problem in warnings}
@@ -49,16 +49,16 @@ def launch_page(request, site, pk):
         "warnings": warnings,
         "acknowledged": set(acknowledged),
         "unmet": unmet,
-        "loads": workflow.batch_burdens(study),
-        "cost": cost(study),
+        "loads": workflow.min_median_max_batch_burdens(study),
+        "cost": estimate_reward_cost(study),
         "failed": job if job is not None and job.state == Job.State.FAILED else None,
         "home": reverse("admin:studies_study_change", args=[study.pk]),
     }
-    return render(request, site, "admin/studies/launch.html", study, context, 422 if unmet else 200)
+    return render_study_page(request, site, "admin/studies/launch.html", study, context, 422 if unmet else 200)
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class RewardCostEstimate:
     places: int
     cap: int | None
     reward: Decimal | None
@@ -67,13 +67,13 @@ class Cost:
     currency: str
 
 
-def cost(study: Study) -> Cost:
+def estimate_reward_cost(study: Study) -> RewardCostEstimate:
     """Return the sum of the annotators' rewards at the target, and at the cap."""
     places = study.target_n or 0
     rewards = [arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()]
     known = [reward for reward in rewards if reward is not None]
     mean = sum(known) / len(known) if known and len(known) == len(rewards) else None
-    return Cost(
+    return RewardCostEstimate(
         places=places,
         cap=study.cap,
         reward=mean,

@@ -9,19 +9,19 @@ from django.utils.html import format_html
 from studies.models import audit
 
 from ..models import AuditEvent
-from .permissions import CODE_SHOWN, ReadOnlyAdmin, StudyFilter, assignment_code_q, row_id
+from .permissions import CODE_SHOWN, ReadOnlyAdmin, StudyFilter, assignment_code_q, parse_row_id
 
 
-class LogStudies(StudyFilter):
+class LogStudyFilter(StudyFilter):
     def queryset(self, request, queryset):
         # The list itself chooses the rows: events of a draft have no foreign key to it.
-        return queryset if self.value() is None or row_id(self.value()) else queryset.none()
+        return queryset if self.value() is None or parse_row_id(self.value()) else queryset.none()
 
 
 @admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnlyAdmin):
     list_display = ("at", "verb", "study", "by", "assignment", "details")
-    list_filter = (LogStudies, "verb")
+    list_filter = (LogStudyFilter, "verb")
     list_select_related = ("study", "by")
     list_display_links = None
     list_per_page = 100

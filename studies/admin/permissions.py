@@ -13,19 +13,19 @@ CODE_SHOWN = 8  # characters of an assignment's code: enough to refer to it
 def is_request_allowed(request, action: Action, study_id: int | None = None) -> bool:
     """Return ``access.is_allowed`` for the user of the request. Read the user's roles once per request."""
     if not hasattr(request, "_study_roles"):
-        request._study_roles = access.roles_of(request.user)
+        request._study_roles = access.roles_by_study_id(request.user)
     return access.is_allowed(request.user, action, study_id, request._study_roles)
 
 
-def changed_fields(form, formsets=()) -> list[str]:
+def changed_fields_and_row_kinds(form, formsets=()) -> list[str]:
     """Return the columns and the kinds of rows that the sent page changes."""
     rows = {str(formset.model._meta.verbose_name_plural) for formset in formsets if formset.has_changed()}
     return sorted({*form.changed_data} | rows)
 
 
-def row_id(value: str) -> int | None:
+def parse_row_id(text: str) -> int | None:
     """Return a row's id from a URL, or None if the text cannot be one."""
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def assignment_code_q(term: str, column: str) -> Q:
@@ -57,7 +57,7 @@ class StudyScopedAdmin(RestrictedLookupAdmin):
     def listed_study(self, request) -> Study | None:
         """Return the study to which the URL limits the list, or None."""
         if not hasattr(request, "_listed_study"):
-            pk = row_id(request.GET.get("study", ""))
+            pk = parse_row_id(request.GET.get("study", ""))
             request._listed_study = (
                 access.filter_allowed(request.user, Study.objects.filter(pk=pk)).first() if pk else None
             )
@@ -131,8 +131,8 @@ class StudyFilter(admin.SimpleListFilter):
         if not value:
             return queryset
         return (
-            queryset.filter(**{access.study_lookup_path(queryset.model): row_id(value)})
-            if row_id(value)
+            queryset.filter(**{access.study_lookup_path(queryset.model): parse_row_id(value)})
+            if parse_row_id(value)
             else queryset.none()
         )
 

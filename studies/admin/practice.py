@@ -9,18 +9,18 @@ from django.views.decorators.http import require_http_methods
 
 from studies.services import drafts
 from studies.services.lifecycle import ActionRefused
-from studies.services.practice import delete_practice, make_practice
+from studies.services.practice import create_practice_item, delete_practice_item
 
 from ..access import Action, get_row
 from ..models import Expected, Item, Output, Section
 from ..protocols import REGISTRY, Protocol
 from . import workflow
-from .forms.cleaning import CleanWords
+from .forms.cleaning import CleanTextMixin
 from .forms.fields import MarkdownArea, RowChoiceField
-from .permissions import is_request_allowed, row_id
+from .permissions import is_request_allowed, parse_row_id
 
 
-class PracticeForm(CleanWords, forms.Form):
+class PracticeForm(CleanTextMixin, forms.Form):
     """One text, or two texts for the same prompt, chosen by the names of their systems."""
 
     prompt = forms.CharField(
@@ -70,7 +70,7 @@ def supports_practice_items(section) -> bool:
     return is_known and section.purpose == Section.Purpose.TRAINING
 
 
-def practice_link(section):
+def practice_page_link(section):
     """Return the link to this page with the number of items, or None if the section can have none."""
     if not supports_practice_items(section):
         return None
@@ -95,7 +95,7 @@ def practice_page(request, pk):
     form = PracticeForm(section) if may_change else None
     if request.method == "POST":
         try:
-            drafts.refuse_launched(study)
+            drafts.refuse_if_launched(study)
             form = PracticeForm(section, request.POST)
             if "delete" in request.POST:
                 return _deleted(request, section, here)
@@ -122,7 +122,7 @@ def practice_page(request, pk):
 def _made(request, section, form) -> bool:
     words = form.cleaned_data
     try:
-        make_practice(section, words["outputs"], words["explanation"], by=request.user)
+        create_practice_item(section, words["outputs"], words["explanation"], by=request.user)
     except ActionRefused as refused:
         form.add_error(None, str(refused))
         return False
@@ -131,10 +131,10 @@ def _made(request, section, form) -> bool:
 
 
 def _deleted(request, section, here):
-    pk = row_id(request.POST["delete"])
+    pk = parse_row_id(request.POST["delete"])
     item = section.items.filter(pk=pk, kind=Item.Kind.PRACTICE).first() if pk else None
     if item is not None:
-        delete_practice(item, request.user)
+        delete_practice_item(item, request.user)
     words = "The practice item is deleted." if item is not None else "That practice item is already deleted."
     messages.success(request, words)
     return HttpResponseRedirect(here)

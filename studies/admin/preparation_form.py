@@ -9,7 +9,7 @@ from studies.stimuli.lengths import SENTENCE_END_RULES
 from studies.stimuli.normalising import Normalisation, Preparation
 from studies.stimuli.prompt_filters import FILTERS
 
-from .forms.cleaning import CleanWords
+from .forms.cleaning import CleanTextMixin
 from .forms.fields import LinesField
 
 SWITCHES = {
@@ -47,7 +47,7 @@ FIELDLESS = frozenset(FILTERS) - {
 }
 
 
-class PreparationForm(CleanWords, forms.Form):
+class PreparationForm(CleanTextMixin, forms.Form):
     tags = LinesField(
         rows=2,
         required=False,

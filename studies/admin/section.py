@@ -15,9 +15,9 @@ from ..models import Contrast, Question, Section, Study
 from ..protocols import REGISTRY
 from . import edit_conflicts, field_labels, practice, workflow
 from .forms.fields import RowChoiceField, RowMultipleChoiceField
-from .forms.settings import build_settings_form, settings_fields
+from .forms.settings import build_form_with_settings, prefixed_settings_fields
 from .inlines.questions import QuestionInline
-from .permissions import StudyScopedAdmin, changed_fields, is_request_allowed
+from .permissions import StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
 from .section_forms import AddSectionForm, GenerateQuestionsForm, SectionForm
 
 
@@ -62,7 +62,7 @@ class SectionAdmin(StudyScopedAdmin):
         if obj is None:
             return ((None, {"fields": ("study", "protocol", "purpose")}),)
         protocol = REGISTRY.get(obj.protocol)
-        names = tuple(settings_fields(protocol.settings_form if protocol else None))
+        names = tuple(prefixed_settings_fields(protocol.settings_form if protocol else None))
         shared = [("position", "purpose", "m"), "reuses", "shown_arms"]
         if protocol and not protocol.has_items and not obj.reuses_id:
             shared.remove("reuses")
@@ -86,7 +86,7 @@ class SectionAdmin(StudyScopedAdmin):
         arms = {row.pk: row for row in obj.study.arms.order_by("name")}
         protocol = REGISTRY.get(obj.protocol)
         kwargs |= _m_in_words(protocol)
-        form = build_settings_form(self.form, protocol.settings_form if protocol else None)
+        form = build_form_with_settings(self.form, protocol.settings_form if protocol else None)
         extra = {
             "reuses": RowChoiceField(
                 others,
@@ -107,7 +107,7 @@ class SectionAdmin(StudyScopedAdmin):
         return {name: value for name, value in super().get_changeform_initial_data(request).items() if name == "study"}
 
     def _fingerprint(self, section):
-        return edit_conflicts.fingerprint(section, section.questions.all())
+        return edit_conflicts.editable_columns_fingerprint(section, section.questions.all())
 
     def changeform_view(self, request, object_id=None, form_url="", extra_context=None):
         section = self.get_object(request, object_id) if object_id else None
@@ -115,8 +115,8 @@ class SectionAdmin(StudyScopedAdmin):
             return super().changeform_view(request, object_id, form_url, extra_context)
         if request.method == "POST" and self.has_change_permission(request, section):
             with transaction.atomic():
-                edit_conflicts.lock(section.study_id)
-                if edit_conflicts.deletes_rows(request, section.study):
+                edit_conflicts.lock_study(section.study_id)
+                if edit_conflicts.deletes_draft_rows(request, section.study):
                     drafts.delete_test_runs(section.study_id, request.user)
                 section = self.get_object(request, object_id)
                 if section is not None and (conflict := self._conflict(request, section)):
@@ -141,7 +141,7 @@ class SectionAdmin(StudyScopedAdmin):
             opts=self.opts,
             original=section,
             current_fingerprint=now,
-            differing=edit_conflicts.differing_fields(form),
+            differing=edit_conflicts.differing_field_values(form),
         )
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
@@ -155,7 +155,7 @@ class SectionAdmin(StudyScopedAdmin):
                 "seen_field": edit_conflicts.FINGERPRINT_FIELD,
                 "seen": request.POST.get(edit_conflicts.FINGERPRINT_FIELD, "") or self._fingerprint(obj),
                 "pen": self._pen(obj) if may_change and protocol and protocol.has_directed_questions else None,
-                "practice": practice.practice_link(obj),
+                "practice": practice.practice_page_link(obj),
                 "pen_url": reverse("admin:studies_section_write", args=[obj.pk]),
                 "frozen_settings": [] if may_change else _in_words(protocol, obj),
                 "title": f"Section {obj.position}",
@@ -167,7 +167,7 @@ class SectionAdmin(StudyScopedAdmin):
     def _pen(self, section, data=None):
         initial = {
             "which": "neighbours",
-            "text": questions.default_text(section),
+            "text": questions.default_question_text(section),
             "both": questions.asks_both_directions(section),
             "plans": True,
         }
@@ -175,11 +175,13 @@ class SectionAdmin(StudyScopedAdmin):
 
     def save_related(self, request, form, formsets, change):
         super().save_related(request, form, formsets, change)
-        section, columns = form.instance, changed_fields(form, formsets)
+        section, columns = form.instance, changed_fields_and_row_kinds(form, formsets)
         if not change:
-            drafts.record_edit(section.study, request.user, made=f"section {section.position}")
+            drafts.record_edit_and_raise_version(section.study, request.user, made=f"section {section.position}")
         elif columns:
-            drafts.record_edit(section.study, request.user, about=f"section {section.position}", columns=columns)
+            drafts.record_edit_and_raise_version(
+                section.study, request.user, about=f"section {section.position}", columns=columns
+            )
 
     def delete_model(self, request, obj):
         drafts.delete_section(obj, request.user)
@@ -219,7 +221,7 @@ class SectionAdmin(StudyScopedAdmin):
             return HttpResponseRedirect(home)
         form = self._pen(section, request.POST)
         try:
-            drafts.refuse_launched(section.study)
+            drafts.refuse_if_launched(section.study)
         except ActionRefused as refused:
             messages.warning(request, str(refused))
             return HttpResponseRedirect(home)
@@ -228,8 +230,8 @@ class SectionAdmin(StudyScopedAdmin):
                 messages.error(request, f"{form[name].label}: {' '.join(errors)}")
             return HttpResponseRedirect(f"{home}#pen")
         words = form.cleaned_data
-        pairs = questions.pairs_of(section, words["which"], words["order"])
-        written = questions.write_questions(
+        pairs = questions.select_system_pairs(section, words["which"], words["order"])
+        written = questions.add_missing_questions(
             section,
             pairs,
             words["text"],

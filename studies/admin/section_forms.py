@@ -8,7 +8,7 @@ from studies.services import questions
 
 from ..models import Question, Section
 from ..protocols import REGISTRY
-from .forms.cleaning import CleanWords
+from .forms.cleaning import CleanTextMixin
 from .forms.settings import SettingsFormMixin
 
 
@@ -38,7 +38,7 @@ class SectionForm(SettingsFormMixin):
             self.instance.arms.set(self.cleaned_data["shown_arms"])
 
 
-class AddSectionForm(CleanWords, forms.ModelForm):
+class AddSectionForm(CleanTextMixin, forms.ModelForm):
     """The choice of the protocol. The other fields depend on it."""
 
     def __init__(self, *args, **kwargs):
@@ -64,7 +64,7 @@ class AddSectionForm(CleanWords, forms.ModelForm):
         )
 
 
-class GenerateQuestionsForm(CleanWords, forms.Form):
+class GenerateQuestionsForm(CleanTextMixin, forms.Form):
     """The pairs and the text of the questions to generate."""
 
     which = forms.ChoiceField(choices=list(questions.PAIR_CHOICES.items()), label="pairs")

@@ -9,38 +9,38 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from studies.services import drafts
-from studies.stimuli.images import ImageRefused, path_of
+from studies.stimuli.images import ImageRefused, image_path
 from studies.stimuli.texts import is_blank
 
 from ..access import Action, get_study, study_of
 from ..models import Output, Prompt
 from . import workflow
-from .forms.cleaning import CleanWords, find_similar_name
-from .permissions import StudyFilter, StudyScopedAdmin, changed_fields, is_request_allowed
+from .forms.cleaning import CleanTextMixin, find_lookalike_name
+from .permissions import StudyFilter, StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
 
 
-def thumbnail(study_id: int, media: str, alt: str = "", large: bool = False):
-    url = reverse("admin:studies_media", args=[study_id, media])
-    size = "picture" if large else "thumbnail"
+def image_link_html(study_id: int, image_name: str, alt: str = "", is_large: bool = False):
+    url = reverse("admin:studies_media", args=[study_id, image_name])
+    size = "picture" if is_large else "thumbnail"
     return format_html(
         '<a href="{0}"><img class="{2}" src="{0}" alt="{1}" loading="lazy"></a>', url, alt or "image", size
     )
 
 
-def excerpt(text: str):
+def excerpt_html(text: str):
     return format_html('<span class="excerpt" dir="auto">{}</span>', Truncator(text).chars(160))
 
 
-class PromptForm(CleanWords, forms.ModelForm):
+class PromptForm(CleanTextMixin, forms.ModelForm):
     def clean_key(self):
         key = self.cleaned_data["key"]
         others = Prompt.objects.filter(study=self.instance.study_id).exclude(pk=self.instance.pk)
-        if other := find_similar_name(key, others.values_list("key", flat=True)):
+        if other := find_lookalike_name(key, others.values_list("key", flat=True)):
             raise forms.ValidationError(f"Another prompt has this key: “{other}”.")
         return key
 
 
-class OutputForm(CleanWords, forms.ModelForm):
+class OutputForm(CleanTextMixin, forms.ModelForm):
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
         if "text" not in self.fields:
@@ -67,8 +67,10 @@ class StimulusAdmin(StudyScopedAdmin):
 
     def save_model(self, request, obj, form, change):
         super().save_model(request, obj, form, change)
-        if columns := changed_fields(form):
-            drafts.record_edit(study_of(obj), request.user, about=f"{obj._meta.verbose_name} {obj}", columns=columns)
+        if columns := changed_fields_and_row_kinds(form):
+            drafts.record_edit_and_raise_version(
+                study_of(obj), request.user, about=f"{obj._meta.verbose_name} {obj}", columns=columns
+            )
 
     def get_actions(self, request):
         return {}  # a list's tick boxes could delete a thousand stimuli with one click
@@ -101,7 +103,7 @@ class PromptAdmin(StimulusAdmin):
         if not belongs_to_study or "\x00" in name:
             raise Http404
         try:
-            data = path_of(settings.MEDIA_ROOT, name).read_bytes()
+            data = image_path(settings.MEDIA_ROOT, name).read_bytes()
         except (ImageRefused, OSError):
             raise Http404("The image is not in the media folder.") from None
         response = HttpResponse(data, content_type="image/webp")
@@ -110,15 +112,15 @@ class PromptAdmin(StimulusAdmin):
 
     @admin.display(description="text")
     def beginning(self, prompt):
-        return excerpt(prompt.text or prompt.source)
+        return excerpt_html(prompt.text or prompt.source)
 
     @admin.display(description="image")
     def picture(self, prompt):
-        return thumbnail(prompt.study_id, prompt.media, prompt.key) if prompt.media else ""
+        return image_link_html(prompt.study_id, prompt.media, prompt.key) if prompt.media else ""
 
     @admin.display(description="image")
     def image(self, prompt):
-        return thumbnail(prompt.study_id, prompt.media, prompt.key, large=True) if prompt.media else "none"
+        return image_link_html(prompt.study_id, prompt.media, prompt.key, is_large=True) if prompt.media else "none"
 
     @admin.display(description="attributes")
     def attributes_text(self, prompt):
@@ -151,12 +153,14 @@ class OutputAdmin(StimulusAdmin):
 
     @admin.display(description="text")
     def beginning(self, output):
-        return "(nothing)" if output.is_empty else excerpt(output.text)
+        return "(nothing)" if output.is_empty else excerpt_html(output.text)
 
     @admin.display(description="image")
     def picture(self, output):
-        return thumbnail(output.system.study_id, output.media, output.alt) if output.media else ""
+        return image_link_html(output.system.study_id, output.media, output.alt) if output.media else ""
 
     @admin.display(description="image")
     def image(self, output):
-        return thumbnail(output.system.study_id, output.media, output.alt, large=True) if output.media else "none"
+        return (
+            image_link_html(output.system.study_id, output.media, output.alt, is_large=True) if output.media else "none"
+        )

@@ -19,7 +19,7 @@ from ..models import Study
 from . import acts, edit_conflicts, study_page, workflow
 from .inlines import INLINES
 from .inlines.members import MemberInline
-from .permissions import StudyScopedAdmin, changed_fields, is_request_allowed
+from .permissions import StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
 from .study_form import ADD_FIELDSETS, FIELDSETS, MARKDOWN, StudyForm
 
 
@@ -86,7 +86,7 @@ class StudyAdmin(StudyScopedAdmin):
     def get_changelist_instance(self, request):
         changelist = super().get_changelist_instance(request)
         ids = [study.pk for study in changelist.result_list]
-        progress, owners = {}, access.owners_of(ids)
+        progress, owners = {}, access.owner_names_by_study_id(ids)
         for _, counted in signals.counting_progress.send(Study, study_ids=ids):
             progress |= counted
         for study in changelist.result_list:
@@ -153,14 +153,20 @@ class StudyAdmin(StudyScopedAdmin):
 
     def get_urls(self):
         return [
-            path("preview-text/", self.admin_site.admin_view(study_page.preview_text), name="studies_preview_text"),
-            *acts.act_urls(self),
+            path(
+                "preview-text/",
+                self.admin_site.admin_view(study_page.markdown_preview_page),
+                name="studies_preview_text",
+            ),
+            *acts.act_url_patterns(self),
             *super().get_urls(),
         ]
 
     def _fingerprint(self, study: Study) -> str:
         rows = (study.systems, study.arms, study.contrasts, study.exclusion_rules, study.sections)
-        return edit_conflicts.fingerprint(study, *(manager.all() for manager in rows), access.members_of(study))
+        return edit_conflicts.editable_columns_fingerprint(
+            study, *(manager.all() for manager in rows), access.members_of(study)
+        )
 
     def changeform_view(self, request, object_id=None, form_url="", extra_context=None):
         extra = {"shows_words": MARKDOWN, **(extra_context or {})}
@@ -169,8 +175,8 @@ class StudyAdmin(StudyScopedAdmin):
             return super().changeform_view(request, object_id, form_url, extra)
         if request.method == "POST" and self.has_change_permission(request, study):
             with transaction.atomic():
-                edit_conflicts.lock(study.pk)
-                if edit_conflicts.deletes_rows(request, study):
+                edit_conflicts.lock_study(study.pk)
+                if edit_conflicts.deletes_draft_rows(request, study):
                     drafts.delete_test_runs(study.pk, request.user)
                 if conflict := self._conflict(request, study):
                     return conflict
@@ -191,11 +197,11 @@ class StudyAdmin(StudyScopedAdmin):
             opts=self.opts,
             original=study,
             current_fingerprint=now,
-            differing=edit_conflicts.differing_fields(form),
+            differing=edit_conflicts.differing_field_values(form),
         )
 
     def _context(self, request, study):
-        problems = workflow.checklist(study) if study.is_draft else []
+        problems = workflow.find_linked_problems(study) if study.is_draft else []
         is_ready = study.is_draft and not any(problem.is_blocking for problem in problems)
         may_edit = is_request_allowed(request, Action.EDIT, study.pk)
         words = (
@@ -210,8 +216,8 @@ class StudyAdmin(StudyScopedAdmin):
             "next_step": workflow.next_step(study, problems, may_edit),
             "checklist": problems,
             "is_ready": is_ready,
-            "loads": workflow.batch_burdens(study) if study.is_draft else [],
-            "acts": acts.available_acts(request, study),
+            "loads": workflow.min_median_max_batch_burdens(study) if study.is_draft else [],
+            "acts": acts.available_act_links(request, study),
             "rendered_words": [(label, html) for label, html in words if html.strip()],
             "answers_url": workflow.reverse_or_empty("import_answers", study.code)
             if may_edit and (study.is_draft or (study.state == Study.State.CLOSED and not study.open_to))
@@ -245,7 +251,7 @@ class StudyAdmin(StudyScopedAdmin):
 
     def save_model(self, request, obj, form, change):
         if not change:
-            drafts.create(obj, request.user)
+            drafts.create_draft(obj, request.user)
         elif obj.is_draft and form.has_changed():
             obj.save()
 
@@ -255,14 +261,16 @@ class StudyAdmin(StudyScopedAdmin):
             return
         formset.save(commit=False)  # Django's own log reads what this finds
         if formset.has_changed():
-            access.set_roles(form.instance, request.user, formset.roles())
+            access.replace_member_roles(form.instance, request.user, formset.roles())
 
     def save_related(self, request, form, formsets, change):
         super().save_related(request, form, formsets, change)
         study = form.instance
-        columns = changed_fields(form, [formset for formset in formsets if formset.model is not MemberInline.model])
+        columns = changed_fields_and_row_kinds(
+            form, [formset for formset in formsets if formset.model is not MemberInline.model]
+        )
         if change and study.is_draft and columns:
-            drafts.record_edit(study, request.user, columns=columns)
+            drafts.record_edit_and_raise_version(study, request.user, columns=columns)
 
     def response_add(self, request, obj, post_url_continue=None):
         self.message_user(request, "The draft is created. Its checklist shows what is missing.", messages.SUCCESS)

@@ -3,7 +3,7 @@
 from django import forms
 
 from . import field_labels
-from .forms.cleaning import CleanWords
+from .forms.cleaning import CleanTextMixin
 from .forms.fields import MarkdownArea
 
 MARKDOWN = ("purpose", "instructions", "consent", "debriefing")
@@ -44,7 +44,7 @@ FIELDSETS = (
 ADD_FIELDSETS = ((None, {"fields": ("title", "public_title")}),)
 
 
-class StudyForm(CleanWords, forms.ModelForm):
+class StudyForm(CleanTextMixin, forms.ModelForm):
     class Meta(field_labels.build_form_meta("study")):
         widgets = {name: MarkdownArea(attrs={"rows": 7, "cols": 80}) for name in MARKDOWN} | {
             "withdrawal_until": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),

@@ -11,7 +11,7 @@ from ..models import Study
 from . import workflow
 
 
-def render(request, site, template: str, study: Study, context: dict, status: int = 200):
+def render_study_page(request, site, template: str, study: Study, context: dict, status: int = 200):
     """Return a page of one study, with the study's steps on top."""
     base = {
         **site.each_context(request),
@@ -24,7 +24,7 @@ def render(request, site, template: str, study: Study, context: dict, status: in
     return TemplateResponse(request, template, base | context, status=status)
 
 
-def preview_text(request):
+def markdown_preview_page(request):
     """Show the Markdown of one field as annotators will see it. Store nothing."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])

@@ -13,9 +13,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from studies.access import Action, check_permission, get_study
-from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleIncomplete, BundleRefused, bundle_text, read_bundle
-from studies.imports.preparation import prepare, preview
-from studies.imports.study_templates import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_template_draft
+from studies.imports.bundle import (
+    MAX_BUNDLE_BYTES,
+    BundleIncomplete,
+    BundleRefused,
+    bundle_text,
+    create_draft_from_bundle,
+)
+from studies.imports.preparation import prepare_stimuli, preview_preparation
+from studies.imports.study_templates import STUDY_TEMPLATES, TEMPLATES_BY_SLUG, create_draft_from_template
 from studies.imports.tables import import_job, uploads
 from studies.imports.tables.result import ImportReport
 from studies.models import Job, Study
@@ -35,7 +41,7 @@ def study_page_url(study: Study) -> str:
         return reverse("admin:index")
 
 
-class WholeNumber(forms.TextInput):
+class WholeNumberInput(forms.TextInput):
     """A number in a text field: the scroll wheel would change a number field."""
 
     def __init__(self):
@@ -112,15 +118,15 @@ class ImportForm(forms.Form):
         return chosen | {name: chosen[name] or 0 for name in ("pairs_within", "pairs_most")}
 
 
-def render_page(request, name: str, study: Study | None, status: int = 200, **context: Any) -> HttpResponse:
+def render_page(request, template_name: str, study: Study | None, status: int = 200, **context: Any) -> HttpResponse:
     context |= {"study": study, "home_url": study_page_url(study) if study else reverse("admin:index")}
-    return render(request, f"studies/{name}.html", context, status=status)
+    return render(request, f"studies/{template_name}.html", context, status=status)
 
 
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def import_stimuli(request, code):
+def import_upload_page(request, code):
     """Show the form for a file and its options. POST stores the file and reads it."""
     study = get_study(request.user, Action.EDIT, code=code)
     if not study.is_draft:
@@ -131,9 +137,9 @@ def import_stimuli(request, code):
         file = form.cleaned_data["file"]
         try:
             upload = uploads.store_upload(
-                file.chunks(), file.name, study=study.pk, user=request.user.pk, options=form.options()
+                file.chunks(), file.name, study_id=study.pk, user_id=request.user.pk, options=form.options()
             )
-            import_job.run_or_queue_upload(study, upload, request.user, is_confirmed=False)
+            import_job.process_or_queue_upload(study, upload, request.user, is_confirmed=False)
         except lifecycle.ActionRefused as refused:
             form.add_error("file", str(refused))
         else:
@@ -144,7 +150,7 @@ def import_stimuli(request, code):
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def import_confirm(request, code, token):
+def import_confirmation_page(request, code, token):
     """Show what the file would change. A confirmed POST writes it."""
     study = get_study(request.user, Action.EDIT, code=code)
     upload = uploads.get_upload(token, study.pk)
@@ -170,7 +176,7 @@ def _acted(request, study, upload, job: Job | None) -> HttpResponse:
     if refusal := import_job.importer_of(upload).reason_not_importable(study):
         return render_page(request, "import_frozen", study, 409, fault="" if upload.kind == "stimuli" else refusal)
     try:
-        import_job.run_or_queue_upload(study, upload, request.user, is_confirmed=True)
+        import_job.process_or_queue_upload(study, upload, request.user, is_confirmed=True)
     except import_job.USER_FACING_ERRORS as refused:
         upload = uploads.get_upload(upload.token, study.pk) or upload
         return _render_report(request, study, upload, None, status=409, fault=str(refused))
@@ -213,7 +219,7 @@ def _render_report(request, study, upload, job: Job | None, status: int = 200, f
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def preparation(request, code):
+def preparation_page(request, code):
     """Show the form of the preparation, and what it would change. A confirmed POST applies it."""
     study = get_study(request.user, Action.EDIT, code=code)
     if not study.is_draft:
@@ -227,11 +233,11 @@ def preparation(request, code):
     if form.is_valid():
         settings = form.settings()
         try:
-            report = preview(study, settings)
+            report = preview_preparation(study, settings)
             seen = _seen(study, settings)
             if request.POST.get("act") == "prepare":
                 if request.POST.get("seen") == seen:
-                    report = prepare(study, settings, by=request.user)
+                    report = prepare_stimuli(study, settings, by=request.user)
                 else:
                     fault = (
                         "The settings or the study changed since the preview. This is the new preview; confirm again."
@@ -280,14 +286,14 @@ class BundleForm(forms.Form):
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def bundle_upload(request):
+def bundle_upload_page(request):
     """Make a new draft from a bundle."""
     check_permission(request.user, Action.CREATE)
     form = BundleForm(request.POST, request.FILES) if request.method == "POST" else BundleForm()
     problems: list[str] = []
     if form.is_bound and form.is_valid():
         try:
-            study = read_bundle(form.cleaned_data["file"].read(), request.user)
+            study = create_draft_from_bundle(form.cleaned_data["file"].read(), request.user)
         except BundleRefused as refused:
             problems = refused.problems
         else:
@@ -299,7 +305,7 @@ def bundle_upload(request):
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
-def templates(request):
+def study_templates_page(request):
     """List the study templates with their sources and deviations. POST makes a draft of one."""
     check_permission(request.user, Action.CREATE)
     if request.method == "POST":
@@ -308,13 +314,13 @@ def templates(request):
             return render_page(
                 request, "templates", None, 400, blueprints=STUDY_TEMPLATES, fault="This template does not exist."
             )
-        return HttpResponseRedirect(study_page_url(create_template_draft(blueprint, request.user)))
+        return HttpResponseRedirect(study_page_url(create_draft_from_template(blueprint, request.user)))
     return render_page(request, "templates", None, blueprints=STUDY_TEMPLATES)
 
 
 @login_required
 @require_safe
-def template_file(request, slug):
+def download_template_bundle(request, slug):
     """Return a template as a bundle file, to edit by hand or to import elsewhere."""
     check_permission(request.user, Action.CREATE)
     blueprint = TEMPLATES_BY_SLUG.get(slug)

@@ -8,7 +8,7 @@ from statistics import median_low
 from django.urls import NoReverseMatch, reverse
 
 from studies import signals
-from studies.design.checklist import find_problems
+from studies.design.checklist import find_design_problems
 from studies.design.workload import BatchWorkload, batch_workloads
 from studies.models import Study
 from studies.protocols import Problem
@@ -75,7 +75,7 @@ def workflow_steps(study: Study, is_ready: bool = False, current: str = "") -> l
     return steps
 
 
-def closing_words(study: Study) -> str:
+def closing_status_text(study: Study) -> str:
     """Return how long a closing study takes answers, and how many annotators are still answering. Return '' for other studies."""
     until = lifecycle.closes_at(study)
     if until is None:
@@ -113,7 +113,7 @@ def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool)
     words = {
         State.LAUNCHED: "Annotators can start.",
         State.PAUSED: "The study is paused. No new annotators can start until you resume it.",
-        State.CLOSING: f"The study is closing. No new annotators can start. {closing_words(study)}",
+        State.CLOSING: f"The study is closing. No new annotators can start. {closing_status_text(study)}",
     }
     return NextStep("Watch progress", reverse_or_empty("admin:annotators_collecting", study.pk), words[study.state])
 
@@ -144,15 +144,18 @@ _OF_A_SECTION = {"", "questions", "m", "settings", "reuses", "sections"}
 _SECTION = re.compile(r"Section (\d+)\b")
 
 
-def problem_links(
-    study: Study, problems: Iterable[Problem], sections: dict[int, int] | None = None
+def link_problems(
+    study: Study, problems: Iterable[Problem], section_ids_by_position: dict[int, int] | None = None
 ) -> list[LinkedProblem]:
     """Return the problems, each with the URL of the field or page that corrects it."""
     problems = list(problems)
-    if sections is None:
-        sections = dict(study.sections.values_list("position", "pk"))
+    if section_ids_by_position is None:
+        section_ids_by_position = dict(study.sections.values_list("position", "pk"))
     page = reverse_or_empty("admin:studies_study_change", study.pk)
-    return [LinkedProblem(p.text, p.key, p.is_blocking, _correction_url(study, p, page, sections)) for p in problems]
+    return [
+        LinkedProblem(p.text, p.key, p.is_blocking, _correction_url(study, p, page, section_ids_by_position))
+        for p in problems
+    ]
 
 
 def _correction_url(study: Study, problem: Problem, page: str, sections: dict[int, int]) -> str:
@@ -179,7 +182,7 @@ class BatchBurden:
     is_below_wage: bool
 
 
-def batch_burdens(study: Study) -> list[BatchBurden]:
+def min_median_max_batch_burdens(study: Study) -> list[BatchBurden]:
     """Return the workloads of the smallest, the median and the largest batch."""
     workloads = batch_workloads(study)
     if not workloads:
@@ -193,5 +196,5 @@ def batch_burdens(study: Study) -> list[BatchBurden]:
     ]
 
 
-def checklist(study: Study) -> list[LinkedProblem]:
-    return problem_links(study, find_problems(study))
+def find_linked_problems(study: Study) -> list[LinkedProblem]:
+    return link_problems(study, find_design_problems(study))

@@ -48,13 +48,13 @@ def build_arm_block(arms: list) -> list:
     return [arm for arm, n in zip(arms, wanted, strict=True) for _ in range(n // shared)]
 
 
-def arm_of_batch(block: list, seed: int, batch_number: int):
+def arm_of_batch(arm_block: list, seed: int, batch_number: int):
     """Return the arm of batch k. Arms come in permuted blocks: after each complete block, every arm has exactly its share."""
-    number, place = divmod(batch_number, len(block))
-    return seeded_random(seed, "arms", number).sample(block, len(block))[place]
+    number, place = divmod(batch_number, len(arm_block))
+    return seeded_random(seed, "arms", number).sample(arm_block, len(arm_block))[place]
 
 
-def shortage_message(needed: int, left: int) -> str:
+def prompt_shortage_text(needed: int, left: int) -> str:
     """Say how many more prompts are needed and how many are left."""
     return f"{needed} more prompt{'' if needed == 1 else 's'} {'is' if needed == 1 else 'are'} needed and {left} {'is' if left == 1 else 'are'} left"
 
@@ -91,7 +91,7 @@ class PromptQueue:
 
     def take(self, count: int, excluded: set[int]) -> list[int]:
         if len(set(self.prompts) - excluded) < count:
-            raise UnfillableBatch(shortage_message(count, len(set(self.prompts) - excluded)))
+            raise UnfillableBatch(prompt_shortage_text(count, len(set(self.prompts) - excluded)))
         taken: list[int] = []
         skipped: list[tuple[int, int]] = []
         while len(taken) < count:
@@ -223,7 +223,7 @@ class BatchDraw:
         elif self.study.coverage == Study.Coverage.INDEPENDENT:
             left = [prompt for prompt in prompts if prompt not in used_prompts]
             if len(left) < section.m and not made:
-                raise UnfillableBatch(shortage_message(section.m, len(left)))
+                raise UnfillableBatch(prompt_shortage_text(section.m, len(left)))
             offered = rng.sample(left, min(section.m, len(left)))
         elif made:
             offered = []
@@ -256,16 +256,16 @@ class BatchDraw:
             if self.study.coverage == Study.Coverage.INDEPENDENT:
                 left = [prompt for prompt in queues[key].prompts if prompt not in taken]
                 if not left:
-                    raise UnfillableBatch(shortage_message(1, 0))
+                    raise UnfillableBatch(prompt_shortage_text(1, 0))
                 offered.append(rng.choice(left))
             else:
                 offered += queues[key].take(1, taken)
         return offered
 
 
-def item_content_hash(prompt: int, outputs: Iterable[int], kind: str) -> str:
+def item_content_hash(prompt_id: int, output_ids: Iterable[int], kind: str) -> str:
     """Return the hash of an item's prompt, set of outputs and kind. Items with the same hash are the same item."""
-    return hashlib.sha256(repr((prompt, sorted(outputs), kind)).encode()).hexdigest()
+    return hashlib.sha256(repr((prompt_id, sorted(output_ids), kind)).encode()).hexdigest()
 
 
 def item_key(section_id: int, drawn_item: DrawnItem) -> tuple[int, str]:
@@ -309,7 +309,7 @@ def get_or_create_items(study: Study, drawn_items: Iterable[tuple[int, DrawnItem
 
 
 @transaction.atomic
-def write_batches(
+def store_drawn_batches(
     study: Study,
     drawn_batches: list[DrawnBatch],
     *,
@@ -350,11 +350,13 @@ def write_batches(
     return batches
 
 
-def draw_batches(study: Study, first: int, count: int, progress=lambda done, total, doing="": None) -> list[DrawnBatch]:
+def draw_batches(
+    study: Study, first_number: int, count: int, progress=lambda done, total, doing="": None
+) -> list[DrawnBatch]:
     """Return batches first .. first + count - 1 without storing them. Raise UnfillableBatch if one cannot be filled."""
     drawn = []
-    for batch in islice(BatchDraw(study).batches(), first + count):
-        if batch.number >= first:
+    for batch in islice(BatchDraw(study).batches(), first_number + count):
+        if batch.number >= first_number:
             drawn.append(batch)
             if not len(drawn) % 50:
                 progress(len(drawn), count, "Drawing batches")

@@ -154,7 +154,7 @@ def sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def frozen_design_mismatch(study: Study) -> str:
+def frozen_design_mismatch_text(study: Study) -> str:
     """Return '' if the rows match the newest Design version, else a sentence. This is the last check, behind the guards."""
     latest = study.designs.order_by("version").last()
     if latest is None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from studies.models import Design, Study
-from studies.protocols.base.scales import ScaleSpec, read_scale
+from studies.protocols.base.scales import ScaleSpec, parse_scale
 
 from .serialization import serialize_design
 
@@ -65,7 +65,7 @@ def parse_wording(design: dict[str, Any]) -> Wording:
                         position=q["position"],
                         text=q["text"],
                         help=q["help"],
-                        scale=read_scale(q["scale"]),
+                        scale=parse_scale(q["scale"]),
                         required=q["required"],
                         skip_reasons=tuple((r["key"], r["label"]) for r in q["skip_reasons"]),
                         criterion=q["criterion"],

@@ -10,7 +10,7 @@ from pathlib import Path
 from django.conf import settings
 
 from studies.models import Output, Prompt
-from studies.stimuli.images import EXTENSION, TEMPORARY_PREFIX, EncodedImage, path_of, store
+from studies.stimuli.images import EXTENSION, TEMPORARY_PREFIX, EncodedImage, image_path, store_image
 
 # No import takes so long from its first image to its rows.
 ORPHAN_AGE_SECONDS = 86_400
@@ -27,23 +27,23 @@ def storing_images(names: Collection[str], read_image: Callable[[str], bytes]) -
     try:
         for name in names:
             try:
-                os.utime(path_of(root, name))  # a new modification time keeps it from being removed as an orphan
+                os.utime(image_path(root, name))  # a new modification time keeps it from being removed as an orphan
             except FileNotFoundError:
                 new.append(name)
-                store(root, EncodedImage(read_image(name), 0, 0, name))
+                store_image(root, EncodedImage(read_image(name), 0, 0, name))
         yield
     except BaseException:
         _remove_unnamed(root, new)
         raise
     # Another import that failed meanwhile may have removed files that this import also needs.
     for name in names:
-        if not path_of(root, name).exists():
-            store(root, EncodedImage(read_image(name), 0, 0, name))
+        if not image_path(root, name).exists():
+            store_image(root, EncodedImage(read_image(name), 0, 0, name))
 
 
 def _remove_unnamed(root: Path, names: Collection[str]) -> None:
     for name in set(names) - _names_in_use(names):
-        path_of(root, name).unlink(missing_ok=True)
+        image_path(root, name).unlink(missing_ok=True)
 
 
 def _names_in_use(names: Collection[str]) -> set[str]:

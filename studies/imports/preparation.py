@@ -17,7 +17,7 @@ from studies.access import Action, check_permission
 from studies.models import Item, Output, Prompt, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.normalising import NormalisedText, Preparation, PreparedText, normalise_text, prepared_outputs
-from studies.stimuli.prompt_filters import FilteredPrompt, filter_prompts
+from studies.stimuli.prompt_filters import FilteredPrompt, prompt_filter_results
 
 ORIGINAL_KEY = "original_text"  # a prompt's attribute: its text before preparation
 MAX_EXAMPLES = 10
@@ -70,12 +70,12 @@ class PreparationReport:
                 self.warnings.append(f"{label}: {warning}")
 
 
-def original_of(prompt: Prompt) -> str:
+def original_prompt_text(prompt: Prompt) -> str:
     """Return a prompt's text before preparation."""
     return prompt.attributes.get(ORIGINAL_KEY, prompt.text)
 
 
-def preview(study: Study, settings: object) -> PreparationReport:
+def preview_preparation(study: Study, settings: object) -> PreparationReport:
     """Return the report of ``prepare`` without changing anything. Raise SettingsRefused for invalid settings."""
     report = PreparationReport()
     preparation = Preparation.from_json(settings)
@@ -89,7 +89,7 @@ def preview(study: Study, settings: object) -> PreparationReport:
 
 
 @transaction.atomic
-def prepare(study: Study, settings: object, *, by: Any) -> PreparationReport:
+def prepare_stimuli(study: Study, settings: object, *, by: Any) -> PreparationReport:
     """Prepare a draft's stimuli as declared. Raise SettingsRefused or ActionRefused; then nothing has changed."""
     check_permission(by, Action.EDIT, study)
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=study.pk)
@@ -136,8 +136,8 @@ def _prompt_ids(study: Study) -> Iterator[list[int]]:
 def _drop(study: Study, preparation: Preparation, report: PreparationReport) -> None:
     if not preparation.prompt_filters:
         return
-    texts = ((prompt.key, original_of(prompt)) for prompt in study.prompts.order_by("pk").iterator(CHUNK))
-    report.dropped = [each for each in filter_prompts(texts, preparation.prompt_filters) if not each.passes]
+    texts = ((prompt.key, original_prompt_text(prompt)) for prompt in study.prompts.order_by("pk").iterator(CHUNK))
+    report.dropped = [each for each in prompt_filter_results(texts, preparation.prompt_filters) if not each.passes]
     for each in report.dropped:
         report.dropped_by_filter[each.filter] = report.dropped_by_filter.get(each.filter, 0) + 1
 
@@ -171,7 +171,7 @@ def _changed_prompts(
     for prompt in prompts:
         if prompt.key in dropped:
             continue
-        original = original_of(prompt)
+        original = original_prompt_text(prompt)
         result: NormalisedText = normalise_text(original, preparation.normalisation)
         what = f"prompt {prompt.key}"
         report.add_warnings(what, [result.warning] if result.warning else [])

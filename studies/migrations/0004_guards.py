@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from studies.models.triggers import append_only_trigger, frozen_design_trigger
+from studies.models.triggers import append_only_operation, frozen_design_operation
 
 OF_SECTION = "SELECT study_id FROM studies_section WHERE id = {row}.section_id"
 OF_ARM = "SELECT study_id FROM studies_arm WHERE id = {row}.arm_id"
@@ -15,21 +15,21 @@ class Migration(migrations.Migration):
     replaces = [("studies", "0002_a_launched_design_does_not_change")]
     dependencies = [("studies", "0003_audit_and_jobs")]
     operations = [
-        append_only_trigger("studies_design"),
-        append_only_trigger("studies_auditevent"),
-        frozen_design_trigger("studies_system"),
-        frozen_design_trigger("studies_arm"),
-        frozen_design_trigger("studies_armsystem", OF_ARM),
-        frozen_design_trigger("studies_section"),
-        frozen_design_trigger("studies_sectionarm", OF_SECTION),
-        frozen_design_trigger("studies_question", OF_SECTION),
-        frozen_design_trigger("studies_contrast"),
-        frozen_design_trigger("studies_exclusionrule"),
-        frozen_design_trigger("studies_prompt"),
-        frozen_design_trigger("studies_output", OF_SYSTEM),
-        frozen_design_trigger("studies_item", mutable_columns=["settled_at"], allows_inserts=True),
-        frozen_design_trigger("studies_exposure", OF_ITEM, allows_inserts=True),
-        frozen_design_trigger("studies_expected", OF_ITEM, allows_inserts=True),
-        frozen_design_trigger("studies_batch", mutable_columns=["claimed"], allows_inserts=True),
-        frozen_design_trigger("studies_placement", OF_BATCH, allows_inserts=True),
+        append_only_operation("studies_design"),
+        append_only_operation("studies_auditevent"),
+        frozen_design_operation("studies_system"),
+        frozen_design_operation("studies_arm"),
+        frozen_design_operation("studies_armsystem", OF_ARM),
+        frozen_design_operation("studies_section"),
+        frozen_design_operation("studies_sectionarm", OF_SECTION),
+        frozen_design_operation("studies_question", OF_SECTION),
+        frozen_design_operation("studies_contrast"),
+        frozen_design_operation("studies_exclusionrule"),
+        frozen_design_operation("studies_prompt"),
+        frozen_design_operation("studies_output", OF_SYSTEM),
+        frozen_design_operation("studies_item", mutable_columns=["settled_at"], allows_inserts=True),
+        frozen_design_operation("studies_exposure", OF_ITEM, allows_inserts=True),
+        frozen_design_operation("studies_expected", OF_ITEM, allows_inserts=True),
+        frozen_design_operation("studies_batch", mutable_columns=["claimed"], allows_inserts=True),
+        frozen_design_operation("studies_placement", OF_BATCH, allows_inserts=True),
     ]

@@ -43,12 +43,12 @@ def _lift_guard(name, flag):
             flag.reset(token)
 
 
-def allow_erasure():
+def allowing_erasure():
     """Return a transaction that may only blank recorded answers (withdrawal) or delete the answers of a test run."""
     return _lift_guard("erasing", _erasing)
 
 
-def allow_amendment():
+def allowing_amendment():
     """Return the transaction of ``lifecycle.amend``, in which the amendable columns pass the guard."""
     return _lift_guard("amending", _amending)
 
@@ -124,25 +124,25 @@ class DesignQuerySet(models.QuerySet):
     def bulk_create(self, objs, *args, **kwargs):
         objs = list(objs)
         if not self.model.may_add_after_launch or kwargs.get("update_conflicts"):
-            refuse_if_parents_frozen(objs)
+            refuse_if_studies_frozen(objs)
         return super().bulk_create(objs, *args, **kwargs)
 
     def bulk_update(self, objs, fields, *args, **kwargs):
         objs = list(objs)
         if not self.model.may_change(fields):
             self.model._base_manager.filter(pk__in=[obj.pk for obj in objs]).refuse_if_frozen()
-            refuse_if_parents_frozen(objs)
+            refuse_if_studies_frozen(objs)
         return super().bulk_update(objs, fields, *args, **kwargs)
 
 
-def refuse_if_parents_frozen(objs):
+def refuse_if_studies_frozen(rows):
     """Raise StudyFrozen if a study of these rows is launched. One query for all studies."""
-    if not objs:
+    if not rows:
         return
-    model = type(objs[0])
+    model = type(rows[0])
     first, _, rest = model.study_path.partition("__")
     related = model._meta.get_field(first).related_model
-    ids = {getattr(obj, f"{first}_id") for obj in objs}
+    ids = {getattr(obj, f"{first}_id") for obj in rows}
     path = f"{rest}__state" if rest else "state"
     if related._base_manager.filter(pk__in=ids).exclude(**{path: "draft"}).exists():
         raise StudyFrozen(model.__name__)
@@ -172,7 +172,7 @@ class DesignModel(models.Model):
         return set(columns) <= allowed
 
     def refuse_if_frozen(self):
-        refuse_if_parents_frozen([self])
+        refuse_if_studies_frozen([self])
         if self.pk:  # moving a row out of a launched study is a change too
             type(self)._base_manager.filter(pk=self.pk).refuse_if_frozen()
 

@@ -10,7 +10,7 @@ from django.db.models import Count
 
 from . import DrawnItem, ExampleStudy, Page, PageField, Problem, Protocol, question_fields, register
 from .base.fields import ExposureChoiceField
-from .base.scales import read_scale
+from .base.scales import parse_scale
 
 SOURCE, WHY, CHANGE = "source", "why", "change"
 POINTS = (
@@ -283,9 +283,9 @@ def _has_two_sides(scale) -> bool:
 
 def _scale_or_default(stored):
     try:
-        return read_scale(stored)
+        return parse_scale(stored)
     except (ValueError, TypeError, KeyError):
-        return read_scale({"kind": "likert", "maximum": 3})  # the checklist reports the fault
+        return parse_scale({"kind": "likert", "maximum": 3})  # the checklist reports the fault
 
 
 def _last_human_point(spec) -> int:

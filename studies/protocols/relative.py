@@ -11,8 +11,8 @@ from django import forms
 
 from . import REGISTRY, PageField, Problem, Protocol, register
 from .base.fields import Option, ScalePointsField
-from .base.pairs import PairSettings, draw_pairs, pair_problems, pairs_shown
-from .base.scales import read_scale
+from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
+from .base.scales import parse_scale
 
 SCORE = "score"
 FIRST_PLACEHOLDER, SECOND_PLACEHOLDER = "{first}", "{second}"
@@ -75,7 +75,7 @@ class Relative(Protocol):
     # The design
 
     def draw(self, section, pool, rng):
-        pairs = pairs_shown(section, self.cleaned_settings(section), pool.systems)
+        pairs = shown_pairs(section, self.cleaned_settings(section), pool.systems)
         return draw_pairs(pairs, section.m, pool, rng)
 
     def problems(self, section):
@@ -146,7 +146,7 @@ def _fill_placeholders(point: Option, output_names: list[str]) -> Option:
 def relative_scale_fault(scale_json: Any) -> str:
     """Return what a question's scale lacks to be a relative scale, or '' if nothing."""
     try:
-        scale = read_scale(scale_json)
+        scale = parse_scale(scale_json)
     except (ValueError, TypeError, KeyError):
         return ""  # the checklist reports it already
     if scale.kind != "likert":

@@ -9,7 +9,7 @@ from django.db.models import Count
 from . import PageField, Problem, Protocol, register
 from .base.contrasts import system_contrasts_for_section
 from .base.fields import TIE, ExposureChoiceField
-from .base.pairs import PairSettings, draw_pairs, pair_problems, pairs_shown
+from .base.pairs import PairSettings, draw_pairs, pair_problems, shown_pairs
 
 PREFERENCE = "preference"
 STOPPING_RULES = {
@@ -89,7 +89,7 @@ class TwoChoice(Protocol):
 
     def pairs(self, section, systems):
         """Return the pairs of ids that the section shows."""
-        return pairs_shown(section, self.cleaned_settings(section), systems)
+        return shown_pairs(section, self.cleaned_settings(section), systems)
 
     def draw(self, section, pool, rng):
         """Draw a pair for each prompt. A strategy that counts labels ends when each item was drawn once."""
@@ -257,7 +257,7 @@ class TwoChoice(Protocol):
     def is_for_one_annotator(self, section):
         return self.cleaned_settings(section)["strategy"] == "fixed"
 
-    def settles_items(self, section):
+    def may_need_top_ups(self, section):
         return self.cleaned_settings(section)["strategy"] == "max_three"
 
     def is_item_settled(self, section, labels):

@@ -65,7 +65,7 @@ def _copy_rows(rows: Iterable[models.Model], **links: Ids | int) -> Ids:
 
 
 @transaction.atomic
-def clone(study: Study, by, title: str = "") -> Study:
+def clone_study(study: Study, by, title: str = "") -> Study:
     """Make a new draft with the same design, a new seed and no people. It excludes the annotators of its origin.
 
     Ready-made batches are copied, with manually made items and their expected answers. Drawn batches are not copied.
@@ -79,7 +79,7 @@ def clone(study: Study, by, title: str = "") -> Study:
         clone_of=study,
         keeps_origin_out=True,
     )
-    access.make_owner(copy, by)
+    access.add_owner(copy, by)
     systems = _copy_rows(study.systems.all(), study=copy.pk)
     arms = _copy_rows(study.arms.all(), study=copy.pk)
     _copy_rows(ArmSystem.objects.filter(arm__study=study), arm=arms, system=systems)
@@ -139,7 +139,7 @@ def _renewed_items(rows, copy, sections, prompts, outputs) -> Ids:
     return _copy_rows(rows, study=copy.pk, section=sections, prompt=prompts, retired_in=retired)
 
 
-def delete_draft(study: Study, by) -> str:
+def delete_or_archive_draft(study: Study, by) -> str:
     """Delete a draft without records, or archive it if it has records. Return "deleted" or "archived"."""
     check_permission(by, Action.ARCHIVE, study)
     with transaction.atomic():
@@ -184,7 +184,7 @@ def _delete_design(study: Study) -> None:
         queryset.delete()
 
 
-def restore(study: Study, by) -> None:
+def restore_archived(study: Study, by) -> None:
     """Bring an archived study back into the lists."""
     check_permission(by, Action.ARCHIVE, study)
     with transaction.atomic():

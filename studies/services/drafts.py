@@ -16,7 +16,7 @@ from .lifecycle import ActionRefused
 
 
 @transaction.atomic
-def create(study: Study, by) -> Study:
+def create_draft(study: Study, by) -> Study:
     """Store a new draft with one arm, owned by ``by``. Raise ActionRefused if its code is taken, or ValidationError."""
     check_permission(by, Action.CREATE)
     study.owner = by
@@ -24,14 +24,14 @@ def create(study: Study, by) -> Study:
     if Study.objects.filter(code=study.code).exists():
         raise ActionRefused("Another study already has this code. Use another code.")
     study.save(force_insert=True)
-    access.make_owner(study, by)
+    access.add_owner(study, by)
     Arm.objects.create(study=study, name="all")
     audit.record_study_event("create", study, by=by)
     return study
 
 
 @transaction.atomic
-def change(study: Study, by, changes: Mapping[str, Any], version: int | None = None) -> Study:
+def update_draft(study: Study, by, changes: Mapping[str, Any], version: int | None = None) -> Study:
     """Change columns of a draft. Raise ActionRefused if ``version`` is no longer the draft's version, or ValidationError."""
     check_permission(by, Action.EDIT, study)
     study = _lock_study(study.pk)
@@ -43,17 +43,17 @@ def change(study: Study, by, changes: Mapping[str, Any], version: int | None = N
             setattr(study, name, value)
         study.full_clean(exclude=[name for name in STUDY_FIELDS if name not in changes], validate_unique=False)
         study.save()
-        record_edit(study, by, columns=sorted(changes))
+        record_edit_and_raise_version(study, by, columns=sorted(changes))
     return study
 
 
 @contextmanager
-def editing(study_id: int, by, *, deletes_test_runs: bool = False) -> Iterator[Study]:
+def editing_draft(study_id: int, by, *, deletes_test_runs: bool = False) -> Iterator[Study]:
     """Open a transaction that changes rows of a draft. ``deletes_test_runs``: first delete test runs, which refer to the rows."""
     check_permission(by, Action.EDIT, study_id)
     with transaction.atomic():
         study = _lock_study(study_id)
-        refuse_launched(study)
+        refuse_if_launched(study)
         if deletes_test_runs:
             signals.deleting_test_runs.send(Study, study=study)
         yield study
@@ -61,16 +61,16 @@ def editing(study_id: int, by, *, deletes_test_runs: bool = False) -> Iterator[S
 
 def delete_test_runs(study_id: int, by) -> None:
     """Delete the test runs of a draft, before rows are deleted that they refer to."""
-    with editing(study_id, by, deletes_test_runs=True):
+    with editing_draft(study_id, by, deletes_test_runs=True):
         pass
 
 
-def refuse_launched(study: Study) -> None:
+def refuse_if_launched(study: Study) -> None:
     if not study.is_draft:
         raise ActionRefused("The study is launched, so its design cannot change. Clone it to change it.")
 
 
-def record_edit(study: Study, by, **details: Any) -> None:
+def record_edit_and_raise_version(study: Study, by, **details: Any) -> None:
     """Increase the draft's version and log the change. Results for an older version are then computed again."""
     check_permission(by, Action.EDIT, study)
     Study.objects.filter(pk=study.pk).update(version=F("version") + 1)
@@ -79,17 +79,17 @@ def record_edit(study: Study, by, **details: Any) -> None:
 
 def delete_section(section: Section, by) -> None:
     """Delete a section with its questions and its practice items."""
-    with editing(section.study_id, by, deletes_test_runs=True) as study:
+    with editing_draft(section.study_id, by, deletes_test_runs=True) as study:
         for item in section.items.filter(kind=Item.Kind.PRACTICE):
-            delete_item_rows(item)
+            delete_item_with_rows(item)
         Question.objects.filter(section=section).delete()
         section.section_arms.all().delete()
         about = f"section {section.position}"
         section.delete()
-        record_edit(study, by, deleted=about)
+        record_edit_and_raise_version(study, by, deleted=about)
 
 
-def delete_item_rows(item: Item) -> None:
+def delete_item_with_rows(item: Item) -> None:
     Expected.objects.filter(item=item).delete()
     Exposure.objects.filter(item=item).delete()
     item.delete()

@@ -13,11 +13,11 @@ from django.db.models.functions import Greatest, Now
 
 from studies import signals
 from studies.access import Action, check_permission
-from studies.design.checklist import find_analysis_blockers, find_problems
-from studies.design.draw import UnfillableBatch, draw_batches, write_batches
+from studies.design.checklist import find_analysis_blockers, find_design_problems
+from studies.design.draw import UnfillableBatch, draw_batches, store_drawn_batches
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.models import Arm, Batch, Design, Exposure, Item, Output, Placement, Prompt, Question, Study, audit
-from studies.models.guards import allow_amendment
+from studies.models.guards import allowing_amendment
 from studies.protocols import Problem
 
 from . import jobs, table_statistics
@@ -64,7 +64,7 @@ def _set_state(study: Study, state: str, **columns: Any) -> None:
 def unresolved_problems(study: Study, acknowledged: Iterable[str] = ()) -> list[Problem]:
     """Return the blocking problems, and the warnings whose keys are not acknowledged."""
     accepted = set(acknowledged)
-    return [problem for problem in find_problems(study) if problem.is_blocking or problem.key not in accepted]
+    return [problem for problem in find_design_problems(study) if problem.is_blocking or problem.key not in accepted]
 
 
 def _refuse_launched(study: Study) -> None:
@@ -117,7 +117,7 @@ def launch(study: Study, by, acknowledged: Iterable[str] = (), progress=lambda d
         text = canonical_json(serialize_design(study))
         if sha256_of(text) != before:
             raise ActionRefused("The study was edited during the launch. Check it and launch it again.")
-        write_batches(study, drawn, places_per_batch=wanted)
+        store_drawn_batches(study, drawn, places_per_batch=wanted)
         progress(count, count, "Freezing the design")
         Design.objects.create(study=study, version=1, canonical=text, sha256=sha256_of(text), by=by)
         open_to = _open_to(study, study.target_n or 0)
@@ -164,7 +164,7 @@ def _open_to(study: Study, places: int) -> int:
     return last.number + 1 if last else 0
 
 
-def count_open_places(study: Study) -> int:
+def count_opened_places(study: Study) -> int:
     """Return the number of open places, including taken ones. Places for third labels do not count towards the cap."""
     batches = study.batches.exclude(origin__in=[Batch.Origin.TEST, Batch.Origin.TOP_UP]).filter(
         number__lt=study.open_to
@@ -187,7 +187,7 @@ def open_more_places(study: Study, places: int, by) -> int:
                 f"You can open places only while a study is launched or paused, and it is {study.state}. Clone it to collect more."
             )
         batches = study.batches.exclude(origin=Batch.Origin.TEST)
-        open_now = count_open_places(study)
+        open_now = count_opened_places(study)
         if study.cap is not None and open_now + places > study.cap:
             left = max(0, study.cap - open_now)
             raise ActionRefused(
@@ -212,7 +212,7 @@ def open_more_places(study: Study, places: int, by) -> int:
                     f"There are not enough items left for {count} more batches. {spent} The design of a launched study cannot "
                     "change: clone it, and do this in the copy."
                 ) from None
-            write_batches(study, drawn, places_per_batch=study.annotators_per_batch, first_number=following)
+            store_drawn_batches(study, drawn, places_per_batch=study.annotators_per_batch, first_number=following)
         open_to = _open_to(study, open_now + places)
         Study.objects.filter(pk=study.pk).update(open_to=open_to)
         audit.record("draw more", study=study, by=by, places=places, open_to=open_to)
@@ -230,7 +230,7 @@ def resume(study: Study, by) -> None:
     _change_state(study, by, "resume", Study.State.PAUSED, Study.State.LAUNCHED)
 
 
-def close(study: Study, by, reason: str = "") -> None:
+def start_closing(study: Study, by, reason: str = "") -> None:
     """Let no new annotators start. Annotators who have started have the grace period; then the study is closed."""
     check_permission(by, Action.RUN, study)
     with transaction.atomic():
@@ -250,7 +250,7 @@ def closes_at(study: Study) -> datetime | None:
     return study.closing_at + timedelta(seconds=study.grace_seconds)
 
 
-def finish_closing(study: Study, by) -> None:
+def end_grace_period(study: Study, by) -> None:
     """End the grace period."""
     _change_state(study, by, "finish", Study.State.CLOSING, Study.State.CLOSED, closed_at=Greatest("closing_at", Now()))
 
@@ -267,13 +267,13 @@ def _change_state(study: Study, by, verb: str, before: str, after: str, **column
         audit.record(verb, study=study, by=by)
 
 
-def finish_due() -> int:
+def end_due_grace_periods() -> int:
     """Close every study whose grace period is over. Periodic work calls this."""
     ended = 0
     for study in Study.objects.filter(state=Study.State.CLOSING).annotate(now=Now()):
         if closes_at(study) < study.now:
             try:
-                finish_closing(study, by=None)
+                end_grace_period(study, by=None)
                 ended += 1
             except ActionRefused:  # somebody closed it meanwhile
                 continue
@@ -295,7 +295,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reaso
         "question": Question.objects.filter(section__study=study),
         "item": Item.objects.filter(study=study),
     }
-    with transaction.atomic(), allow_amendment():
+    with transaction.atomic(), allowing_amendment():
         study = _lock_study(study)
         if not is_step_allowed("amend", study):
             raise ActionRefused(AMEND_REFUSAL)

@@ -15,11 +15,13 @@ from . import drafts
 from .lifecycle import ActionRefused
 
 
-def make_practice(section: Section, outputs: Sequence[Output], explanation: str = "", *, by) -> Item:
+def create_practice_item(section: Section, outputs: Sequence[Output], explanation: str = "", *, by) -> Item:
     """Make an item from these outputs of one prompt, in this order. The protocol determines its expected answers."""
-    with drafts.editing(section.study_id, by, deletes_test_runs=True) as study:
+    with drafts.editing_draft(section.study_id, by, deletes_test_runs=True) as study:
         item = _made(section, outputs, explanation)
-        drafts.record_edit(study, by, made=f"practice item {item.number} of section {section.position}")
+        drafts.record_edit_and_raise_version(
+            study, by, made=f"practice item {item.number} of section {section.position}"
+        )
     return item
 
 
@@ -68,9 +70,9 @@ def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item
     return item
 
 
-def delete_practice(item: Item, by) -> None:
+def delete_practice_item(item: Item, by) -> None:
     """Delete a practice item of a draft."""
-    with drafts.editing(item.study_id, by, deletes_test_runs=True) as study:
+    with drafts.editing_draft(item.study_id, by, deletes_test_runs=True) as study:
         about = f"practice item {item.number} of section {item.section.position}"
-        drafts.delete_item_rows(item)
-        drafts.record_edit(study, by, deleted=about)
+        drafts.delete_item_with_rows(item)
+        drafts.record_edit_and_raise_version(study, by, deleted=about)

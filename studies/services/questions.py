@@ -21,9 +21,9 @@ PAIR_CHOICES = {
 DEFAULT_TEXT = "Based on what you have read, what is the chance that {noun} {{x}} is better than {noun} {{y}}?"
 
 
-def pairs_of(section: Section, which: str, order: str = "") -> list[Pair]:
+def select_system_pairs(section: Section, pair_choice: str, listed_names: str = "") -> list[Pair]:
     """Return each pair (x, y) once, by one of PAIR_CHOICES. ``order``: names, one per line; the other systems follow by name."""
-    if which == "planned":
+    if pair_choice == "planned":
         planned = section.study.contrasts.filter(x__isnull=False).select_related("x", "y").order_by("pk")
         once = {
             frozenset((contrast.x_id, contrast.y_id)): (contrast.x, contrast.y)
@@ -32,8 +32,8 @@ def pairs_of(section: Section, which: str, order: str = "") -> list[Pair]:
         }
         return list(reversed(once.values()))
     by_id = {system.pk: system for system in section.study.systems.exclude(reference__in=System.EXTREME_REFERENCES)}
-    systems = [by_id[pk] for pk in order_systems({pk: system.name for pk, system in by_id.items()}, order)]
-    return list({"neighbours": pairwise, "all": lambda rows: combinations(rows, 2)}[which](systems))
+    systems = [by_id[pk] for pk in order_systems({pk: system.name for pk, system in by_id.items()}, listed_names)]
+    return list({"neighbours": pairwise, "all": lambda rows: combinations(rows, 2)}[pair_choice](systems))
 
 
 def _applies_to(contrast: Contrast, section: Section) -> bool:
@@ -45,12 +45,12 @@ def asks_both_directions(section: Section) -> bool:
     return REGISTRY[section.protocol].raw_settings(section).get("naming") == "both"
 
 
-def default_text(section: Section) -> str:
+def default_question_text(section: Section) -> str:
     """Return the default text of a question, with the section's noun."""
     return DEFAULT_TEXT.format(noun=REGISTRY[section.protocol].raw_settings(section).get("noun") or "writer")
 
 
-def write_questions(
+def add_missing_questions(
     section: Section,
     pairs: Iterable[Pair],
     text: str,
@@ -66,11 +66,11 @@ def write_questions(
     """
     pairs = list(pairs)
     both_directions = asks_both_directions(section) if both_directions is None else both_directions
-    with drafts.editing(section.study_id, by) as study:
+    with drafts.editing_draft(section.study_id, by) as study:
         asked = _write_questions(section, pairs, text, criterion, both_directions)
         planned = _write_contrasts(section, pairs, criterion) if with_contrasts else 0
         if asked or planned:
-            drafts.record_edit(
+            drafts.record_edit_and_raise_version(
                 study, by, wrote=f"questions of section {section.position}", n=asked, comparisons=planned
             )
     return asked, planned

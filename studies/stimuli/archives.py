@@ -101,8 +101,8 @@ def read_zip(
     filename: str,
     source: bytes | BinaryIO,
     *,
-    known: Collection[str] = (),
-    required: Collection[str] = (),
+    known_columns: Collection[str] = (),
+    required_columns: Collection[str] = (),
     limits: TableLimits | None = None,
     zip_limits: ZipLimits | None = None,
 ) -> Archive:
@@ -131,7 +131,14 @@ def read_zip(
         file.close()
         problems.add(None, None, f"“{filename}” is damaged.")
         return Archive(nothing, (), None)
-    rows = read_rows(tables[0], table, known=known, required=required, limits=limits, problems=problems)
+    rows = read_rows(
+        tables[0],
+        table,
+        known_columns=known_columns,
+        required_columns=required_columns,
+        limits=limits,
+        problems=problems,
+    )
     return Archive(rows, images, file)
 
 

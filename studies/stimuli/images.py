@@ -66,9 +66,9 @@ def encode_image(data: bytes) -> EncodedImage:
     return EncodedImage(result, pixels.width, pixels.height, name, notes)
 
 
-def store(root: Path, image: EncodedImage) -> Path:
+def store_image(root: Path, image: EncodedImage) -> Path:
     """The image's path below `root`, written in one step: readers see the whole file or none; again changes nothing."""
-    path = path_of(root, image.name)
+    path = image_path(root, image.name)
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def store(root: Path, image: EncodedImage) -> Path:
     return path
 
 
-def path_of(root: Path, name: str) -> Path:
+def image_path(root: Path, name: str) -> Path:
     """Where the image of this name lies below `root`; ImageRefused for what `encode_image` cannot have named."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ImageRefused("This is not the name of a stored image.")

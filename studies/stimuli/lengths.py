@@ -56,43 +56,45 @@ class TrimmedText:
     warning: str = ""
 
 
-def trim_to_characters(text: str, limit: int, ends: str = "whole") -> TrimmedText:
+def trim_to_characters(text: str, max_characters: int, sentence_end_rule: str = "whole") -> TrimmedText:
     """Return the text up to its last sentence end within `limit` characters, or the whole text if it is short enough."""
-    check_count("limit", limit)
-    if len(text) <= limit:
+    require_whole_number("limit", max_characters)
+    if len(text) <= max_characters:
         return TrimmedText(text)
-    cut = max((end for end in get_sentence_end_rule(ends)(text) if end <= limit), default=0)
+    cut = max((end for end in get_sentence_end_rule(sentence_end_rule)(text) if end <= max_characters), default=0)
     if not cut:
-        return TrimmedText(text, warning=f"no sentence end within the limit of {limit} characters: not shortened")
+        return TrimmedText(
+            text, warning=f"no sentence end within the limit of {max_characters} characters: not shortened"
+        )
     return TrimmedText(text[:cut], is_changed=True)
 
 
-def trim_after_words(text: str, words: int, ends: str = "whole") -> TrimmedText:
+def trim_after_words(text: str, n_words: int, sentence_end_rule: str = "whole") -> TrimmedText:
     """Return the text up to the end of the sentence that contains word number `words`."""
-    check_count("words", words, minimum=1)
-    last_word = next(islice(word_starts(text), words - 1, None), None)
+    require_whole_number("words", n_words, minimum=1)
+    last_word = next(islice(word_starts(text), n_words - 1, None), None)
     if last_word is None:
-        return TrimmedText(text, warning=f"has fewer than {words} words: not shortened")
-    cut = next((end for end in get_sentence_end_rule(ends)(text) if end > last_word), None)
+        return TrimmedText(text, warning=f"has fewer than {n_words} words: not shortened")
+    cut = next((end for end in get_sentence_end_rule(sentence_end_rule)(text) if end > last_word), None)
     if cut is None:
-        return TrimmedText(text, warning=f"no sentence end after word {words}: not shortened")
+        return TrimmedText(text, warning=f"no sentence end after word {n_words}: not shortened")
     if is_blank(text[cut:]):
         return TrimmedText(text)
     return TrimmedText(text[:cut], is_changed=True)
 
 
 def trim_to_longest_of_others(
-    texts: Mapping[str, str], trimmed: Iterable[str], ends: str = "whole"
+    texts_by_system: Mapping[str, str], trimmed_systems: Iterable[str], sentence_end_rule: str = "whole"
 ) -> dict[str, TrimmedText]:
     """Return the texts of one prompt by system. Texts of `trimmed` systems become no longer than the longest other text."""
-    trimmed = set(trimmed)
-    limit = max((len(text) for system, text in texts.items() if system not in trimmed), default=None)
+    trimmed_systems = set(trimmed_systems)
+    limit = max((len(text) for system, text in texts_by_system.items() if system not in trimmed_systems), default=None)
     if limit is None:
         note = "no other system to compare the length with: not shortened"
-        return {system: TrimmedText(text, warning=note) for system, text in texts.items()}
+        return {system: TrimmedText(text, warning=note) for system, text in texts_by_system.items()}
     return {
-        system: trim_to_characters(text, limit, ends) if system in trimmed else TrimmedText(text)
-        for system, text in texts.items()
+        system: trim_to_characters(text, limit, sentence_end_rule) if system in trimmed_systems else TrimmedText(text)
+        for system, text in texts_by_system.items()
     }
 
 
@@ -103,7 +105,7 @@ def get_sentence_end_rule(name: str) -> Callable[[str], Iterator[int]]:
     return SENTENCE_END_RULES[name]
 
 
-def check_count(name: str, value: int, minimum: int = 0) -> None:
+def require_whole_number(name: str, value: int, minimum: int = 0) -> None:
     """Raise SettingsRefused unless the value is a whole number from `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise SettingsRefused(f"length: {name} must be a whole number from {minimum}, not {value!r}.")

@@ -18,8 +18,8 @@ from typing import Any
 
 from .lengths import (
     TrimmedText,
-    check_count,
     get_sentence_end_rule,
+    require_whole_number,
     trim_after_words,
     trim_to_characters,
     trim_to_longest_of_others,
@@ -29,10 +29,10 @@ from .prompt_filters import (
     FilteredPrompt,
     PromptFilter,
     filter_as_json,
-    filter_prompts,
     parse_prompt_filter,
+    prompt_filter_results,
 )
-from .settings_records import SettingsRefused, parse_record, settings_object, tuples_to_lists
+from .settings_records import SettingsRefused, parse_record, tuples_to_lists, validate_settings_object
 from .texts import is_blank
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
     "PreparedText",
     "SettingsRefused",
     "TrimmedText",
-    "filter_prompts",
+    "prompt_filter_results",
     "normalise_text",
     "prepared_outputs",
     "trim_after_words",
@@ -165,7 +165,7 @@ class LengthControl:
         get_sentence_end_rule(self.ends)
         if self.manner == "longest_of_others" and not self.trimmed:
             raise SettingsRefused("length: longest_of_others needs “trimmed”, the systems whose texts are shortened.")
-        check_count("limit", self.limit, minimum=1 if self.manner in {"characters", "words"} else 0)
+        require_whole_number("limit", self.limit, minimum=1 if self.manner in {"characters", "words"} else 0)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Preparation:
     @classmethod
     def from_json(cls, settings: object) -> "Preparation":
         """Return the settings from the JSON of a person or a file. Raise SettingsRefused, which names the fault."""
-        parts = settings_object(settings, "settings", {"prompt_filters", "normalisation", "length"})
+        parts = validate_settings_object(settings, "settings", {"prompt_filters", "normalisation", "length"})
         filters = parts.get("prompt_filters", [])
         if not isinstance(filters, list):
             raise SettingsRefused("prompt_filters: must be a list.")
@@ -208,9 +208,9 @@ class PreparedText:
     warnings: tuple[str, ...] = ()
 
 
-def prepared_outputs(texts: Mapping[str, str], preparation: Preparation) -> dict[str, PreparedText]:
+def prepared_outputs(texts_by_system: Mapping[str, str], preparation: Preparation) -> dict[str, PreparedText]:
     """Return the outputs of one prompt by system, normalised and then shortened."""
-    clean = {system: normalise_text(text, preparation.normalisation) for system, text in texts.items()}
+    clean = {system: normalise_text(text, preparation.normalisation) for system, text in texts_by_system.items()}
     trimmed = _brought_to_length({system: each.text for system, each in clean.items()}, preparation.length)
     return {
         system: PreparedText(
@@ -219,7 +219,7 @@ def prepared_outputs(texts: Mapping[str, str], preparation: Preparation) -> dict
             (*clean[system].changed_by, *(["trimmed"] if trimmed[system].is_changed else [])),
             tuple(warning for warning in (clean[system].warning, trimmed[system].warning) if warning),
         )
-        for system, text in texts.items()
+        for system, text in texts_by_system.items()
     }
 
 

@@ -158,7 +158,9 @@ class FilteredPrompt:
     reason: str = ""
 
 
-def filter_prompts(prompts: Iterable[tuple[str, str]], filters: Iterable[PromptFilter]) -> tuple[FilteredPrompt, ...]:
+def prompt_filter_results(
+    prompts: Iterable[tuple[str, str]], filters: Iterable[PromptFilter]
+) -> tuple[FilteredPrompt, ...]:
     """Return for each (key, text), in order, whether it is kept, or which filter drops it and why."""
     filters = tuple(filters)
     return tuple(_filtered(key, text, filters) for key, text in prompts)
@@ -177,15 +179,15 @@ def _runs_of_words(text: str, length: int) -> set[tuple[str, ...]]:
     return {tuple(words[i : i + length]) for i in range(max(len(words) - length + 1, 1 if words else 0))}
 
 
-def parse_prompt_filter(value: object, where: str) -> PromptFilter:
+def parse_prompt_filter(value: object, error_prefix: str) -> PromptFilter:
     """Return the filter of a JSON object, which has its name as "filter" and its parameters beside it."""
     if not isinstance(value, dict):
-        raise SettingsRefused(f"{where}: must be an object.")
+        raise SettingsRefused(f"{error_prefix}: must be an object.")
     parts = dict(value)
     name = parts.pop("filter", None)
     if not isinstance(name, str) or name not in FILTERS:
-        raise SettingsRefused(f"{where}: filter must be one of {', '.join(FILTERS)}, not {name!r}.")
-    declared: PromptFilter = parse_record(FILTERS[name], parts, f"{where} {name}")
+        raise SettingsRefused(f"{error_prefix}: filter must be one of {', '.join(FILTERS)}, not {name!r}.")
+    declared: PromptFilter = parse_record(FILTERS[name], parts, f"{error_prefix} {name}")
     return declared
 
 

@@ -97,8 +97,8 @@ def read_rows(
     filename: str,
     source: bytes | BinaryReader,
     *,
-    known: Collection[str] = (),
-    required: Collection[str] = (),
+    known_columns: Collection[str] = (),
+    required_columns: Collection[str] = (),
     limits: TableLimits | None = None,
     problems: TableProblems | None = None,
 ) -> Rows:
@@ -109,7 +109,7 @@ def read_rows(
     """
     problems = TableProblems() if problems is None else problems
     limits = limits or TableLimits()
-    names = {name_key(name): name for name in (*known, *required)}
+    names = {name_key(name): name for name in (*known_columns, *required_columns)}
     extension = PurePosixPath(filename.replace("\\", "/")).suffix.lower()
     try:
         if extension not in CSV_EXTENSIONS + JSON_EXTENSIONS:
@@ -118,8 +118,8 @@ def read_rows(
         stream = BytesIO(source) if isinstance(source, bytes | bytearray) else source
         lines = LineReader(stream, limits.bytes, limits.row_characters)
         if extension in CSV_EXTENSIONS:
-            return _csv_rows(lines, names, required, limits, problems, "\t" if extension == ".tsv" else None)
-        return _json_rows(lines, names, required, limits, problems)
+            return _csv_rows(lines, names, required_columns, limits, problems, "\t" if extension == ".tsv" else None)
+        return _json_rows(lines, names, required_columns, limits, problems)
     except UnreadableFile as end:
         problems.add(end.row, None, end.text)
         return Rows((), iter(()), problems)
@@ -339,10 +339,10 @@ _BUNDLE_START = re.compile(r'\s*\{\s*(?:"schema"\s*:\s*"heval\.bundle/|"arms"\s*
 _BUNDLE_SCHEMA = re.compile(r'"schema"\s*:\s*"heval\.bundle/')
 
 
-def is_bundle(beginning: str) -> bool:
+def is_bundle(text_start: str) -> bool:
     """Return whether a file with this beginning is a study's bundle, on one line or several."""
-    return bool(_BUNDLE_START.match(beginning)) or (
-        beginning.lstrip().startswith("{") and bool(_BUNDLE_SCHEMA.search(beginning))
+    return bool(_BUNDLE_START.match(text_start)) or (
+        text_start.lstrip().startswith("{") and bool(_BUNDLE_SCHEMA.search(text_start))
     )
 
 

@@ -9,24 +9,26 @@ class SettingsRefused(ValueError):
     """Invalid settings. The message names the wrong part."""
 
 
-def parse_record(record_class: type[Any], value: object, where: str) -> Any:
+def parse_record(record_class: type[Any], value: object, error_prefix: str) -> Any:
     """Return a record of this class from a JSON object. SettingsRefused names the wrong part and its allowed values."""
     types = {each.name: each.type for each in fields(record_class)}
-    parts = settings_object(value, where, set(types))
+    parts = validate_settings_object(value, error_prefix, set(types))
     try:
-        return record_class(**{name: _typed(part, types[name], f"{where}.{name}") for name, part in parts.items()})
+        return record_class(
+            **{name: _typed(part, types[name], f"{error_prefix}.{name}") for name, part in parts.items()}
+        )
     except TypeError as error:  # the only remaining cause: a parameter without a default is missing
-        raise SettingsRefused(f"{where}: {str(error).partition(' ')[2]}.") from error
+        raise SettingsRefused(f"{error_prefix}: {str(error).partition(' ')[2]}.") from error
 
 
-def settings_object(value: object, where: str, names: set[str]) -> dict[str, Any]:
+def validate_settings_object(value: object, error_prefix: str, allowed_names: set[str]) -> dict[str, Any]:
     """Return the value if it is an object with only these names."""
     if not isinstance(value, dict):
-        raise SettingsRefused(f"{where}: must be an object.")
-    unknown = sorted(str(name) for name in value if name not in names)
+        raise SettingsRefused(f"{error_prefix}: must be an object.")
+    unknown = sorted(str(name) for name in value if name not in allowed_names)
     if unknown:
         raise SettingsRefused(
-            f"{where}: unknown names {', '.join(unknown)}. Allowed are: {', '.join(sorted(names)) or 'none'}."
+            f"{error_prefix}: unknown names {', '.join(unknown)}. Allowed are: {', '.join(sorted(allowed_names)) or 'none'}."
         )
     return value
 

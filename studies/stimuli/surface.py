@@ -49,7 +49,7 @@ def _bears(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda text: pattern.search(text) is not None
 
 
-def longest_run(text: str) -> int:
+def longest_repeated_character_run(text: str) -> int:
     """Return the length of the longest run of one character other than a blank."""
     return max((len(run.group()) for run in _RUN.finditer(text)), default=min(len(text.strip()), 1))
 
@@ -95,7 +95,9 @@ SURFACE_MARKS: dict[str, SurfaceMark] = {
     "carriage_returns": SurfaceMark("carriage returns", lambda text: "\r" in text),
     "edge_blanks": SurfaceMark("blanks at the start or end", lambda text: text != text.strip()),
     "capitals_only": SurfaceMark("capitals only", lambda text: text.isupper() and len(text) >= LONG_RUN),
-    "long_run": SurfaceMark(f"a run of {LONG_RUN} equal characters", lambda text: longest_run(text) >= LONG_RUN),
+    "long_run": SurfaceMark(
+        f"a run of {LONG_RUN} equal characters", lambda text: longest_repeated_character_run(text) >= LONG_RUN
+    ),
     "cut_off": SurfaceMark("an end within a sentence", lambda text: not is_blank(text) and not _ends_a_sentence(text)),
     "no_text": SurfaceMark("no text", is_blank),
 }
@@ -150,12 +152,12 @@ def surface_profiles(texts_by_system: Mapping[str, Iterable[str]]) -> dict[str, 
     return profiles
 
 
-def surface_differences(texts_by_system: Mapping[str, Iterable[str]]) -> tuple[SurfaceWarning, ...]:
+def surface_warnings(texts_by_system: Mapping[str, Iterable[str]]) -> tuple[SurfaceWarning, ...]:
     """Return the differences that identify a system, by this module's rule, the strongest first."""
-    return differences_between(surface_profiles(texts_by_system))
+    return surface_warnings_from_profiles(surface_profiles(texts_by_system))
 
 
-def differences_between(profiles: Mapping[str, SurfaceProfile]) -> tuple[SurfaceWarning, ...]:
+def surface_warnings_from_profiles(profiles: Mapping[str, SurfaceProfile]) -> tuple[SurfaceWarning, ...]:
     """Return the same differences from existing profiles, which an import fills while it reads."""
     profiles = {name: each for name, each in profiles.items() if each.n}
     if len(profiles) < 2:
@@ -249,7 +251,7 @@ def _names(systems: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class Duplicate:
+class DuplicateText:
     """One text in several places. A place is (system, prompt)."""
 
     places: tuple[tuple[str, str], ...]
@@ -264,7 +266,7 @@ def find_empty_outputs(outputs: Iterable[tuple[str, str, str]]) -> tuple[tuple[s
     return tuple((system, prompt) for system, prompt, text in outputs if is_blank(text))
 
 
-def find_duplicates(outputs: Iterable[tuple[str, str, str]]) -> tuple[Duplicate, ...]:
+def find_duplicate_texts(outputs: Iterable[tuple[str, str, str]]) -> tuple[DuplicateText, ...]:
     """Return equal texts from two systems, or twice from one. Ignore outer blanks and empty texts."""
     places: dict[bytes, list[tuple[str, str]]] = {}
     for system, prompt, text in outputs:
@@ -272,7 +274,7 @@ def find_duplicates(outputs: Iterable[tuple[str, str, str]]) -> tuple[Duplicate,
             # Store digests instead of texts: a study's texts may not fit into memory.
             digest = hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).digest()
             places.setdefault(digest, []).append((system, prompt))
-    return tuple(Duplicate(tuple(found)) for found in places.values() if len(found) > 1)
+    return tuple(DuplicateText(tuple(found)) for found in places.values() if len(found) > 1)
 
 
 @dataclass(frozen=True)
@@ -284,7 +286,7 @@ class RepeatedPrompt:
     times: int
 
 
-def prompts_twice_in_one_batch(batches: Iterable[tuple[str, Iterable[str]]]) -> tuple[RepeatedPrompt, ...]:
+def find_repeated_prompts(batches: Iterable[tuple[str, Iterable[str]]]) -> tuple[RepeatedPrompt, ...]:
     """Return every prompt that one batch contains more than once, from (batch, its prompts)."""
     return tuple(
         RepeatedPrompt(batch, prompt, times)

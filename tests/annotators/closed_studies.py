@@ -10,7 +10,7 @@ from studies.services import lifecycle
 
 
 def closed_long_ago(study, days):
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     before = timezone.now() - timedelta(days=days)
     QuerySet(Study).filter(pk=study.pk).update(launched_at=before, closing_at=before, closed_at=before)

@@ -43,13 +43,13 @@ def test_places_go_back_and_grace_periods_end():
     assignment = claimed(study, "a")
     Assignment.objects.filter(pk=assignment.pk).update(reserved_until=timezone.now() - timedelta(seconds=1))
     assert tasks.release_expired_places() == 1
-    lifecycle.close(study, by=None)
+    lifecycle.start_closing(study, by=None)
     assert tasks.end_grace_periods() == 0
 
 
 def test_a_wrong_count_is_found():
     study = spa_study()
     claimed(study, "a")
-    assert tasks.check_place_counts() == 0 and assign.miscounted_batches() == []
+    assert tasks.log_miscounted_batches() == 0 and assign.find_miscounted_batches() == []
     Batch.objects.filter(study=study, claimed=1).update(claimed=0)
-    assert tasks.check_place_counts() == 1
+    assert tasks.log_miscounted_batches() == 1

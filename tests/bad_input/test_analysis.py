@@ -210,8 +210,8 @@ def test_an_arm_in_which_nobody_answered_leaves_a_report_without_a_number_that_i
     first = study.arms.get(name="all")
     for person in range(n):
         submitted(study, f"p{person}", arms=[first.pk])
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
     json.dumps(result, allow_nan=False)
     assert result["n"]["submitted"] == n and not result["problems"]

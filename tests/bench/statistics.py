@@ -66,7 +66,7 @@ def plain_alpha(counts):
 
 def alpha_rows(rng, n):
     units, values = ratings(rng, n)
-    counts, points = agreement.count_table(units, values)
+    counts, points = agreement.value_counts_by_unit(units, values)
     settings = {"level_of_measurement": "interval"}
 
     def rows_resampled():
@@ -147,7 +147,7 @@ def bradley_terry_rows(rng, n, systems=100):
         return davidson.bradley_terry_strengths(counted())
 
     def whole():
-        return np.array([one.estimate for one in davidson.bradley_terry_counts(counted()).strengths])
+        return np.array([one.estimate for one in davidson.fit_bradley_terry_to_counts(counted()).strengths])
 
     def bare_newton():
         wins, at = counted().astype(float), np.zeros(systems)
@@ -179,7 +179,7 @@ def bradley_terry_rows(rng, n, systems=100):
         # The rows that a resample draws, counted and fitted as ours are: what is left of the cost is the drawing.
         chosen = rng.integers(0, n, n)
         wins = np.bincount(winner[chosen] * systems + loser[chosen], minlength=systems**2).reshape(systems, systems)
-        return davidson.bradley_terry_counts(wins)
+        return davidson.fit_bradley_terry_to_counts(wins)
 
     table = counted()
     yield Row(
@@ -219,7 +219,9 @@ def once_rows(rng):
     yield Row(
         "SPA, all pairs of a report",
         n,
-        lambda: spa.pairs_recommended(xy, yx, names=[str(k) for k in range(pairs)], rng=np.random.default_rng(0)),
+        lambda: spa.pair_preferences_recommended(
+            xy, yx, names=[str(k) for k in range(pairs)], rng=np.random.default_rng(0)
+        ),
         None,
         "",
     )
@@ -235,9 +237,9 @@ def _table_3(rng):
         choice.Strategy("max_three"),
     ]
     for difficulty in (0.25, 0.125, 0.0625):
-        agents = choice_simulation.draw_agents(difficulty, 15_000, rng=rng)
+        agents = choice_simulation.draw_annotators_and_requests(difficulty, 15_000, rng=rng)
         for strategy in strategies:
-            choice_simulation.simulated_effort(agents, strategy, runs=1000, rng=rng)
+            choice_simulation.simulate_effort_of_agents(agents, strategy, runs=1000, rng=rng)
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ def test_every_protocol_channel_rule_and_scale_has_a_heading_or_row():
 
 
 def test_every_environment_variable_is_explained_and_no_other():
-    in_code = set(environment.variables_in_code())
+    in_code = set(environment.environment_variable_defaults())
     explained = {name for variables in environment.VARIABLE_DESCRIPTIONS.values() for name in variables}
     assert {"SECRET_KEY", "HEVAL_HOME", "WEB_WORKERS", "HEVAL_ANNOUNCE"} <= in_code
     assert in_code - explained == set(), "give them words in tools/reference/environment.toml"
@@ -31,7 +31,7 @@ def test_every_environment_variable_is_explained_and_no_other():
 
 def test_every_rest_path_is_named():
     text = PAGES["reference/urls"].text
-    paths = [path for path, *_ in addresses.list_urls() if path.startswith("api/")]
+    paths = [path for path, *_ in addresses.list_project_urls() if path.startswith("api/")]
     assert paths
     assert not [path for path in paths if f"`/{path}`" not in text]
     rest = PAGES.get("reference/rest")
@@ -50,7 +50,9 @@ def test_every_reason_of_an_exclusion_is_named():
 
 def test_every_address_has_words():
     silent = [
-        path for path, name, words in addresses.list_urls() if not words and not path.startswith(("admin/", "api/"))
+        path
+        for path, name, words in addresses.list_project_urls()
+        if not words and not path.startswith(("admin/", "api/"))
     ]
     assert not silent, "give them words in tools/reference/addresses.toml, or a docstring"
 

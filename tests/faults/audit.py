@@ -20,7 +20,7 @@ def same(response, sent: str) -> bool:
 def audit(told: dict[str, Any]) -> dict[str, Any]:
     """``told``: pages {code, key, answers, sent_at (of the last attempt)} that were acknowledged, codes of claims."""
     from annotators.models import Assignment, PageVisit, Response
-    from annotators.places.assign import miscounted_batches
+    from annotators.places.assign import find_miscounted_batches
     from studies.models import Batch
 
     visits = {
@@ -51,7 +51,8 @@ def audit(told: dict[str, Any]) -> dict[str, Any]:
         "lost_claims": len(set(told["claims"]) - known),
         "doubled_answers": sum(n - 1 for n in about.values()),
         "doubled_places": len(told["claims"]) - len(set(told["claims"])),
-        "over_assigned": sum(batch.claimed > batch.wanted for batch in Batch.objects.all()) + len(miscounted_batches()),
+        "over_assigned": sum(batch.claimed > batch.wanted for batch in Batch.objects.all())
+        + len(find_miscounted_batches()),
         "recorded_without_word": replayed,
     }
 

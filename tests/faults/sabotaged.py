@@ -47,7 +47,7 @@ def lose() -> None:
 
 def double() -> None:
     """A page that is sent again is stored again, as an application without a key for its answers would."""
-    original = record.record_page
+    original = record.record_page_answers
 
     def again(standing, step, asks, sent):
         rows = form_data.build_new_responses(standing.assignment.pk, asks, sent)
@@ -62,7 +62,7 @@ def double() -> None:
         return outcome
 
     record._resolve_repeat = again
-    pages.record_page = slow
+    pages.record_page_answers = slow
 
 
 {"lost": lose, "doubled": double}[os.environ["SABOTAGE"]]()

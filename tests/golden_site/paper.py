@@ -7,7 +7,7 @@ from django.db.models import F
 from annotators.models import Assignment, Inquiry
 from annotators.participation.simulate import simulate_answers
 from annotators.places import assign
-from annotators.places.exclusions import exclude, reverse_exclusion
+from annotators.places.exclusions import exclude_assignments, lift_exclusion
 from studies.models import Contrast, Output, Question, Study
 from studies.services import lifecycle
 from tests.builders import (
@@ -136,18 +136,18 @@ def spoiled_paper() -> Study:
     text = Output.objects.filter(system__study=study, system__name="human").order_by("pk")[:1].get().text
     people.comes(23, change=all_of(english, copying(text)))
     people.comes(24, change=screened_out)
-    assign.release(people.comes(25, until=2, change=english).pk, "returned")
+    assign.release_assignment(people.comes(25, until=2, change=english).pk, "returned")
     Assignment.objects.filter(pk=people.comes(26, until=3, change=english).pk).update(reserved_until=F("claimed_at"))
     assign.release_expired_places()
     assign.withdraw(people.comes(27, change=english))
     late = people.comes(28, change=english)
-    assign.release(late.pk, "expired")
+    assign.release_assignment(late.pk, "expired")
     Assignment.objects.filter(pk=late.pk).update(is_late=True, released_at=F("submitted_at"), released_reason="expired")
     owner = user("olga")
     first, second, third = Assignment.objects.filter(study=study, submitted_at__isnull=False).order_by("pk")[:3]
-    exclude([first], "technical", owner, "The page was blank.", reopen=True)
-    mistaken, _ = exclude([second, third], "own_wish", owner)
-    reverse_exclusion(mistaken, owner, "a mistake")
+    exclude_assignments([first], "technical", owner, "The page was blank.", should_reopen_places=True)
+    mistaken, _ = exclude_assignments([second, third], "own_wish", owner)
+    lift_exclusion(mistaken, owner, "a mistake")
     people.comes(29, until=4, change=english)
     Inquiry.objects.create(assignment=third, kind="report", label="B", text="This text is odd.", page_key="s2")
     Inquiry.objects.create(assignment=second, kind="question", text="May I come again?")

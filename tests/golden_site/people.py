@@ -7,8 +7,8 @@ from datetime import timedelta
 from django.db.models import F
 
 from annotators.models import Assignment
-from annotators.pages.record import page_state, record_page
-from annotators.participation.simulate import CrowdSettings, Robot, World
+from annotators.pages.record import full_page_state, record_page_answers
+from annotators.participation.simulate import CrowdSettings, Robot, SharedRobotData
 from studies.models import Study
 from studies.protocols.base.fields import TIE
 from studies.services import lifecycle
@@ -21,7 +21,7 @@ class People:
     """The people of one study. ``strengths``: how good they find each system, in log-odds."""
 
     def __init__(self, study: Study, strengths: dict[str, float], crowd: CrowdSettings = CROWD):
-        self.study, self.world = study, World(study, strengths, crowd)
+        self.study, self.world = study, SharedRobotData(study, strengths, crowd)
 
     def come(self, *numbers: int, **options) -> list[Assignment]:
         return [self.comes(number, **options) for number in numbers]
@@ -38,7 +38,7 @@ class People:
         done = 0
         while (
             not assignment.released_at
-            and (key := page_state(assignment).next_key) is not None
+            and (key := full_page_state(assignment).next_key) is not None
             and (until is None or done < until)
         ):
             step, page, asks = open_page(assignment, key)
@@ -51,7 +51,7 @@ class People:
                     sent[f"{slot}.skip"] = ask.skip_reasons[0][0]
             if change is not None:
                 change(asks, sent)
-            outcome = record_page(assignment, page.key, sent)
+            outcome = record_page_answers(assignment, page.key, sent)
             assert outcome.sent is None, (self.study.title, page.key, outcome.sent)
             assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
             done += 1
@@ -70,7 +70,7 @@ class People:
 def closed(study: Study) -> Study:
     study = Study.objects.get(pk=study.pk)
     if study.state in ("launched", "paused"):
-        lifecycle.close(study)
+        lifecycle.start_closing(study)
     if Study.objects.get(pk=study.pk).state == "closing":
-        lifecycle.finish_closing(study)
+        lifecycle.end_grace_period(study)
     return Study.objects.get(pk=study.pk)

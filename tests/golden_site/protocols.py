@@ -10,8 +10,8 @@ from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
 from analysis.coding.sampling import draw_sample
 from annotators.models import PageVisit
 from annotators.places import assign
-from annotators.places.exclusions import exclude
-from studies.design.draw import DrawnBatch, write_batches
+from annotators.places.exclusions import exclude_assignments
+from studies.design.draw import DrawnBatch, store_drawn_batches
 from studies.models import Arm, Batch, Output, Question, Study, StudyMember
 from studies.protocols import DrawnItem
 from tests.builders import (
@@ -37,7 +37,7 @@ def every_protocol() -> Study:
     people = People(study, STRENGTHS)
     came = people.come(*range(12))
     people.comes(12, until=5), people.comes(13, until=14)
-    exclude(came[4:5], "technical", user("olga"))
+    exclude_assignments(came[4:5], "technical", user("olga"))
     return closed(study)
 
 
@@ -94,7 +94,7 @@ def human_or_machine() -> Study:
                 mine = [label for label in labels if (label in said) != (rng.random() < 0.05)]
                 record.store_coding(item, coder, mine, not mine, 0)
         if rule == "third":
-            for item in record.items_for(sample, 3, record.current_codings(sample))[:3]:
+            for item in record.items_of_seat(sample, 3, record.current_codings_by_item(sample))[:3]:
                 record.store_coding(item, coders[2], labels[:1], False, 0)
     assign.withdraw(came[7])
     return closed(study)
@@ -267,7 +267,9 @@ def one_output_at_a_time() -> Study:
         shown = [(prompts[(4 * number + place) % 8], systems[(number + place) % 3]) for place in range(4)]
         items = tuple((section.pk, DrawnItem(prompt, (outputs[prompt, system],))) for prompt, system in shown)
         batches.append(DrawnBatch(number, arm.pk, items))
-    write_batches(study, batches, places_per_batch=1, origin=Batch.Origin.IMPORTED, keys=[f"b{n}" for n in range(12)])
+    store_drawn_batches(
+        study, batches, places_per_batch=1, origin=Batch.Origin.IMPORTED, keys=[f"b{n}" for n in range(12)]
+    )
     launched(study)
     People(study, STRENGTHS).come(*range(12))
     return closed(study)

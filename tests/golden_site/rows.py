@@ -23,24 +23,30 @@ from annotators.models import (
 )
 from annotators.models.identity import get_person_ids, store_person_id
 from annotators.pay import ledger
-from annotators.pay.verdicts.appeals import answer_appeal, open_appeal
-from annotators.pay.verdicts.decisions import approve, reject, reverse_rejection, work_of_assignment, work_of_submission
+from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
+from annotators.pay.verdicts.decisions import (
+    approve_work,
+    get_work_by_assignment,
+    get_work_by_submission,
+    reject_work,
+    reverse_rejection,
+)
 from annotators.places.draft_test_runs import create_test_assignment
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.invitation import invitation_token
 from annotators.recruitment.panels import OPERATIONS, STATES
 from annotators.recruitment.panels.orders import create_order
-from annotators.recruitment.panels.rounds import save_plan as plan_rounds
+from annotators.recruitment.panels.rounds import save_round_plan as plan_rounds
 from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, store_secrets
 from heval_site.management.demo import get_or_create_demo
 from heval_site.rehearsal.browser import HttpReply
 from heval_site.rehearsal.rehearsal import Rehearsal, entry_url
-from studies.imports.bundle import bundle_of, read_bundle
-from studies.imports.study_templates import STUDY_TEMPLATES, create_template_draft
+from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
+from studies.imports.study_templates import STUDY_TEMPLATES, create_draft_from_template
 from studies.models import Job, Study, StudyMember
 from studies.services import jobs, lifecycle
-from studies.services.copying import clone
+from studies.services.copying import clone_study
 from tests.admin_pages import logged_in
 from tests.builders import promised, spa_draft, spa_study, user
 from tests.players import answered
@@ -127,7 +133,7 @@ def prolific() -> Study:
             handled_at=handled,
         )
     plan_rounds(made, by=user("olga"), people=20, round_places=5, lost_percent=10)
-    sample.declare_columns(made.study, [("Age", "number", False), ("Sex", "category", True)], by=user("olga"))
+    sample.declare_sample_columns(made.study, [("Age", "number", False), ("Sex", "category", True)], by=user("olga"))
     people = get_person_ids(made.assignments.order_by("annotator").values_list("annotator", flat=True)).values()
     rows = [f"{number:024x},{person},APPROVED,{30 + number},Female" for number, person in enumerate(people)]
     text = "\n".join(["Submission id,Participant id,Status,Age,Sex", *rows]) + "\n"
@@ -204,7 +210,7 @@ def external_questions() -> Study:
         PanelOrder.objects.filter(pk=order.pk).update(state=state, tries=number % 3, **ends[state])
         if operation == "bar":
             PanelBar.objects.create(order=order, annotator=submissions[7].annotator)
-    ledger.settle_payments(link, by=olga)
+    ledger.update_ledger(link, by=olga)
     return study
 
 
@@ -223,8 +229,8 @@ def decided() -> Study:
     for one in people:
         store_person_id(one.annotator, f"PERSON-{one.pk}")
     came(made, False, **ids[7])
-    ledger.settle_payments(made, by=olga)
-    approve(work_of_assignment(made, people[0].pk), olga)
+    ledger.update_ledger(made, by=olga)
+    approve_work(get_work_by_assignment(made, people[0].pk), olga)
     for one, known in zip(people[1:5], ids[1:5], strict=True):
         PanelSubmission.objects.create(
             recruitment=made,
@@ -235,20 +241,20 @@ def decided() -> Study:
             source="file",
         )
     rejections = [
-        reject(work_of_submission(made, one.panel_submissions.get().pk), "LOW_EFFORT", WHY, olga, NOTE)
+        reject_work(get_work_by_submission(made, one.panel_submissions.get().pk), "LOW_EFFORT", WHY, olga, NOTE)
         for one in people[1:5]
     ]
-    appeals = [open_appeal(one, "I wrote two sentences.") for one in people[1:4]]
+    appeals = [create_appeal(one, "I wrote two sentences.") for one in people[1:4]]
     answer_appeal(appeals[0], "You did. We are sorry.", True, carl)
     answer_appeal(appeals[1], "You did not: the comment is letters.", False, carl)
     reverse_rejection(rejections[3], olga, "A mistake of ours.")
-    ledger.settle_payments(made, by=olga)
+    ledger.update_ledger(made, by=olga)
     ledger.add_extra_payments(made, [ledger.ExtraPayment(people[0], Decimal("1.20"), "a good comment")], "bonus", olga)
     ledger.add_extra_payments(
         made, [ledger.ExtraPayment(people[5], Decimal("0.30"), "the server was down")], "compensation", olga
     )
     due = list(Payment.objects.filter(assignment__recruitment=made, state="due").order_by("pk"))
-    ledger.mark_paid(made, [due[0].pk], olga)
+    ledger.mark_payments_paid(made, [due[0].pk], olga)
     ledger.cancel_extra_payment(made, due[-1].pk, olga)
     Payment.objects.filter(pk=due[1].pk).update(state="failed", ended_at=timezone.now())
     return study
@@ -278,7 +284,7 @@ def other_links() -> Study:
             query = {"i": invitation_token(made.key, 1)}
         if channel in REGISTRY:
             came(made, **query)
-            ledger.settle_payments(promised(made), by=user("olga"))
+            ledger.update_ledger(promised(made), by=user("olga"))
     return study
 
 
@@ -289,12 +295,12 @@ def drafts() -> Study:
     """A draft of every blueprint, a clone, a copy by a bundle, a draft that was tried out, and what is archived."""
     olga = user("olga")
     for blueprint in STUDY_TEMPLATES:
-        create_template_draft(blueprint, olga)
+        create_draft_from_template(blueprint, olga)
     tried = spa_draft(title="tried out", owner=olga, seed=5)
     create_test_assignment(tried, seed=3)
-    copy = clone(Study.objects.get(title="human or machine"), olga, "cloned")
-    bundle = bundle_of(Study.objects.get(title="one order"))
-    read_bundle(bundle | {"study": bundle["study"] | {"title": "by a bundle"}}, olga)
+    copy = clone_study(Study.objects.get(title="human or machine"), olga, "cloned")
+    bundle = serialize_bundle(Study.objects.get(title="one order"))
+    create_draft_from_bundle(bundle | {"study": bundle["study"] | {"title": "by a bundle"}}, olga)
     lifecycle.archive(copy, olga)
     lifecycle.archive(Study.objects.get(title="nobody"), olga)
     return tried
@@ -304,7 +310,7 @@ def work_of_the_site() -> Study:
     """Jobs in every state, tokens, an analysis with its figures, people who log in and one who fails to, and the demo."""
     olga, study = user("olga"), Study.objects.get(title="one order")
     demo = get_or_create_demo(user("admin", is_superuser=True))
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     run_analysis(study, {"resamples": 99}, by=olga)
     made, _ = create_token(olga, "a script", scope="write", study=study)
     create_token(user("vera"), "a notebook")

@@ -2,7 +2,7 @@
 
 from django.db.models import F
 
-from analysis.report.stopping import check_stopping_rule
+from analysis.report.stopping import apply_stopping_rules
 from annotators.places import top_ups
 from studies.models import Batch, Study
 from tests.builders import (
@@ -27,7 +27,7 @@ def stops_itself() -> Study:
     people = People(study, {"alpha": 0.0, "beta": 2.2})
     for n in range(60):
         people.comes(n)
-        if check_stopping_rule(Study.objects.get(pk=study.pk))["is_over"]:
+        if apply_stopping_rules(Study.objects.get(pk=study.pk))["is_over"]:
             break
     return closed(study)
 
@@ -53,13 +53,13 @@ def max_three() -> Study:
     study = choosing("max three", 8, m=3, prompts=12, annotators_per_batch=2, settings=settings)
     people = People(study, {"alpha": 0.0, "beta": 0.4})
     people.come(*range(8))
-    top_ups.settle_study_items(Study.objects.get(pk=study.pk))
+    top_ups.top_up_disputed_study_items(Study.objects.get(pk=study.pk))
     n = 8
     while Batch.objects.filter(study=study, origin="top_up", claimed__lt=F("wanted")).exists():
         people.comes(n)
         n += 1
-        top_ups.settle_study_items(Study.objects.get(pk=study.pk))
-    check_stopping_rule(Study.objects.get(pk=study.pk))
+        top_ups.top_up_disputed_study_items(Study.objects.get(pk=study.pk))
+    apply_stopping_rules(Study.objects.get(pk=study.pk))
     return closed(study)
 
 

@@ -10,9 +10,15 @@ from pathlib import Path
 from django.test import override_settings
 
 from studies.design.draw import item_content_hash
-from studies.imports.bundle import BundleIncomplete, BundleRefused, bundle_of, parse_bundle, read_bundle
+from studies.imports.bundle import (
+    BundleIncomplete,
+    BundleRefused,
+    create_draft_from_bundle,
+    parse_bundle,
+    serialize_bundle,
+)
 from studies.models import Expected, Item, Output
-from studies.stimuli.images import encode_image, store
+from studies.stimuli.images import encode_image, store_image
 from tests import builders
 
 from .lines import FILE, Shown
@@ -38,7 +44,7 @@ def whole():
 
 def refused(value) -> list[Shown]:
     try:
-        read_bundle(value, None)
+        create_draft_from_bundle(value, None)
     except BundleRefused as error:
         return [Shown(problem) for problem in error.problems]
     return []
@@ -46,7 +52,7 @@ def refused(value) -> list[Shown]:
 
 def with_change(change):
     def scenario():
-        value = json.loads(json.dumps(bundle_of(whole())))
+        value = json.loads(json.dumps(serialize_bundle(whole())))
         change(value)
         return refused(value)
 
@@ -110,12 +116,12 @@ def image_gone():
     with tempfile.TemporaryDirectory() as folder, override_settings(MEDIA_ROOT=Path(folder)):
         study = whole()
         picture = encode_image(png())
-        store(Path(folder), picture)
+        store_image(Path(folder), picture)
         study.prompts.filter(key="p001").update(media=picture.name)
         for path in Path(folder).rglob("*.webp"):
             path.unlink()
         try:
-            bundle_of(study)
+            serialize_bundle(study)
         except BundleIncomplete as error:
             return [Shown(str(error))]
     return []
@@ -241,7 +247,7 @@ LINES = {
         ("arms[0].systems: contains the same name twice", FILE, put("arms", 0, "systems", ["alpha", "alpha"])),
     ],
     f"{BUNDLE}:check_unique": [("systems[1].name: 'beta' occurs twice", FILE, put("systems", 0, "name", "BETA"))],
-    f"{BUNDLE}:to_column_type": [
+    f"{BUNDLE}:json_to_column_value": [
         ("study.preparation: must be an object", FILE, put("study", "preparation", [])),
         ("study.replaces_excluded: must be true or false", FILE, put("study", "replaces_excluded", 1)),
         ("study.seed: must be a whole number", FILE, put("study", "seed", "7")),
@@ -249,7 +255,7 @@ LINES = {
         ("study.withdrawal_until: must be a date", "such as 2026-12-31", put("study", "withdrawal_until", "tomorrow")),
     ],
     f"{BUNDLE}:_wrong": [("study.title: must be a text", FILE, put("study", "title", 7))],
-    f"{BUNDLE}:check_json": [
+    f"{BUNDLE}:check_json_is_storable": [
         (
             "is nested more than 32 levels deep",
             FILE,

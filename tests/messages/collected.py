@@ -44,7 +44,7 @@ METHODS = {
 # Whatever a form says of one of its own fields stands beside that field and is tested with the forms.
 FIELD_ERRORS = {"ValidationError", "add_error"}
 # What nobody can see: a fault of the code itself.
-INTERNAL = ("register: ", "_build_field: a question on a ")
+INTERNAL = ("register: ", "register_importer: ", "_build_field: a question on a ")
 # Functions whose words are shown as they return them; those of acts are found by their parameter ``cleaned``.
 RETURNS = {"explain_no_conclusion", "describe_excluded_places"}
 GAP = "…"

@@ -7,7 +7,7 @@ from django.utils import timezone
 from analysis.report import no_conclusion
 from analysis.report.build import build_report
 from annotators.models import PageVisit
-from annotators.places.exclusions import exclude
+from annotators.places.exclusions import exclude_assignments
 from studies.models import Study, audit
 from studies.services import lifecycle
 from tests import builders
@@ -31,8 +31,8 @@ def notices(*changes, make=study_of, closes=True, **parameters):
         for change in changes:
             change(study)
         if closes:
-            lifecycle.close(study, by=None)
-            lifecycle.finish_closing(study, by=None)
+            lifecycle.start_closing(study, by=None)
+            lifecycle.end_grace_period(study, by=None)
         found = build_report(Study.objects.get(pk=study.pk), {"resamples": 99, **parameters})
         return [Shown(notice["text"]) for notice in found["notices"]] + [Shown(found["no_conclusion"])]
 
@@ -57,7 +57,7 @@ def decided(study):
 
 
 def left_out(study):
-    exclude(list(study.assignments.all()), "too_fast", builders.user("administrator", is_superuser=True))
+    exclude_assignments(list(study.assignments.all()), "too_fast", builders.user("administrator", is_superuser=True))
 
 
 def by_open_link():

@@ -12,12 +12,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.sentences import write_conclusions
+from analysis.protocols.blocks.sentences import build_conclusion_sentences
 from analysis.report.runs import run_analysis
 from analysis.stats.results import Estimate, Interval
-from studies.design.checklist import find_problems
+from studies.design.checklist import find_design_problems
 from studies.design.draw import draw_batches
-from studies.imports.bundle import bundle_of, bundle_text
+from studies.imports.bundle import bundle_text, serialize_bundle
 from studies.models import Arm, Batch, Output, Study
 from studies.services import lifecycle
 from tests import builders, players
@@ -33,7 +33,7 @@ def owner():
 
 
 def blocking(study) -> list[str]:
-    return [problem.text for problem in find_problems(study) if problem.is_blocking]
+    return [problem.text for problem in find_design_problems(study) if problem.is_blocking]
 
 
 # What the draw refuses, the checklist names
@@ -159,8 +159,8 @@ def test_more_batches_than_items_names_what_is_missing(owner):
 
 
 def _report_page(study, owner) -> str:
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     run_analysis(Study.objects.get(pk=study.pk), {"resamples": 99}, by=owner)
     client = logged_in(owner)
     return client.get(reverse("analysis", args=[study.code, 1])).content.decode()
@@ -188,9 +188,9 @@ def test_a_report_of_which_the_rules_left_nobody_says_so(owner):
     study = builders.spa_draft(owner=owner, target_n=3, with_surveys=False, with_rating=False)
     study = builders.launched(study, owner)
     done = answer(study, 3)
-    from annotators.places.exclusions import exclude
+    from annotators.places.exclusions import exclude_assignments
 
-    exclude(list(study.assignments.all()), "too_fast", owner)
+    exclude_assignments(list(study.assignments.all()), "too_fast", owner)
     page = _report_page(study, owner)
     assert "nobody answered what it needs" not in page
     assert "The exclusion rules exclude every annotator" in page, done
@@ -212,7 +212,7 @@ def test_an_interval_in_words_has_two_ends(kind):
         above_claim="a.", below_claim="b.", same="c", open="It is open.", before="The share is", symbol="P", kind=kind
     )
     block = Block("x", "", "recommended", (estimate,), build_conclusions([estimate], lambda one: wording, 0.5))
-    (said,) = write_conclusions([block])
+    (said,) = build_conclusion_sentences([block])
     ends = {
         "percent": "55.2 %; 95 % confidence interval 55.1 % to 55.4 %",
         "number": "0.552; 95 % confidence interval 0.551 to 0.554",
@@ -227,7 +227,7 @@ def test_an_interval_in_words_has_two_ends(kind):
 def test_a_bundle_on_one_line_is_a_bundle(owner, tmp_path, is_sorted):
     study = builders.spa_draft(owner=owner, prompts=4)
     path = tmp_path / "study.json"
-    path.write_text(json.dumps(bundle_of(study), sort_keys=is_sorted), encoding="utf-8")
+    path.write_text(json.dumps(serialize_bundle(study), sort_keys=is_sorted), encoding="utf-8")
     out = io.StringIO()
     call_command("import_study", "new", str(path), owner=owner.username, stdout=out)
     assert Study.objects.filter(title=study.title).count() == 2
@@ -285,6 +285,6 @@ def test_a_link_leads_to_the_page_where_the_problem_is_changed(owner):
 
     study = builders.draft_study(systems=("alpha", "beta"), prompts=4, target_n=90)
     builders.add_choice(study, m=2, strategy="one")
-    found = [problem for problem in workflow.checklist(study) if "places with this strategy" in problem.text]
+    found = [problem for problem in workflow.find_linked_problems(study) if "places with this strategy" in problem.text]
     assert [problem.url for problem in found] == [f"{study_url(study)}#id_target_n"]
     assert Batch.objects.count() == 0

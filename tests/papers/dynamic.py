@@ -204,10 +204,10 @@ def tables_6_and_7(folder: Path) -> list[Row]:
                 rule = hoeffding_boundaries(len(n), delta=delta)
                 for words, strategy, is_published in strategies_of(batch, method):
                     what = f"{batch}, {method}, {confidence(delta)}{words}"
-                    made = choice.resampled_effort(
+                    made = choice.effort_from_resampled_labels(
                         votes, n, strategy, rule=rule, reading="stays", runs=RUNS, rng=seeded(what)
                     )
-                    summary = choice.effort_summary(made, mode="paper", rng=seeded(what))
+                    summary = choice.estimate_mean_effort(made, mode="paper", rng=seeded(what))
                     sd = float(made.n_labels[made.n_requests > 0].std())
                     # The printed mean is over what decided of 100 iterations, ours over what decided of 4,000.
                     errors = [sd / math.sqrt(runs * summary.detail["share_decided"]) for runs in (RUNS, ITERATIONS)]
@@ -218,7 +218,7 @@ def tables_6_and_7(folder: Path) -> list[Row]:
                             what,
                             f"{printed}" if is_published else "",
                             f"{summary.estimate:.1f}",
-                            "choice.resampled_effort",
+                            "choice.effort_from_resampled_labels",
                             agrees,
                             NOTE_COUNTING if words else NOTE_STAYS,
                             (summary.estimate, *errors),
@@ -255,7 +255,7 @@ def ratio_row(place: str, batch: str, method: str, delta: float, printed: float,
         f"{batch}, {method}, {confidence(delta)}, share decided",
         f"{printed:.0%}",
         f"{share:.1%}",
-        "choice.effort_summary",
+        "choice.estimate_mean_effort",
         agrees,
         NOTE_STAYS,
         (share,),
@@ -265,16 +265,20 @@ def ratio_row(place: str, batch: str, method: str, delta: float, printed: float,
 def first_crossings(batch: str, votes: np.ndarray, n: np.ndarray, delta: float) -> list[Row]:
     what = f"{batch}, One Worker, {confidence(delta)}, first crossing"
     rule = hoeffding_boundaries(len(n), delta=delta)
-    made = choice.resampled_effort(votes, n, Strategy("one"), rule=rule, reading="first", runs=RUNS, rng=seeded(what))
-    summary = choice.effort_summary(made, mode="paper", rng=seeded(what))
+    made = choice.effort_from_resampled_labels(
+        votes, n, Strategy("one"), rule=rule, reading="first", runs=RUNS, rng=seeded(what)
+    )
+    summary = choice.estimate_mean_effort(made, mode="paper", rng=seeded(what))
     ours = f"{summary.estimate:.1f} ({summary.detail['share_decided']:.0%} decide)"
-    return [Row("Table 6", what, "", ours, "choice.resampled_effort", None, NOTE_STAYS, (summary.estimate,))]
+    return [
+        Row("Table 6", what, "", ours, "choice.effort_from_resampled_labels", None, NOTE_STAYS, (summary.estimate,))
+    ]
 
 
 def promises() -> list[Row]:
     found = []
     for delta in DELTAS:
-        table = choice_simulation.rule_table(0.5, hoeffding_boundaries(500, delta=delta))
+        table = choice_simulation.exact_verdict_probabilities(0.5, hoeffding_boundaries(500, delta=delta))
         error = float(table.a_better[-1] + table.b_better[-1])
         found.append(
             Row(
@@ -282,7 +286,7 @@ def promises() -> list[Row]:
                 f"a winner among equal systems, 500 labels, 1 - delta = {confidence(delta)}",
                 f"at most {2 * delta:g}".replace("0.", ".", 1),
                 f"{error:.5f}".removeprefix("0"),
-                "choice_simulation.rule_table",
+                "choice_simulation.exact_verdict_probabilities",
                 error <= 2 * delta,
                 NOTE_PROMISE,
                 (error,),
@@ -305,8 +309,8 @@ def table_3() -> list[Row]:
         ours = agents(mu, math.sqrt(0.1))
         for method, (printed, low, high) in table.items():
             what = f"mu {mu:g}, {method}"
-            made = choice_simulation.simulated_effort(ours, STRATEGIES[method], runs=1000, rng=seeded(what))
-            summary = choice.effort_summary(made, mode="paper", rng=seeded(what))
+            made = choice_simulation.simulate_effort_of_agents(ours, STRATEGIES[method], runs=1000, rng=seeded(what))
+            summary = choice.estimate_mean_effort(made, mode="paper", rng=seeded(what))
             errors = float(made.n_labels.std()) / math.sqrt(1000), (high - low) / 2 / Z_99
             agrees = within(summary.estimate, errors[0], printed, errors[1])
             found.append(
@@ -315,13 +319,15 @@ def table_3() -> list[Row]:
                     what,
                     f"{printed}",
                     f"{summary.estimate:.0f}",
-                    "choice_simulation.simulated_effort",
+                    "choice_simulation.simulate_effort_of_agents",
                     agrees,
                     NOTE_VARIANCE,
                     (summary.estimate, *errors),
                 )
             )
-    made = choice_simulation.simulated_effort(agents(0.25, 0.1), STRATEGIES["7 Workers"], runs=1000, rng=seeded("sd"))
+    made = choice_simulation.simulate_effort_of_agents(
+        agents(0.25, 0.1), STRATEGIES["7 Workers"], runs=1000, rng=seeded("sd")
+    )
     mean, error = float(made.n_labels.mean()), float(made.n_labels.std()) / math.sqrt(1000)
     found.append(
         Row(
@@ -329,7 +335,7 @@ def table_3() -> list[Row]:
             "mu 0.25, 7 Workers, .1 read as the standard deviation",
             "866",
             f"{mean:.0f}",
-            "choice_simulation.simulated_effort",
+            "choice_simulation.simulate_effort_of_agents",
             within(mean, error, 866, 9),
             NOTE_SD,
             (mean, error),
@@ -342,9 +348,13 @@ def other_draws() -> Row:
     draw = seeded("other draws")
     means = []
     for _ in range(100):
-        drawn = choice_simulation.draw_agents(0.25, 3500, rng=draw)
+        drawn = choice_simulation.draw_annotators_and_requests(0.25, 3500, rng=draw)
         means.append(
-            float(choice_simulation.simulated_effort(drawn, STRATEGIES["7 Workers"], runs=50, rng=draw).n_labels.mean())
+            float(
+                choice_simulation.simulate_effort_of_agents(
+                    drawn, STRATEGIES["7 Workers"], runs=50, rng=draw
+                ).n_labels.mean()
+            )
         )
     spread = float(np.std(means, ddof=1))
     printed = (888 - 841) / 2 / Z_99
@@ -353,7 +363,7 @@ def other_draws() -> Row:
         "mu 0.25, 7 Workers, sd of the mean",
         f"{printed:.0f} (from its interval)",
         f"{spread:.0f} (100 draws of requests)",
-        "choice_simulation.draw_agents",
+        "choice_simulation.draw_annotators_and_requests",
         False,
         NOTE_DRAW,
         (spread,),

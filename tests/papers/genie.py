@@ -73,14 +73,16 @@ def posteriors() -> list[Row]:
             wanted = case[f"{criterion}_p_noisy"]
             if wanted is None:
                 continue
-            apart = float(np.max(np.abs(mixture.noise_posterior(prior, right, asked, criterion=criterion) - wanted)))
+            apart = float(
+                np.max(np.abs(mixture.noisy_annotator_posterior(prior, right, asked, criterion=criterion) - wanted))
+            )
             found.append(
                 Row(
                     "appendix B.1",
                     f"{len(wanted)} posteriors, {criterion}, prior {case['prior']}",
                     "released code",
                     f"within {ceiling(apart)}",
-                    f"mixture.{criterion}_posterior",
+                    "mixture.noisy_annotator_posterior",
                     apart < 1e-9,
                     NOTE_CODE,
                     (float(apart < 1e-9),),
@@ -111,7 +113,7 @@ def learned() -> list[Row]:
                 pseudo_data=case["pseudo_data"],
             )
             for criterion in ("rate", "class") if k > 1 else ("rate",):
-                ours = mixture.noise_posterior(
+                ours = mixture.noisy_annotator_posterior(
                     fit.mixture, case["successes"], case["trials"], criterion=criterion, threshold=case["threshold"]
                 )
                 apart = max(apart, float(np.max(np.abs(ours - case[f"{criterion}_p_noisy"]))))
@@ -145,9 +147,9 @@ def learned() -> list[Row]:
 
 def operating_points() -> list[Row]:
     uniform = mixture.PRIORS["uniform"]
-    point = mixture.rate_posterior(uniform, [0], [1])
+    point = mixture.low_accuracy_posterior(uniform, [0], [1])
     at_least, more_than = (bool(mixture.is_noisy(point, rule=rule)[0]) for rule in ("at_least", "more_than"))
-    fourth = float(mixture.class_posterior(mixture.PRIORS["fixed2"], [0], [4])[0])
+    fourth = float(mixture.not_best_class_posterior(mixture.PRIORS["fixed2"], [0], [4])[0])
     found = [
         Row(
             "section 5",
@@ -174,7 +176,7 @@ def operating_points() -> list[Row]:
             "class, fixed prior, 0 of 4",
             "",
             f"{decimals(fourth, 5)}: {flagged(fourth > 0.99)}",
-            "mixture.class_posterior",
+            "mixture.not_best_class_posterior",
             None,
             NOTE_RECALL,
             (fourth,),
@@ -307,7 +309,7 @@ def simulation() -> dict[tuple[str, str], np.ndarray]:
         for model in TABLE_1:
             criterion, prior = mixture.MODELS[model]
             used = mixture.PRIORS[prior] if isinstance(prior, str) else fits[prior]
-            found = mixture.noise_posterior(used, right, asked, criterion=criterion)
+            found = mixture.noisy_annotator_posterior(used, right, asked, criterion=criterion)
             for rule in mixture.CUTOFF_RULES:
                 said = mixture.is_noisy(found, rule=rule)
                 for column, chosen in enumerate((said & noisy, said, noisy)):

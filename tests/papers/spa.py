@@ -147,7 +147,7 @@ def all_stars() -> Row:
             # Well inside the band: where it has no lower end half of the upper, where no upper end a quarter more.
             sd = 1.25 * low if math.isinf(high) else high / 2 if low == 0 else (low + high) / 2
             pvalues.append(basic.t_test("one_sample_t", distance, 0.0, sd / math.sqrt(N), DF).pvalue)
-        shown += [multiplicity.stars(p) for p in multiplicity.holm(pvalues)]
+        shown += [multiplicity.pvalue_stars(p) for p in multiplicity.holm(pvalues)]
     printed = [row[3] for row in TABLE_1] + [row[5] for row in TABLE_1]
     same = sum(ours == theirs for ours, theirs in zip(shown, printed, strict=True))
     return Row(
@@ -155,7 +155,7 @@ def all_stars() -> Row:
         "all ten stars from such spreads",
         "10",
         f"{same}",
-        "basic.t_test, multiplicity.holm, multiplicity.stars",
+        "basic.t_test, multiplicity.holm, multiplicity.pvalue_stars",
         same == 10,
         "",
         (float(same),),
@@ -218,7 +218,7 @@ def recovered() -> list[Row]:
 
 def scale() -> list[Row]:
     means = [row[2] for row in TABLE_1]
-    (cycle,) = coherence.cycle_sums([means], PAIRS, np.empty((0, 5)), n_systems=5)
+    (cycle,) = coherence.cycle_log_odds_sums([means], PAIRS, np.empty((0, 5)), n_systems=5)
     # Two copies of the means are the least that has clusters; only the point estimates are read.
     first, second = (np.tile([pair[side] for pair in PAIRS], 2) for side in (0, 1))
     fit = fractional_bradley_terry(first, second, np.tile(means, 2), np.repeat([0, 1], 5), n_systems=5, framing=True)
@@ -229,7 +229,7 @@ def scale() -> list[Row]:
             "sum of log-odds around the circle of questions",
             "",
             f"{cycle.estimate:+.3f}",
-            "coherence.cycle_sums",
+            "coherence.cycle_log_odds_sums",
             None,
             NOTE_ORDER,
             (cycle.estimate,),
@@ -261,7 +261,7 @@ def scale() -> list[Row]:
             )
         )
     for x, y, _, _, delta, mark, _ in TABLE_1:
-        guard = ratings.reversal_guard(delta)
+        guard = ratings.rounding_reversal_guard(delta)
         ours = f"{guard.low:+.3f} to {guard.high:+.3f}: reversal " + (
             "possible" if guard.is_reversal_possible else "excluded"
         )
@@ -271,7 +271,7 @@ def scale() -> list[Row]:
                 f"Likert {x} - {y}, bounds of the true difference",
                 f"{delta:.3f}{mark}",
                 ours,
-                "ratings.reversal_guard",
+                "ratings.rounding_reversal_guard",
                 None,
                 NOTE_GUARD,
                 (guard.low, guard.high),
@@ -287,27 +287,27 @@ def observed_power() -> list[Row]:
         for row in TABLE_1:
             low, high = pvalue_band(marks, row[column])
             is_bounded = low > 0
-            most = power.t_power(critical(low if is_bounded else high) / math.sqrt(N), N, significance=0.001)
+            most = power.t_test_power(critical(low if is_bounded else high) / math.sqrt(N), N, significance=0.001)
             found.append(
                 Row(
                     "Figure 2, section 6.3",
                     f"observed power at .001, {label.format(row[0], row[1])}",
                     "about 1",
                     f"{'at most' if is_bounded else 'at least'} {decimals(most)}",
-                    "power.t_power",
+                    "power.t_test_power",
                     False if is_bounded else None,
                     NOTE_POWER,
                     (most,),
                 )
             )
-    needed = power.n_for_power(critical(0.05) / math.sqrt(N), power=0.99, significance=0.001)
+    needed = power.n_for_t_test(critical(0.05) / math.sqrt(N), power=0.99, significance=0.001)
     found.append(
         Row(
             "Figure 2",
             "annotators for power .99 at .001, effect of a p of .05",
             f"{N}",
             f"{needed}",
-            "power.n_for_power",
+            "power.n_for_t_test",
             False,
             NOTE_POWER,
             (needed,),
@@ -324,15 +324,20 @@ def tau() -> list[Row]:
         one, both, gaps, kept_share = [], [], [], []
         for _ in range(RUNS):
             xy, yx = (np.clip(np.rint(100 * (0.5 + draw.normal(0, noise, 60))), 0, 100) for _ in range(2))
-            kept = ~spa.tau_flags(xy[:, None], yx[:, None]).incoherent
+            kept = ~spa.tau_incoherence_flags(xy[:, None], yx[:, None]).incoherent
             kept_share.append(float(kept.mean()))
-            one.append(spa.pair_paper(xy[kept], is_after_tau=True).pvalue < 0.05)
-            both.append(spa.pair_paper(100 * spa.combine_orders(xy, yx)).pvalue < 0.05)
-            gaps.append(basic.one_sample((xy + yx - 100)[kept] / 100, null=0.0).pvalue < 0.05)
+            one.append(spa.pair_preference_paper(xy[kept], is_after_tau=True).pvalue < 0.05)
+            both.append(spa.pair_preference_paper(100 * spa.combine_orders(xy, yx)).pvalue < 0.05)
+            gaps.append(basic.one_sample_t_test((xy + yx - 100)[kept] / 100, null=0.0).pvalue < 0.05)
         for what, hits, how, note in (
-            ("false alarms of one order after tau", one, "spa.tau_flags, spa.pair_paper", NOTE_TAU),
+            (
+                "false alarms of one order after tau",
+                one,
+                "spa.tau_incoherence_flags, spa.pair_preference_paper",
+                NOTE_TAU,
+            ),
             ("false alarms of both orders joined, nobody dropped", both, "spa.combined", ""),
-            ("false alarms about symmetry after tau", gaps, "basic.one_sample", NOTE_GAP),
+            ("false alarms about symmetry after tau", gaps, "basic.one_sample_t_test", NOTE_GAP),
         ):
             rate = float(np.mean(hits))
             slack = 3 * math.sqrt(0.05 * 0.95 / RUNS)

@@ -22,10 +22,10 @@ def roles_in(study):
 def test_the_people_named_have_their_roles_and_nobody_else_any(study):
     olga, vera, emil = study.owner, builders.user("vera"), builders.user("emil")
     before = StudyMember.objects.get(study=study, user=olga).pk
-    access.set_roles(study, olga, [(olga.pk, "owner"), (vera.pk, "viewer")])
+    access.replace_member_roles(study, olga, [(olga.pk, "owner"), (vera.pk, "viewer")])
     assert roles_in(study) == {"olga": "owner", "vera": "viewer"}
     assert StudyMember.objects.get(study=study, user=olga).pk == before
-    access.set_roles(study, olga, [(olga.pk, "editor"), (emil.pk, "owner")])
+    access.replace_member_roles(study, olga, [(olga.pk, "editor"), (emil.pk, "owner")])
     assert roles_in(study) == {"emil": "owner", "olga": "editor"}
     assert AuditEvent.objects.latest("pk").data["roles"] == roles_in(study)
 
@@ -35,5 +35,5 @@ def test_the_people_named_have_their_roles_and_nobody_else_any(study):
 )
 def test_roles_that_cannot_be_are_refused_and_nothing_changes(study, roles, words):
     with pytest.raises(ValidationError, match=words):
-        access.set_roles(study, study.owner, [(study.owner.pk, role) for role in roles])
+        access.replace_member_roles(study, study.owner, [(study.owner.pk, role) for role in roles])
     assert roles_in(study) == {"olga": "owner"} and not AuditEvent.objects.filter(verb="change roles").exists()

@@ -4,7 +4,7 @@ import pytest
 from django.apps import apps
 
 from studies import signals
-from studies.design.checklist import find_problems
+from studies.design.checklist import find_design_problems
 from studies.models import Study
 from studies.protocols import Problem
 from studies.services import copying
@@ -48,11 +48,11 @@ def test_a_receiver_that_raises_keeps_the_draft(name, received):
     study = spa_draft()
     received(getattr(signals, name), refuses)
     with pytest.raises(Refused):
-        copying.delete_draft(study, None)
+        copying.delete_or_archive_draft(study, None)
     assert Study.objects.get(pk=study.pk).sections.exists()
 
 
 @pytest.mark.django_db
 def test_what_a_receiver_finds_stands_on_the_checklist(received):
     received(signals.checking_draft, lambda study, **kwargs: [Problem(f"{study.title} is odd.")])
-    assert "odd is odd." in [problem.text for problem in find_problems(spa_draft(title="odd"))]
+    assert "odd is odd." in [problem.text for problem in find_design_problems(spa_draft(title="odd"))]

@@ -12,7 +12,7 @@ from tools.demo_texts.make import (
     STIMULI_PATH,
     held_out_fables,
     load_fables,
-    stimuli_bytes,
+    stimuli_file_bytes,
     training_tokens,
 )
 from tools.demo_texts.ngrams import (
@@ -21,16 +21,16 @@ from tools.demo_texts.ngrams import (
     SENTENCE_END,
     NGrams,
     detokenise,
-    find_names,
+    find_proper_names,
+    lower_sentence_starts,
     may_follow,
     tokenise,
-    uncapitalise,
 )
-from tools.demo_texts.quality import longest_attested_run, measure_writers
+from tools.demo_texts.quality import longest_attested_run, mean_measures_by_system
 
 
 def test_the_generator_writes_the_shipped_file_to_the_byte():
-    assert stimuli_bytes() == STIMULI_PATH.read_bytes()
+    assert stimuli_file_bytes() == STIMULI_PATH.read_bytes()
 
 
 def test_nothing_held_out_is_learned_from():
@@ -46,7 +46,7 @@ def test_nothing_held_out_is_learned_from():
 
 
 def test_higher_orders_are_closer_to_english_and_only_the_human_keeps_to_the_prompt():
-    measured = measure_writers()
+    measured = mean_measures_by_system()
     shares = [measured[system]["attested share"] for system in ORDERS]
     assert all(higher > lower + 0.04 for lower, higher in pairwise(shares))
     surprise = {system: measured[system]["bits a token"] for system in SYSTEMS}
@@ -63,7 +63,7 @@ def test_tokens_keep_sentences_and_quotes_apart_and_are_written_back():
     ]
     # A speech that goes on begins without a capital.
     text = '"If you come," said he, "we will go." They went.'
-    assert detokenise(tokenise(text)) == detokenise(uncapitalise(tokenise(text), frozenset())) == text
+    assert detokenise(tokenise(text)) == detokenise(lower_sentence_starts(tokenise(text), frozenset())) == text
 
 
 def test_a_sign_that_is_no_word_and_no_mark_is_refused_with_its_place():
@@ -73,8 +73,11 @@ def test_a_sign_that_is_no_word_and_no_mark_is_refused_with_its_place():
 
 def test_names_keep_their_capital_and_beginnings_lose_it():
     texts = [tokenise("The Fox ran. A Fox and the fig fell.")]
-    assert find_names(texts) == {"Fox"}
-    assert uncapitalise(tokenise("Fox met a Lion. The Lion ran."), find_names(texts))[:2] == ["Fox", "met"]
+    assert find_proper_names(texts) == {"Fox"}
+    assert lower_sentence_starts(tokenise("Fox met a Lion. The Lion ran."), find_proper_names(texts))[:2] == [
+        "Fox",
+        "met",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from tests import ROOT
-from tools.release import ReleaseNotReady, check_versions, release_notes
+from tools.release import ReleaseNotReady, release_notes, require_matching_versions
 
 FILES = ("pyproject.toml", "CITATION.cff", "compose.yaml", "README.md", "CHANGELOG.md")
 
@@ -18,22 +18,22 @@ def checkout(tmp_path):
 
 
 def test_all_files_name_one_version():
-    version = check_versions(ROOT)
-    assert check_versions(ROOT, f"v{version}") == version
+    version = require_matching_versions(ROOT)
+    assert require_matching_versions(ROOT, f"v{version}") == version
 
 
 @pytest.mark.parametrize("file", ["pyproject.toml", "CITATION.cff", "compose.yaml", "README.md"])
 def test_another_version_in_one_file_stops_the_release(file, checkout):
-    version = check_versions(checkout)
+    version = require_matching_versions(checkout)
     path = checkout / file
     path.write_text(path.read_text().replace(version, "9.8.7"))
     with pytest.raises(ReleaseNotReady, match=r"9\.8\.7"):
-        check_versions(checkout)
+        require_matching_versions(checkout)
 
 
 def test_another_tag_stops_the_release():
     with pytest.raises(ReleaseNotReady, match=r"Tag the release v"):
-        check_versions(ROOT, "v9.8.7")
+        require_matching_versions(ROOT, "v9.8.7")
 
 
 def test_the_notes_are_the_part_about_this_version():

@@ -1,6 +1,6 @@
 """Drafts that hold what a form could spoil."""
 
-from studies.imports.study_templates import STUDY_TEMPLATES, create_template_draft
+from studies.imports.study_templates import STUDY_TEMPLATES, create_draft_from_template
 from studies.models import Arm, Contrast, ExclusionRule, Output, Prompt, Question, Section, Study, System
 from studies.protocols import REGISTRY as PROTOCOLS
 from tests import builders
@@ -76,5 +76,5 @@ PREPARATION = {
 
 def drafts(owner, media_root) -> list[Study]:
     """A draft of each template with stimuli, the odd one, and one with images."""
-    made = [with_stimuli(create_template_draft(blueprint, owner), 1) for blueprint in STUDY_TEMPLATES]
+    made = [with_stimuli(create_draft_from_template(blueprint, owner), 1) for blueprint in STUDY_TEMPLATES]
     return [*made, hard_study(owner), builders.exposures_draft(media_root, owner=owner)]

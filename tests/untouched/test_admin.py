@@ -9,7 +9,7 @@ from django.test import RequestFactory
 
 from annotators.models import OutcomePay, Recruitment
 from annotators.recruitment.channels import REGISTRY as CHANNELS
-from studies.imports.study_templates import STUDY_TEMPLATES, create_template_draft
+from studies.imports.study_templates import STUDY_TEMPLATES, create_draft_from_template
 from studies.models import ExclusionRule, Question, Section
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY as PROTOCOLS
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.parametrize("blueprint", STUDY_TEMPLATES, ids=lambda one: one.slug)
 def test_a_draft_from_a_template(client, owner, blueprint):
-    with_stimuli(create_template_draft(blueprint, owner), 1)
+    with_stimuli(create_draft_from_template(blueprint, owner), 1)
     pages = pages_of("studies/study", "studies/section")
     assert len(pages) > 1
     save_all(client, pages)

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from analysis.report.parameters import checked_parameters
+from analysis.report.parameters import validate_parameters
 from annotators.recruitment import sample
 from annotators.recruitment.channels import REGISTRY as CHANNELS
 from annotators.recruitment.panels import rounds
@@ -40,13 +40,15 @@ def test_the_preparation_of_stimuli(client, owner, stored):
 def test_the_pages_of_a_panel(client, owner):
     """Secrets, rounds and the columns of the sample."""
     study = builders.spa_study(owner, target_n=20)
-    sample.declare_columns(study, [("Age", "number", True), ("Country of  residence", "category", False)], by=owner)
+    sample.declare_sample_columns(
+        study, [("Age", "number", True), ("Country of  residence", "category", False)], by=owner
+    )
     publishing = [slug for slug, channel in CHANNELS.items() if channel.publishes]
     assert publishing
     for slug in publishing:
         made = builders.recruitment(study, slug, pool=slug)
         store_secrets(made, dict.fromkeys(CHANNELS[slug].secrets, "s3cret"), by=owner)
-        rounds.save_plan(made, by=owner, people=7, round_places=3, lost_percent=11)
+        rounds.save_round_plan(made, by=owner, people=7, round_places=3, lost_percent=11)
         before = rows()
         for name, inputs in (
             ("panel", set(CHANNELS[slug].secrets)),
@@ -65,7 +67,7 @@ def test_the_parameters_of_a_report(client, owner):
     response = pressed(client, reverse("analyses", args=[study.code]), {"level", "resamples"})
     assert response.status_code == 302
     job = Job.objects.get(kind="analyse")
-    assert checked_parameters(job.arguments["parameters"], study) == checked_parameters({}, study)
+    assert validate_parameters(job.arguments["parameters"], study) == validate_parameters({}, study)
 
 
 def test_an_amendment_without_a_change_makes_no_version(client, owner):

@@ -76,7 +76,7 @@ def test_every_form_of_the_site_is_known_and_sent(world):
     settings = next(variants(CHANNELS[publishing].settings_form))
     link = builders.promised(builders.recruitment(world["study"], publishing, pool="other", settings=settings))
     store_secrets(link, dict.fromkeys(CHANNELS[publishing].secrets, "s3cret"), by=owner)
-    rounds.save_plan(link, by=owner, people=3, round_places=1, lost_percent=0)
+    rounds.save_round_plan(link, by=owner, people=3, round_places=1, lost_percent=0)
     of_draft = world | {"study": draft, "door": builders.panel(draft, key="of-draft")}
     of_link = world | {"door": link}
     unknown, used, sent = [], set(), 0

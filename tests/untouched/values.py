@@ -7,7 +7,7 @@ from decimal import Decimal
 from django import forms
 from django.core.exceptions import ValidationError
 
-from studies.protocols.base.scales import SCALE_KINDS, read_scale
+from studies.protocols.base.scales import SCALE_KINDS, parse_scale
 
 DAY, MOMENT = date(2031, 5, 17), datetime(2031, 5, 17, 10, 11, 12, 131415, tzinfo=UTC)
 # What fields may hold
@@ -148,7 +148,7 @@ def scales() -> Iterator[dict]:
             usual | {name: parts[name] for name in names if name not in ("minimum", "maximum")},
         ):
             try:
-                read_scale(scale)
+                parse_scale(scale)
             except ValueError:
                 continue
             yield scale

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from .ngrams import SENTENCE_END, NGrams, detokenise, find_names, tokenise, uncapitalise
+from .ngrams import SENTENCE_END, NGrams, detokenise, find_proper_names, lower_sentence_starts, tokenise
 
 HERE = Path(__file__).parent
 STIMULI_PATH = HERE.parents[1] / "heval_site" / "management" / "demo_texts" / "demo.jsonl"
@@ -94,7 +94,7 @@ def training_tokens(corpus: dict[str, str]) -> list[list[str]]:
     return [tokenise(text) for title, text in corpus.items() if title not in HELD_OUT]
 
 
-def is_welcome(word: str) -> bool:
+def is_suitable_word(word: str) -> bool:
     """Return whether the word may be shown to annotators."""
     return not UNWELCOME.fullmatch(word)
 
@@ -103,11 +103,11 @@ def demo_records() -> Iterator[dict[str, object]]:
     """Yield one record per prompt: key, source, prompt and the outputs by system."""
     corpus = load_fables()
     texts = training_tokens(corpus)
-    names = find_names(texts)
-    learned = [uncapitalise(tokens, names) for tokens in texts]
+    names = find_proper_names(texts)
+    learned = [lower_sentence_starts(tokens, names) for tokens in texts]
     writers = {system: NGrams(learned, order) for system, order in ORDERS.items()}
     for fable in held_out_fables(corpus):
-        before = uncapitalise(tokenise(fable.prompt), names)
+        before = lower_sentence_starts(tokenise(fable.prompt), names)
         words = _word_range(len(fable.continuation.split()))
         # Readers see length and quotes at once, so the models' texts match the human text in both.
         has_speech = '"' in fable.continuation
@@ -115,7 +115,7 @@ def demo_records() -> Iterator[dict[str, object]]:
         for system, writer in writers.items():
             # One random generator per text, so that changing one model does not change the texts of others.
             rng = Random(f"{SEED}/{fable.key}/{system}")
-            outputs[system] = detokenise(writer.continuation(before, words, has_speech, rng, is_welcome))
+            outputs[system] = detokenise(writer.continuation(before, words, has_speech, rng, is_suitable_word))
         yield {
             "key": fable.key,
             "source": fable.title,
@@ -130,10 +130,10 @@ def _word_range(words: int) -> range:
     )
 
 
-def stimuli_bytes() -> bytes:
+def stimuli_file_bytes() -> bytes:
     """Return the content of the stimuli file."""
     return "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in demo_records()).encode()
 
 
 if __name__ == "__main__":
-    STIMULI_PATH.write_bytes(stimuli_bytes())
+    STIMULI_PATH.write_bytes(stimuli_file_bytes())

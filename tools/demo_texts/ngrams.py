@@ -45,7 +45,7 @@ def _ends_sentence(tokens: Sequence[str]) -> bool:
     return bool(last) and last[0] in STOPS
 
 
-def find_names(texts: Iterable[Sequence[str]]) -> frozenset[str]:
+def find_proper_names(texts: Iterable[Sequence[str]]) -> frozenset[str]:
     """Return the words that have a capital inside sentences in at least half of their occurrences."""
     within: Counter[str] = Counter()
     for tokens in texts:
@@ -55,7 +55,7 @@ def find_names(texts: Iterable[Sequence[str]]) -> frozenset[str]:
     )
 
 
-def uncapitalise(tokens: Sequence[str], names: frozenset[str]) -> list[str]:
+def lower_sentence_starts(tokens: Sequence[str], names: frozenset[str]) -> list[str]:
     """Return the tokens without capitals that come only from the start of a sentence or a speech."""
     before = [SENTENCE_END, *tokens]
     return [
@@ -83,25 +83,25 @@ def detokenise(tokens: Iterable[str]) -> str:
     return text
 
 
-def may_follow(last: Sequence[str], token: str, is_open: bool) -> bool:
+def may_follow(previous_tokens: Sequence[str], token: str, is_quote_open: bool) -> bool:
     """Return whether the rules of typography allow the token after the last two tokens.
 
     `is_open`: whether a speech is open.
     """
-    before = last[-1] if last else SENTENCE_END
+    before = previous_tokens[-1] if previous_tokens else SENTENCE_END
     if before == CLOSE_QUOTE:
-        stop = last[-2]
+        stop = previous_tokens[-2]
         return (token == SENTENCE_END and stop in STOPS) or (_is_word(token) and stop != ".")
     if before in STOPS:
-        return token == SENTENCE_END or (token == CLOSE_QUOTE and is_open)
+        return token == SENTENCE_END or (token == CLOSE_QUOTE and is_quote_open)
     if before in MARKS:
         return (
             _is_word(token)
-            or (token == CLOSE_QUOTE and is_open and before == ",")
-            or (token == OPEN_QUOTE and not is_open)
+            or (token == CLOSE_QUOTE and is_quote_open and before == ",")
+            or (token == OPEN_QUOTE and not is_quote_open)
         )
     if before == SENTENCE_END:
-        return _is_word(token) or (token == OPEN_QUOTE and not is_open)
+        return _is_word(token) or (token == OPEN_QUOTE and not is_quote_open)
     return _is_word(token) or (token in MARKS and before != OPEN_QUOTE)
 
 

@@ -12,7 +12,7 @@ from statistics import mean
 from heval_site.management.demo_texts import load_demo_texts
 
 from .make import ORDERS, held_out_fables, load_fables, training_tokens
-from .ngrams import SENTENCE_END, NGrams, find_names, tokenise, uncapitalise
+from .ngrams import SENTENCE_END, NGrams, find_proper_names, lower_sentence_starts, tokenise
 
 RUN_LENGTH = 4
 
@@ -22,15 +22,15 @@ def token_runs(tokens: Sequence[str], length: int) -> list[tuple[str, ...]]:
     return [tuple(tokens[place : place + length]) for place in range(len(tokens) - length + 1)]
 
 
-def attested_share(tokens: Sequence[str], attested: set[tuple[str, ...]]) -> float:
+def attested_share(tokens: Sequence[str], attested_runs: set[tuple[str, ...]]) -> float:
     """Return the share of the text's runs that are also in the training texts."""
     runs = token_runs(tokens, RUN_LENGTH)
-    return sum(run in attested for run in runs) / len(runs)
+    return sum(run in attested_runs for run in runs) / len(runs)
 
 
-def longest_attested_run(tokens: Sequence[str], learned: Iterable[Sequence[str]]) -> int:
+def longest_attested_run(tokens: Sequence[str], training_texts: Iterable[Sequence[str]]) -> int:
     """Return the length of the longest run that is copied from a training text."""
-    texts = ["\n".join(["", *each, ""]) for each in learned]
+    texts = ["\n".join(["", *each, ""]) for each in training_texts]
     longest = 0
     for start in range(len(tokens)):
         while start + longest < len(tokens):
@@ -52,24 +52,24 @@ def reused_names_share(prompt: Sequence[str], output: Sequence[str], names: froz
     return len(named.intersection(output)) / len(named) if named else None
 
 
-def measure_writers() -> dict[str, dict[str, float]]:
+def mean_measures_by_system() -> dict[str, dict[str, float]]:
     """Return the mean of each measure over the prompts, by system."""
     corpus = load_fables()
     texts = training_tokens(corpus)
-    names = find_names(texts)
-    learned = [uncapitalise(tokens, names) for tokens in texts]
+    names = find_proper_names(texts)
+    learned = [lower_sentence_starts(tokens, names) for tokens in texts]
     attested = {run for tokens in learned for run in token_runs(tokens, RUN_LENGTH)}
     # The judge of a prompt learns from the other held-out fables, which no model has seen.
     unseen = {
-        fable.key: uncapitalise(tokenise(f"{fable.prompt} {fable.continuation}"), names)
+        fable.key: lower_sentence_starts(tokenise(f"{fable.prompt} {fable.continuation}"), names)
         for fable in held_out_fables(corpus)
     }
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in load_demo_texts():
         judge = NGrams((text for key, text in unseen.items() if key != record["key"]), order=3, discount=0.75)
-        prompt = uncapitalise(tokenise(record["prompt"]), names)
+        prompt = lower_sentence_starts(tokenise(record["prompt"]), names)
         for system, output in record["outputs"].items():
-            tokens = uncapitalise(tokenise(output), names)
+            tokens = lower_sentence_starts(tokenise(output), names)
             share = reused_names_share(prompt, tokens, names)
             found[system]["words"].append(len(output.split()))
             found[system]["words a sentence"].append(len(output.split()) / tokens.count(SENTENCE_END))
@@ -82,7 +82,7 @@ def measure_writers() -> dict[str, dict[str, float]]:
 
 def measures_table() -> str:
     """Return the measures as a Markdown table."""
-    by_system = measure_writers()
+    by_system = mean_measures_by_system()
     names = list(by_system[next(iter(ORDERS))])
     rows = [["system", *names], ["---", *("---:" for _ in names)]]
     rows += [[system, *(f"{each[name]:.2f}" for name in names)] for system, each in by_system.items()]

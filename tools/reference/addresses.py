@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from .markdown import APPS, as_sentence, build_page, inline_code, load_descriptions, table
+from .markdown import APPS, as_sentence, build_page, inline_code, load_descriptions, markdown_table
 
 URL_DESCRIPTIONS: dict[str, str] = load_descriptions("addresses")
 
 
-def list_urls() -> list[tuple[str, str, str]]:
+def list_project_urls() -> list[tuple[str, str, str]]:
     """Return (path, name, description) of every address, without Django's own admin pages."""
     return sorted(_walk_urls(get_resolver(), ""), key=lambda row: (_sort_rank(row[0]), row[0]))
 
@@ -60,7 +60,7 @@ def _unwrap(view: Callable) -> Callable:
 
 
 def urls_page() -> str:
-    rows = list_urls()
+    rows = list_project_urls()
     groups = (
         (
             "Annotators",
@@ -85,4 +85,4 @@ def urls_page() -> str:
 
 
 def _addresses_table(rows: Iterable[tuple[str, str, str]]) -> str:
-    return table(("Address", "Description"), [(inline_code(f"/{path}"), words) for path, _, words in rows])
+    return markdown_table(("Address", "Description"), [(inline_code(f"/{path}"), words) for path, _, words in rows])

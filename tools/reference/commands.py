@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 
 from heval_site.management.cli import COMMAND_MODULES, COMMANDS
 
-from .markdown import PACKAGES, as_sentence, build_page, inline_code, table
+from .markdown import PACKAGES, as_sentence, build_page, inline_code, markdown_table
 
 
 def own_commands() -> dict[str, Any]:
@@ -54,4 +54,4 @@ def _command(name: str, command: Any) -> Iterator[str]:
         has_default = default not in (None, False, argparse.SUPPRESS, []) and action.option_strings
         rows.append((inline_code(what), inline_code(default) if has_default else "", as_sentence(action.help or "")))
     if rows:
-        yield table(("Argument", "Default", "Meaning"), rows)
+        yield markdown_table(("Argument", "Default", "Meaning"), rows)

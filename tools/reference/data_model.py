@@ -8,7 +8,7 @@ from django.db import models
 
 from studies.models.guards import AppendOnlyModel, DesignModel
 
-from .markdown import APPS, as_sentence, build_page, inline_code, load_descriptions, table
+from .markdown import APPS, as_sentence, build_page, inline_code, load_descriptions, markdown_table
 
 COLUMN_DESCRIPTIONS: dict[str, dict[str, str]] = load_descriptions("columns")
 FIELD_TYPES = {
@@ -52,7 +52,7 @@ def _model(model: type[models.Model]) -> Iterator[str]:
         for field in model._meta.get_fields()
         if _is_own(field)
     ]
-    yield table(("Column", "Type", "Meaning"), rows)
+    yield markdown_table(("Column", "Type", "Meaning"), rows)
     if refused := [_constraint(constraint) for constraint in model._meta.constraints]:
         yield "The database enforces: " + "; ".join(refused) + "."
 

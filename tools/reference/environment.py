@@ -2,12 +2,12 @@
 
 import ast
 
-from .markdown import PACKAGES, ROOT, build_page, inline_code, load_descriptions, table
+from .markdown import PACKAGES, ROOT, build_page, inline_code, load_descriptions, markdown_table
 
 VARIABLE_DESCRIPTIONS: dict[str, dict[str, dict[str, str]]] = load_descriptions("environment")
 
 
-def variables_in_code() -> dict[str, str]:
+def environment_variable_defaults() -> dict[str, str]:
     """Return the environment variables that the packages read, each with its default, or '' if the code has none."""
     defaults: dict[str, str] = {}
     for package in PACKAGES:
@@ -56,14 +56,14 @@ def _value_in_words(node: ast.AST) -> str:
 
 
 def environment_page() -> str:
-    defaults = variables_in_code()
+    defaults = environment_variable_defaults()
     parts = []
     for words, variables in VARIABLE_DESCRIPTIONS.items():
         rows = [
             (inline_code(name), description.get("default") or defaults.get(name, ""), description["meaning"])
             for name, description in variables.items()
         ]
-        parts += [f"## {words}", table(("Variable", "Default", "Meaning"), rows)]
+        parts += [f"## {words}", markdown_table(("Variable", "Default", "Meaning"), rows)]
     return build_page(
         "Environment variables",
         "heval is configured only by environment variables. If a value is not valid, heval does not start, and a message names the variable.",

@@ -18,7 +18,7 @@ def load_descriptions(name: str) -> dict[str, Any]:
     return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+def markdown_table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """Return a Markdown table. Bars inside a cell are escaped, and line ends become spaces."""
     heads = list(heads)
     lines = [f"| {' | '.join(heads)} |", f"|{'|'.join('---' for _ in heads)}|"]
@@ -31,7 +31,7 @@ def _cell(value: Any) -> str:
     return text.replace("|", "\\|") or " "
 
 
-def facts_list(facts: Iterable[tuple[str, str]]) -> str:
+def markdown_facts_list(facts: Iterable[tuple[str, str]]) -> str:
     """Return a list of the facts that are not empty, one per line."""
     return "\n".join(f"- {name}: {value}" for name, value in facts if value)
 

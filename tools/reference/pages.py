@@ -26,7 +26,7 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-def write_pages() -> list[str]:
+def write_outdated_pages() -> list[str]:
     """Write every page that is out of date, and return their names."""
     changed = []
     for name, make in PAGES.items():

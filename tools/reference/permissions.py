@@ -2,7 +2,7 @@
 
 from studies.access import PERMISSIONS, Permission, Role
 
-from .markdown import build_page, inline_code, table
+from .markdown import build_page, inline_code, markdown_table
 
 
 def permissions_page() -> str:
@@ -19,7 +19,7 @@ def permissions_page() -> str:
     return build_page(
         "Permissions",
         "Who may do what. Pages, the admin, the REST interface and commands all use this table.",
-        table(("Action", "About", "What one may do", *(str(role) for role in Role), "token that reads"), rows),
+        markdown_table(("Action", "About", "What one may do", *(str(role) for role in Role), "token that reads"), rows),
         "Users without a role in a study get 404 at its addresses, as if it did not exist. Users with a role who may not do what they "
         "ask for get 403. Coders work blind: they read only what the study's annotators read.",
         "An administrator may do everything in every study. A REST token may do what its user may do. A token that only reads may do "

@@ -10,7 +10,7 @@ from studies import protocols
 from studies.models import rules
 from studies.protocols.base.scales import SCALE_KINDS, ScaleSpec
 
-from .markdown import as_sentence, build_page, facts_list, inline_code, table
+from .markdown import as_sentence, build_page, inline_code, markdown_facts_list, markdown_table
 
 
 def protocols_page() -> str:
@@ -29,11 +29,11 @@ def protocols_page() -> str:
             ("Default scale of a question", SCALE_KINDS[protocol.default_scale_kind][0]),
             ("Source", protocol.source),
         ]
-        parts.append(facts_list(facts))
+        parts.append(markdown_facts_list(facts))
         if estimands := protocol.estimands(None):
             parts += [
                 "Estimands of planned comparisons (the first is the default):",
-                table(("Estimand", "Meaning"), [(inline_code(k), v) for k, v in estimands.items()]),
+                markdown_table(("Estimand", "Meaning"), [(inline_code(k), v) for k, v in estimands.items()]),
             ]
         parts += _settings(protocol.settings_form)
     return build_page(
@@ -52,7 +52,7 @@ def _settings(form: type | None) -> list[str]:
     rows = [
         (inline_code(name), _default_text(field), _field_description(name, field)) for name, field in fields.items()
     ]
-    return ["Settings:", table(("Setting", "Default", "Meaning"), rows)]
+    return ["Settings:", markdown_table(("Setting", "Default", "Meaning"), rows)]
 
 
 def _default_text(field: Any) -> str:
@@ -84,7 +84,7 @@ def channels_page() -> str:
             else "heval cannot recognise people. They can come back only by the address of their own page, and the report says that identity is unverified."
         )
         parts += _settings(channel.settings_form)
-    outcomes = table(
+    outcomes = markdown_table(
         ("Outcome", "Meaning"), [(inline_code(key), as_sentence(words)) for key, words in channels.OUTCOMES.items()]
     )
     return build_page(
@@ -107,7 +107,7 @@ def rules_page() -> str:
             ("Looks at outcomes", "no" if rule.is_outcome_blind else "yes: left out of the recommended estimates"),
             ("Source", rule.source),
         ]
-        parts.append(facts_list(facts))
+        parts.append(markdown_facts_list(facts))
         if rule.settings_form:
             parts += _settings(rule.settings_form)
     return build_page(
@@ -145,9 +145,9 @@ def scales_page() -> str:
         "Scales",
         "Every question has a scale. In the admin you fill in a form; in files and over REST a scale is a JSON object such as "
         '`{"kind": "likert", "maximum": 5, "low": "bad", "high": "good"}`.',
-        table(("Kind", "Answer", "Stored in"), rows),
+        markdown_table(("Kind", "Answer", "Stored in"), rows),
         "## Keys of a scale",
-        table(("Key", "Default", "Meaning"), parts),
+        markdown_table(("Key", "Default", "Meaning"), parts),
         "In analyses every number lies between 0 and 1: `(value - minimum) / (maximum - minimum)`. The database stores the number that the annotator gave.",
         "Annotators can type `70`, `+70`, `70.0` or `70,0`, with the digits of any script, and with `%` if the field has that unit. "
         "heval stores the number. It refuses `70.5` and `1,000`, and the message says why.",

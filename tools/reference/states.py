@@ -3,7 +3,7 @@
 from annotators.models import Assignment
 from studies.models import Study
 
-from .markdown import as_sentence, build_page, inline_code, load_descriptions, table
+from .markdown import as_sentence, build_page, inline_code, load_descriptions, markdown_table
 
 
 def states_page() -> str:
@@ -14,18 +14,22 @@ def states_page() -> str:
         "States of a study and of an assignment",
         "[The life of a study](../explanation/life-of-a-study.md) explains how one state leads to the next.",
         "## A study",
-        table(("State", "What holds"), [(inline_code(state), words["study"][state]) for state in Study.State.values]),
+        markdown_table(
+            ("State", "What holds"), [(inline_code(state), words["study"][state]) for state in Study.State.values]
+        ),
         "A draft or a closed study can be archived. This removes it from the list and can be undone.",
         "## An assignment",
         "The stage of an assignment is not stored; it follows from its times.",
-        table(("Stage", "How it is stored", "What it means"), stages),
+        markdown_table(("Stage", "How it is stored", "What it means"), stages),
         "## Why a place was released",
-        table(
+        markdown_table(
             ("Reason", "Meaning"),
             [(inline_code(key), words["releases"][key]) for key in Assignment.Released.values],
         ),
         "## Origin of answers",
-        table(("Origin", "Meaning"), [(inline_code(key), words["origins"][key]) for key in Assignment.Origin.values]),
+        markdown_table(
+            ("Origin", "Meaning"), [(inline_code(key), words["origins"][key]) for key in Assignment.Origin.values]
+        ),
         "## Trust in the annotator's identity",
-        table(("Trust", "Meaning"), trust),
+        markdown_table(("Trust", "Meaning"), trust),
     )

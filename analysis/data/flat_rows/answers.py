@@ -9,7 +9,7 @@ from django.db.models.functions import Cast
 from studies.stimuli.spreadsheet import FORMULA_STARTS
 
 from .assignment_rows import AssignmentRow
-from .cells import raw_rows
+from .cells import fetch_raw_rows
 from .columns import ANSWER_COLUMNS, Column
 from .selection import Selection, assignment_pseudonym
 
@@ -92,16 +92,20 @@ def _expression(column: Column, *, guarded: bool, as_numbers: bool):
     return (_GuardedText if guarded else _Text)(path, output_field=TextField())
 
 
-def answer_cells(responses: QuerySet, *, guarded: bool, as_numbers: bool = True) -> QuerySet:
+def answer_cells(responses: QuerySet, *, escape_formulas: bool, booleans_as_numbers: bool = True) -> QuerySet:
     """Return the cells that the database builds: assignment, time, then ``ANSWER_COLUMNS``, in stable order."""
-    cells = {f"c_{c.name}": _expression(c, guarded=guarded, as_numbers=as_numbers) for c in ANSWER_COLUMNS}
+    cells = {
+        f"c_{c.name}": _expression(c, guarded=escape_formulas, as_numbers=booleans_as_numbers) for c in ANSWER_COLUMNS
+    }
     rows = responses.order_by("assignment_id", "pk").annotate(**cells)
     return rows.values_list("assignment_id", "received_at", *cells)
 
 
-def chunk_responses(selection: Selection, chunk: Sequence[AssignmentRow]) -> QuerySet:
+def responses_of_assignment_chunk(selection: Selection, assignment_rows: Sequence[AssignmentRow]) -> QuerySet:
     """Return the answers of consecutive assignments. A range uses the index; a long list of keys does not."""
-    return selection.responses.filter(assignment_id__gte=chunk[0].pk, assignment_id__lte=chunk[-1].pk)
+    return selection.responses.filter(
+        assignment_id__gte=assignment_rows[0].pk, assignment_id__lte=assignment_rows[-1].pk
+    )
 
 
 def _unreadable() -> Q | Exists:
@@ -124,5 +128,5 @@ def find_damaged_cells(selection: Selection) -> tuple[int, list[dict[str, str]]]
             "column": "value",
             "message": "not a number; exported as empty",
         }
-        for code, slot in raw_rows(first)
+        for code, slot in fetch_raw_rows(first)
     ]

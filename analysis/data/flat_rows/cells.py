@@ -16,7 +16,7 @@ def compile_sql(queryset: QuerySet) -> tuple[str, Sequence[Any]]:
     return queryset.query.get_compiler(connection=connections["default"]).as_sql()
 
 
-def raw_rows(queryset: QuerySet) -> list[tuple]:
+def fetch_raw_rows(queryset: QuerySet) -> list[tuple]:
     """Return the stored values without the conversions of Django's fields."""
     try:
         sql, params = compile_sql(queryset)

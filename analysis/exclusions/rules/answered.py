@@ -50,7 +50,7 @@ class AnswerSettings(forms.Form):
     options = OptionKeysField(label="answers", help_text="Keys of the question's answers, separated by commas.")
 
 
-def answer_problems(sections: Iterable["Section"], question: str, options: list[str]) -> Iterator[str]:
+def answer_settings_problems(sections: Iterable["Section"], question: str, options: list[str]) -> Iterator[str]:
     """Yield why the rule cannot work: the question or an answer does not exist.
 
     ``sections``: the sections of the study, with their questions.
@@ -98,10 +98,10 @@ def _flags_by_answer(rule_input: RuleInput, question: str, options: list[str], f
     "not_native",
     "not native: the answer to a question about language is not one of the accepted answers",
     settings_form=AnswerSettings,
-    problems=answer_problems,
+    problems=answer_settings_problems,
     source="Ethayarajh and Jurafsky 2022, appendix A.2",
 )
-def not_native(rule_input: RuleInput, question: str, options: list[str]) -> Flags:
+def flag_not_native(rule_input: RuleInput, question: str, options: list[str]) -> Flags:
     """Flag annotators whose answer to the question is not one of the options. Annotators who were not asked are unknown."""
     return _flags_by_answer(rule_input, question, options, fails_if_chosen=False)
 
@@ -110,8 +110,8 @@ def not_native(rule_input: RuleInput, question: str, options: list[str]) -> Flag
     "answered",
     "answered: gave one of the named answers to a question",
     settings_form=AnswerSettings,
-    problems=answer_problems,
+    problems=answer_settings_problems,
 )
-def answered(rule_input: RuleInput, question: str, options: list[str]) -> Flags:
+def flag_chosen_answers(rule_input: RuleInput, question: str, options: list[str]) -> Flags:
     """Flag annotators who gave one of the options to the question. Annotators who were not asked are unknown."""
     return _flags_by_answer(rule_input, question, options, fails_if_chosen=True)

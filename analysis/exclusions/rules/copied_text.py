@@ -12,7 +12,7 @@ COPIED_TOKENS, COPIED_SHARE = 8, 0.8
 @register(
     "copied_text", "copied text: the explanation is copied from a text that was shown", source="Clark et al. 2021"
 )
-def copied_text(rule_input: RuleInput) -> Flags:
+def flag_copied_texts(rule_input: RuleInput) -> Flags:
     """Flag explanations with at least 8 consecutive words, and 80 % of all words, copied from a text that was shown."""
     flags = Flags(dict.fromkeys(rule_input.submitted, UNKNOWN))
     rows = rule_input.responses
@@ -31,7 +31,7 @@ def copied_text(rule_input: RuleInput) -> Flags:
             continue
         if batch not in tokens:
             tokens[batch] = [tokenize(output) for output in shown.get(batch, [])]
-        longest = max((longest_common_run(words, output) for output in tokens[batch]), default=0)
+        longest = max((longest_copied_run(words, output) for output in tokens[batch]), default=0)
         if longest >= COPIED_TOKENS and longest >= COPIED_SHARE * len(words):
             flags.add(assignment, FAIL, f"{longest} of {len(words)} words in a row are copied")
     return flags
@@ -41,7 +41,7 @@ def tokenize(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def longest_common_run(tokens: list[str], source_tokens: list[str]) -> int:
+def longest_copied_run(tokens: list[str], source_tokens: list[str]) -> int:
     """Return the length of the longest run of tokens that is in both, or 0 if it is below ``COPIED_TOKENS``."""
     size = COPIED_TOKENS
     starts: dict[tuple, list[int]] = {}

@@ -11,7 +11,7 @@ from .. import FAIL, PASS, UNKNOWN, Flags, RuleInput
     is_outcome_blind=False,
     source="Clark et al. 2021, section 2.3",
 )
-def failed_review(rule_input: RuleInput) -> Flags:
+def flag_failed_reviews(rule_input: RuleInput) -> Flags:
     """Flag annotators whose work reviewers refused, by the declared rule of the sample. Annotators without a review are unknown.
 
     Reviewers see neither the condition nor the correct answer, but they read the answers. So the rule applies only to the

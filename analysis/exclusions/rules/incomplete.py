@@ -23,7 +23,7 @@ class IncompleteSettings(forms.Form):
 
 
 @register("incomplete", "incomplete: too few questions answered", settings_form=IncompleteSettings)
-def incomplete(rule_input: RuleInput, share: float = 1.0) -> Flags:
+def flag_incomplete(rule_input: RuleInput, share: float = 1.0) -> Flags:
     """Flag annotators who answered less than the given share of the questions that their arm was asked in live sections.
 
     Skipped, erased and unreadable answers count as not given. Optional texts are not counted, and all error marks in one text

@@ -6,7 +6,7 @@ from .. import FAIL, PASS, Flags, RuleInput
 
 
 @register("manual", "excluded by a researcher's decision")
-def manual(rule_input: RuleInput) -> Flags:
+def flag_excluded_assignments(rule_input: RuleInput) -> Flags:
     """Flag assignments with an active exclusion by a researcher. Applied to every study."""
     flags = Flags()
     for assignment in rule_input.submitted:

@@ -24,7 +24,7 @@ class RepeatedSettings(forms.Form):
     settings_form=RepeatedSettings,
     source="Ethayarajh and Jurafsky 2022, appendix A.2",
 )
-def repeated(rule_input: RuleInput, policy: str = "drop_all") -> Flags:
+def flag_repeated_submissions(rule_input: RuleInput, policy: str = "drop_all") -> Flags:
     """Flag people who submitted more batches than the study allows: all their submissions, or only those above the limit."""
     flags = Flags()
     rows = rule_input.assignments

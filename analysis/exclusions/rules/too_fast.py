@@ -32,7 +32,7 @@ class TooFastSettings(forms.Form):
     settings_form=TooFastSettings,
     source="Clark et al. 2021, section 3",
 )
-def too_fast(rule_input: RuleInput, words_per_minute: int = 700, z: float | None = -3) -> Flags:
+def flag_too_fast(rule_input: RuleInput, words_per_minute: int = 700, z: float | None = -3) -> Flags:
     """Flag annotators who were faster than the words of their batch can be read, or much faster than others of their arm.
 
     Time is from start to submission by the server's clock. The time that the page's script counts is not used.

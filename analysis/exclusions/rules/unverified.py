@@ -6,7 +6,7 @@ from .. import FAIL, PASS, Flags, RuleInput
 
 
 @register("unverified", "unverified: only the address gives the person's identity")
-def unverified(rule_input: RuleInput) -> Flags:
+def flag_unverified_identity(rule_input: RuleInput) -> Flags:
     """Flag assignments that came by an open link, or whose identity comes only from the address and was never confirmed."""
     flags = Flags()
     rows = rule_input.assignments[rule_input.assignments["is_submitted"]]

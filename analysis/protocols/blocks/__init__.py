@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .cells import comparison_words, contrast_of
+from .cells import comparison_sentence_parts, contrast_of
 from .figures import Figure
 from .tables import Table
 
@@ -102,9 +102,9 @@ class Overview:
     summary: Sequence[str] = ()
 
 
-def select_estimates(blocks: Iterable[Block], name: str, mode: str = "recommended") -> list["Estimate"]:
+def select_estimates(blocks: Iterable[Block], block_name: str, mode: str = "recommended") -> list["Estimate"]:
     """Return all estimates of the blocks with this name and mode."""
-    return [one for block in blocks if block.name == name and block.mode == mode for one in block.estimates]
+    return [one for block in blocks if block.name == block_name and block.mode == mode for one in block.estimates]
 
 
 def build_conclusions(
@@ -144,7 +144,7 @@ def add_missing_conclusions(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _default_conclusion(estimate: "Estimate") -> Conclusion:
-    x, y, about = comparison_words(estimate)
+    x, y, about = comparison_sentence_parts(estimate)
     null = estimate.test.null if estimate.test and estimate.test.null is not None else 0.0
     wording = ConclusionPhrases(
         above_claim=f"{x} and {y} differ{about}: {estimate.estimand} is above {null:g}.",

@@ -38,10 +38,10 @@ STATISTIC_LETTERS = {
 }
 
 
-def number(value: float | None, digits: int = 2) -> str:
+def format_number(value: float | None, digits: int = 2) -> str:
     """Format a number with a fixed number of decimals: "0.82", "−1.20".
 
-    >>> number(0.817), number(-1.2), number(0.675), number(None)
+    >>> format_number(0.817), format_number(-1.2), format_number(0.675), format_number(None)
     ('0.82', '−1.20', '0.68', '–')
     """
     if value is None:
@@ -54,23 +54,23 @@ def number(value: float | None, digits: int = 2) -> str:
     return text
 
 
-def proportion(value: float | None, digits: int = 2) -> str:
+def format_proportion(value: float | None, digits: int = 2) -> str:
     """Format a number that cannot exceed 1 in size, without its leading zero.
 
-    >>> proportion(0.63), proportion(-0.05, 3), proportion(1.0)
+    >>> format_proportion(0.63), format_proportion(-0.05, 3), format_proportion(1.0)
     ('.63', '−.050', '1.00')
     """
-    text = number(value, digits)
+    text = format_number(value, digits)
     return text.replace("0.", ".", 1) if text.lstrip(MINUS).startswith("0.") else text
 
 
-def percent(value: float | None, digits: int = 0) -> str:
+def format_percent(value: float | None, digits: int = 0) -> str:
     """Format a share in 0..1 as a percentage: "63 %".
 
-    >>> percent(0.634), percent(0.634, 1)
+    >>> format_percent(0.634), format_percent(0.634, 1)
     ('63 %', '63.4 %')
     """
-    return UNDEFINED if value is None else f"{number(100 * value, digits)} %"
+    return UNDEFINED if value is None else f"{format_number(100 * value, digits)} %"
 
 
 def digits_to_distinguish(values: Sequence[float | None], digits: int, max_digits: int = 6) -> int:
@@ -80,68 +80,68 @@ def digits_to_distinguish(values: Sequence[float | None], digits: int, max_digit
     (1, 0, 2)
     """
     different = {value for value in values if value is not None}
-    while digits < max_digits and len({number(value, digits) for value in different}) < len(different):
+    while digits < max_digits and len({format_number(value, digits) for value in different}) < len(different):
         digits += 1
     return digits
 
 
-def estimate_with_bounds(
+def format_estimate_with_bounds(
     estimate: float | None, bounds: Sequence[float] | None, kind: str = "percent"
 ) -> tuple[str, str, str]:
     """Format an estimate and the ends of its interval for a sentence, with enough decimals to distinguish them.
 
-    >>> estimate_with_bounds(0.552, [0.551, 0.554]), estimate_with_bounds(0.62, [0.5, 0.7]), estimate_with_bounds(1.2, None, "number")
+    >>> format_estimate_with_bounds(0.552, [0.551, 0.554]), format_estimate_with_bounds(0.62, [0.5, 0.7]), format_estimate_with_bounds(1.2, None, "number")
     (('55.2 %', '55.1 %', '55.4 %'), ('62 %', '50 %', '70 %'), ('1.20', '–', '–'))
     """
     values = [estimate, *(bounds or (None, None))]
     if kind == "percent":
         digits = digits_to_distinguish([None if value is None else 100 * value for value in values], 0)
-        printed = [percent(value, digits) for value in values]
+        printed = [format_percent(value, digits) for value in values]
     else:
         digits = digits_to_distinguish(values, 2)
-        printed = [number(value, digits) for value in values]
+        printed = [format_number(value, digits) for value in values]
     return printed[0], printed[1], printed[2]
 
 
-def pvalue(value: float | None) -> str:
+def format_pvalue(value: float | None) -> str:
     """Format a p-value: ".034", "< .001".
 
-    >>> pvalue(0.0342), pvalue(0.0), pvalue(0.9996)
+    >>> format_pvalue(0.0342), format_pvalue(0.0), format_pvalue(0.9996)
     ('.034', '< .001', '> .999')
     """
     if value is None:
         return UNDEFINED
     if value < 0.001:
         return "< .001"
-    return "> .999" if value > 0.9995 else proportion(value, 3)
+    return "> .999" if value > 0.9995 else format_proportion(value, 3)
 
 
-def equation(name: str, printed: str) -> str:
+def format_equation(name: str, formatted_value: str) -> str:
     """Return name = value, or name < value if the printed value has a sign.
 
-    >>> equation("p", "< .001"), equation("p", ".034")
+    >>> format_equation("p", "< .001"), format_equation("p", ".034")
     ('p < .001', 'p = .034')
     """
-    return f"{name} {printed}" if printed[:1] in "<>" else f"{name} = {printed}"
+    return f"{name} {formatted_value}" if formatted_value[:1] in "<>" else f"{name} = {formatted_value}"
 
 
-def interval(bounds: Sequence[float] | None, kind: str = "proportion", digits: int = 2) -> str:
+def format_interval(bounds: Sequence[float] | None, kind: str = "proportion", digits: int = 2) -> str:
     """Format [low, high], with more decimals if the two ends would look the same.
 
-    >>> interval([0.57, 0.69]), interval([-1, 0.5], "number"), interval(None), interval([0.551, 0.554])
+    >>> format_interval([0.57, 0.69]), format_interval([-1, 0.5], "number"), format_interval(None), format_interval([0.551, 0.554])
     ('[.57, .69]', '[−1.00, 0.50]', '–', '[.551, .554]')
     """
     if bounds is None:
         return UNDEFINED
-    one = proportion if kind == "proportion" else number
+    one = format_proportion if kind == "proportion" else format_number
     digits = digits_to_distinguish(bounds, digits)
     return f"[{one(bounds[0], digits)}, {one(bounds[1], digits)}]"
 
 
-def degrees_of_freedom(value: float | None) -> str:
+def format_degrees_of_freedom(value: float | None) -> str:
     """Format degrees of freedom: whole numbers as they are, others with one decimal.
 
-    >>> degrees_of_freedom(89.0), degrees_of_freedom(27.62)
+    >>> format_degrees_of_freedom(89.0), format_degrees_of_freedom(27.62)
     ('89', '27.6')
     """
     if value is None:
@@ -149,50 +149,50 @@ def degrees_of_freedom(value: float | None) -> str:
     return f"{value:.0f}" if abs(value - round(value)) < 1e-9 else f"{value:.1f}"
 
 
-def confidence_level(estimate: "Estimate") -> str:
+def format_confidence_level(estimate: "Estimate") -> str:
     """Return the confidence level of an estimate's interval as text, or '' if it has no interval."""
     return f"{100 * estimate.interval.level:g} %" if estimate.interval and interval_bounds(estimate) else ""
 
 
-def statistic(test: "HypothesisTest") -> str:
+def format_test_statistic(test: "HypothesisTest") -> str:
     """Return the statistic, such as t(89) = 6.30, or '' if it has no letter."""
     letter = STATISTIC_LETTERS.get(test.name)
     if letter is None or test.statistic is None:
         return ""
-    df = degrees_of_freedom(test.df)
-    return f"{letter}({df}) = {number(test.statistic)}" if df else f"{letter} = {number(test.statistic)}"
+    df = format_degrees_of_freedom(test.df)
+    return f"{letter}({df}) = {format_number(test.statistic)}" if df else f"{letter} = {format_number(test.statistic)}"
 
 
-def test_pvalue(test: "HypothesisTest | None") -> str:
+def format_named_pvalue(test: "HypothesisTest | None") -> str:
     """Return the p-value of a test with its name, adjusted if the test is."""
     if test is None:
         return ""
     if test.pvalue_adjusted is not None and test.adjust is not None and test.adjust != "none":
-        return equation(ADJUSTMENT_NAMES[test.adjust][0], pvalue(test.pvalue_adjusted))
-    return equation("p", pvalue(test.pvalue))
+        return format_equation(ADJUSTMENT_NAMES[test.adjust][0], format_pvalue(test.pvalue_adjusted))
+    return format_equation("p", format_pvalue(test.pvalue))
 
 
-def sample_size(n: int, unit: str) -> str:
+def format_sample_size(n: int, unit: str) -> str:
     """Format n with its unit.
 
-    >>> sample_size(1, "annotator"), sample_size(29, "annotator"), sample_size(2, "batch")
+    >>> format_sample_size(1, "annotator"), format_sample_size(29, "annotator"), format_sample_size(2, "batch")
     ('n = 1 annotator', 'n = 29 annotators', 'n = 2 batches')
     """
     plural = unit if n == 1 else unit + ("es" if unit.endswith(("ch", "s", "x")) else "s")
     return f"n = {n} {plural}"
 
 
-def result_line(estimate: "Estimate", symbol: str, kind: str = "proportion") -> str:
+def format_result_line(estimate: "Estimate", symbol: str, kind: str = "proportion") -> str:
     """Format an estimate in one line: "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"."""
-    one = proportion if kind == "proportion" else number
+    one = format_proportion if kind == "proportion" else format_number
     between = interval_bounds(estimate)
     digits = digits_to_distinguish([estimate.estimate, *(between or ())], 2)
-    parts = [equation(symbol, one(estimate.estimate, digits))]
+    parts = [format_equation(symbol, one(estimate.estimate, digits))]
     if estimate.interval and between:
-        parts.append(f"{100 * estimate.interval.level:g}% CI {interval(between, kind, digits)}")
+        parts.append(f"{100 * estimate.interval.level:g}% CI {format_interval(between, kind, digits)}")
     if estimate.test:
-        parts += [part for part in (statistic(estimate.test), test_pvalue(estimate.test)) if part]
+        parts += [part for part in (format_test_statistic(estimate.test), format_named_pvalue(estimate.test)) if part]
     if estimate.effect:
-        parts.append(equation("d", number(estimate.effect.value)))
-    parts.append(sample_size(estimate.n, estimate.unit))
+        parts.append(format_equation("d", format_number(estimate.effect.value)))
+    parts.append(format_sample_size(estimate.n, estimate.unit))
     return ", ".join(parts)

@@ -50,13 +50,13 @@ def comparison_label(estimate: "Estimate", with_section: bool = False) -> str:
     return text + (f" (section {contrast['section']})" if with_section else "")
 
 
-def comparison_words(estimate: "Estimate") -> tuple[str, str, str]:
+def comparison_sentence_parts(estimate: "Estimate") -> tuple[str, str, str]:
     """Return x, y and " on <criterion>" (or '') for sentences."""
     contrast = contrast_of(estimate)
     return contrast["x"], contrast["y"], f" on {contrast['criterion']}" if contrast["criterion"] else ""
 
 
-def span_several_sections(estimates: Iterable["Estimate"]) -> bool:
+def are_from_several_sections(estimates: Iterable["Estimate"]) -> bool:
     """Return whether the estimates are from several sections, so that each must name its section."""
     return len({contrast_of(one)["section"] for one in estimates}) > 1
 
@@ -66,12 +66,12 @@ def role_label(contrast: Mapping[str, Any]) -> str:
     return str(contrast["role"]) if contrast["is_planned"] else NOT_PLANNED
 
 
-def observed_direction(estimate: "Estimate | None", null: float, is_paper: bool = False) -> str:
+def observed_direction_symbol(estimate: "Estimate | None", null: float, by_paper_convention: bool = False) -> str:
     """Return the result: >, <, ~ (equivalent; for the paper, not significant), ? (open), or '' without data."""
     if estimate is None or estimate.estimate is None:
         return ""
     side = ">" if estimate.estimate > null else "<"
-    if is_paper:
+    if by_paper_convention:
         if estimate.test is None:
             return "?"
         return side if estimate.test.stars else "~"

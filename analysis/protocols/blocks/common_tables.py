@@ -15,7 +15,7 @@ def ranking_tables(
     fit: Mapping[str, Any],
     title: str,
     note: str,
-    framing: "Estimate | None" = None,
+    first_named_bonus: "Estimate | None" = None,
 ) -> list[Table]:
     """Return tables of the systems' strengths, and of fitted and stated chances for each pair.
 
@@ -27,8 +27,8 @@ def ranking_tables(
         {"rank": None if one.estimate is None else n, "system": one.detail["system"], **_strength_cells(one)}
         for n, one in enumerate(named, 1)
     ]
-    if framing is not None:
-        rows.append({"system": "(bonus for being named first)", **_strength_cells(framing)})
+    if first_named_bonus is not None:
+        rows.append({"system": "(bonus for being named first)", **_strength_cells(first_named_bonus)})
     made = [
         build_table(
             "ranking",

@@ -50,13 +50,15 @@ class Comparison:
     def equivalence_tests(self, estimate: "Estimate", *, null: float, **options: Any) -> "tuple[Estimate, ...]":
         """Return the equivalence test (TOST) of an estimate, if it has a margin and a standard error.
 
-        ``options``: see ``analysis.stats.equivalence.equivalence_of_estimate``.
+        ``options``: see ``analysis.stats.equivalence.equivalence_test_of_estimate``.
         """
-        from analysis.stats.equivalence import equivalence_of_estimate
+        from analysis.stats.equivalence import equivalence_test_of_estimate
 
         if not self.margin:
             return ()
-        found = equivalence_of_estimate(estimate, null=null, margin=self.margin, significance=self.level, **options)
+        found = equivalence_test_of_estimate(
+            estimate, null=null, margin=self.margin, significance=self.level, **options
+        )
         return () if found is None else (found,)
 
 
@@ -103,15 +105,15 @@ def unpaired_samples(wide: "DataFrame", comparison: Comparison) -> dict[str, Any
     return samples
 
 
-def group_by_family(comparisons: Sequence[Comparison], protocol: str) -> Mapping[str, list[Comparison]]:
+def group_by_family(comparisons: Sequence[Comparison], family_prefix: str) -> Mapping[str, list[Comparison]]:
     """Return the families of a protocol's tests: from name to the planned comparisons, in the order given."""
     found: dict[str, list[Comparison]] = {}
     for one in comparisons:
-        found.setdefault(f"{protocol}.{one.family}", []).append(one)
+        found.setdefault(f"{family_prefix}.{one.family}", []).append(one)
     return found
 
 
-def adjust_within_families(
+def adjust_pvalues_within_families(
     compared_estimates: Sequence[tuple[Comparison, "Estimate"]], family_prefix: str, star_scheme: str
 ) -> tuple["Estimate", ...]:
     """Return the estimates with p-values adjusted within each family, and with verdicts.
@@ -128,7 +130,7 @@ def adjust_within_families(
         family = multiplicity.Family(family_name, tuple(member.key for member in members))
         mine = {key: estimates[key] for key in family.planned}
         for member in members:
-            verdicts = equivalence.adjust_with_verdicts(
+            verdicts = equivalence.adjust_and_add_verdicts(
                 mine, family, significance=member.level, star_scheme=star_scheme
             )
             results[member.key] = verdicts[member.key]

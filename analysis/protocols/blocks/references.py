@@ -37,10 +37,10 @@ def planted_references_of(study: Any) -> PlantedReferences:
 
 
 def unplanned_pairs(
-    systems: Iterable[str], planned: Iterable[Comparison], references: PlantedReferences
+    systems: Iterable[str], planned_comparisons: Iterable[Comparison], references: PlantedReferences
 ) -> Iterator[tuple[str, str]]:
     """Return all unplanned pairs of systems under evaluation. Planted ends are compared only if this is planned."""
-    known = {frozenset((one.x, one.y)) for one in planned}
+    known = {frozenset((one.x, one.y)) for one in planned_comparisons}
     for x, y in combinations(sorted(set(systems) - references.names), 2):
         if frozenset((x, y)) not in known:
             yield x, y

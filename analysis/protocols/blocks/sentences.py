@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import Block, Conclusion, apa
-from .cells import contrast_of, expectation_outcome, interval_bounds, observed_direction
+from .cells import contrast_of, expectation_outcome, interval_bounds, observed_direction_symbol
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ROLES = ("primary", "secondary", "exploratory")
 
 
-def write_conclusions(blocks: Sequence[Block]) -> list[dict[str, Any]]:
+def build_conclusion_sentences(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Return a sentence for each planned comparison, primary ones first."""
     concluding = {block.name for block in blocks if block.conclusions}
     said = [(block.name, one) for block in blocks for one in block.conclusions if one.superseded_by not in concluding]
@@ -26,7 +26,7 @@ def write_conclusions(blocks: Sequence[Block]) -> list[dict[str, Any]]:
         estimate, contrast = one.estimate, contrast_of(one.estimate)
         claim, text = _claim_and_numbers(one)
         outcome = (
-            expectation_outcome(contrast["expected"], observed_direction(estimate, one.null))
+            expectation_outcome(contrast["expected"], observed_direction_symbol(estimate, one.null))
             if _has_verdict(estimate)
             else ""
         )
@@ -78,20 +78,20 @@ def _claim_and_numbers(conclusion: Conclusion) -> tuple[str, str]:
 
 
 def _has_verdict(estimate: "Estimate") -> bool:
-    """Whether its test was weighed in its family (``analysis.protocols.blocks.comparisons.adjust_within_families``), or there is none to weigh."""
+    """Whether its test was weighed in its family (``analysis.protocols.blocks.comparisons.adjust_pvalues_within_families``), or there is none to weigh."""
     return estimate.test is None or "verdict" in estimate.detail
 
 
 def _format_margin(margin: float, kind: str) -> str:
     if kind == "percent":
-        return f"±{apa.percent(margin)}".replace(" %", " percentage points")
-    return f"±{apa.number(margin)}"
+        return f"±{apa.format_percent(margin)}".replace(" %", " percentage points")
+    return f"±{apa.format_number(margin)}"
 
 
 def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
     """Return the smallest effect that such studies would find, if the statistic gives it."""
     if (detectable := estimate.detail.get("detectable")) is not None:
-        printed = apa.percent if kind == "percent" else apa.number
+        printed = apa.format_percent if kind == "percent" else apa.format_number
         return f" One of {printed(detectable)} would have been found in 8 of 10 such studies."
     if (apart := estimate.detail.get("detectable_difference")) is not None:
         so_many = "annotators and prompts" if is_unpaired(estimate) else "annotators"
@@ -102,10 +102,10 @@ def _detectable_effect_text(estimate: "Estimate", kind: str) -> str:
 def _numbers_sentence(conclusion: Conclusion) -> str:
     estimate, wording = conclusion.estimate, conclusion.wording
     between = interval_bounds(estimate)
-    middle, low, high = apa.estimate_with_bounds(estimate.estimate, between, wording.kind)
+    middle, low, high = apa.format_estimate_with_bounds(estimate.estimate, between, wording.kind)
     text = f"{wording.before} {middle}{wording.after}"
-    text += f"; {apa.confidence_level(estimate)} {wording.interval} {low} to {high}" if between else ""
-    text += f"; {apa.test_pvalue(estimate.test)}" if estimate.test else ""
+    text += f"; {apa.format_confidence_level(estimate)} {wording.interval} {low} to {high}" if between else ""
+    text += f"; {apa.format_named_pvalue(estimate.test)}" if estimate.test else ""
     return f"{text}; {_sample_size_text(estimate)}.{_unpaired_sentence(estimate)}"
 
 
@@ -116,8 +116,10 @@ def is_unpaired(estimate: "Estimate") -> bool:
 
 def _sample_size_text(estimate: "Estimate") -> str:
     """Return n with its unit. In an unpaired comparison, add the number of prompts."""
-    said = apa.sample_size(estimate.n, estimate.unit)
-    return f"{said}, {apa.sample_size(estimate.detail['n_prompts'], 'prompt')}" if is_unpaired(estimate) else said
+    said = apa.format_sample_size(estimate.n, estimate.unit)
+    return (
+        f"{said}, {apa.format_sample_size(estimate.detail['n_prompts'], 'prompt')}" if is_unpaired(estimate) else said
+    )
 
 
 def _unpaired_sentence(estimate: "Estimate") -> str:
@@ -166,14 +168,14 @@ def _apa_line(conclusion: Conclusion) -> str:
         return ""
     kind = "proportion" if conclusion.wording.kind == "percent" else "number"
     prompts = (
-        f", {apa.sample_size(conclusion.estimate.detail['n_prompts'], 'prompt')}"
+        f", {apa.format_sample_size(conclusion.estimate.detail['n_prompts'], 'prompt')}"
         if is_unpaired(conclusion.estimate)
         else ""
     )
-    return f"{apa.result_line(conclusion.estimate, conclusion.wording.symbol, kind)}{prompts}"
+    return f"{apa.format_result_line(conclusion.estimate, conclusion.wording.symbol, kind)}{prompts}"
 
 
-def write_methods_section(report: Mapping[str, Any]) -> list[str]:
+def methods_section_lines(report: Mapping[str, Any]) -> list[str]:
     """Return the methods section, using only facts of the report."""
     flow, design = report["flow"], report["design"]
     lines = [

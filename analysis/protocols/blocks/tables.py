@@ -82,13 +82,13 @@ def estimate_cells(prefix: str, estimate: "Estimate | None") -> dict[str, Any]:
 TableOrFigure = TypeVar("Piece", bound=dict[str, Any])
 
 
-def merge_by_name(pieces: Iterable[TableOrFigure]) -> list[TableOrFigure]:
+def merge_by_name_and_title(tables_or_figures: Iterable[TableOrFigure]) -> list[TableOrFigure]:
     """Merge tables or figures with the same name and title. Those without rows are left out.
 
     A name with several titles is numbered from the second title on.
     """
     found: dict[tuple[str, str], TableOrFigure] = {}
-    for one in pieces:
+    for one in tables_or_figures:
         before = found.setdefault((one["name"], one["title"]), one)
         if before is not one:
             if before.get("columns") != one.get("columns"):
@@ -104,7 +104,7 @@ def merge_by_name(pieces: Iterable[TableOrFigure]) -> list[TableOrFigure]:
     return named
 
 
-def set_interval_level(table: Table, level: float) -> Table:
+def relabel_interval_columns(table: Table, level: float) -> Table:
     """Return the table with the report's confidence level in its headings instead of the default level."""
     said = f"{100 * level:g}% CI"
     return {
@@ -122,17 +122,17 @@ def format_cell(value: Any, kind: str) -> str:
     more = kind.startswith("fine_")
     match kind.removeprefix("fine_"):
         case "probability":
-            return apa.proportion(value, 2 + more)
+            return apa.format_proportion(value, 2 + more)
         case "number" | "points":
-            return apa.number(value, 2 + more)
+            return apa.format_number(value, 2 + more)
         case "p":
-            return apa.pvalue(value)
+            return apa.format_pvalue(value)
         case "interval":
-            return apa.interval(value, digits=2 + more)
+            return apa.format_interval(value, digits=2 + more)
         case "wide_interval":
-            return apa.interval(value, "number", digits=2 + more)
+            return apa.format_interval(value, "number", digits=2 + more)
         case "percent":
-            return apa.percent(value, 0 + more)
+            return apa.format_percent(value, 0 + more)
         case "integer":
             return str(value)
     return str(value)

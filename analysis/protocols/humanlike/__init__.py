@@ -71,7 +71,7 @@ def _human_likeness(judgements: Judgements, cell: Cell, context: AnalysisContext
     return detection.human_likeness(
         *column_arrays(rows, "rating", "is_machine", "annotator", "text"),
         threshold=judgements.threshold,
-        ends=(judgements.low, judgements.high),
+        confident_ratings=(judgements.low, judgements.high),
         level=context.level,
         resamples=context.resamples,
         rng=context.rng("cell", judgements.section.position, cell.key),
@@ -98,7 +98,7 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
     )
     alphas = []
     for values, kind in ((says, "nominal"), (rating, "ordinal")):
-        counts, points = agreement.count_table(text, values)
+        counts, points = agreement.value_counts_by_unit(text, values)
         alphas.append(
             agreement.krippendorff_alpha(
                 counts,
@@ -114,9 +114,9 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
         )
     return PaperCellResults(
         detection.detection_measures(
-            rating, truth, threshold=judgements.threshold, ends=(judgements.low, judgements.high)
+            rating, truth, threshold=judgements.threshold, confident_ratings=(judgements.low, judgements.high)
         ),
-        detection.accuracy_paper(correct, who, level=context.level),
+        detection.mean_annotator_accuracy(correct, who, level=context.level),
         *(tag_with_cell(alpha, cell) for alpha in alphas),
         len(set(who)),
     )
@@ -141,7 +141,7 @@ def _paper_tests(
         else:
             untrained = Cell(cell.model, judgements.reference(cell.model), cell.domain)
             groups = [_annotator_accuracies(judgements.rows(which, is_paper=True)) for which in (cell, untrained)]
-            estimates[kind, cell] = basic.welch(
+            estimates[kind, cell] = basic.welch_t_test(
                 *groups,
                 level=context.level,
                 mode="paper",
@@ -165,7 +165,7 @@ def _paper_tests(
 def _annotator_accuracies(rows: "DataFrame"):
     from analysis.stats import detection
 
-    return detection.annotator_scores(*column_arrays(rows, "correct", "annotator")).accuracies
+    return detection.accuracy_by_annotator(*column_arrays(rows, "correct", "annotator")).accuracies
 
 
 def _detection_block(judgements, likeness_by_cell, context, title_suffix, family_suffix) -> Block:
@@ -187,7 +187,9 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
             mine = {cell.key: estimates[cell, part] for cell in keys}
             judged = multiplicity.adjust_family(mine, family, star_scheme=context.star_scheme)
             estimates |= {
-                (cell, part): multiplicity.adjust_detectable(judged[cell.key], family, significance=1 - context.level)
+                (cell, part): multiplicity.adjust_detectable_difference(
+                    judged[cell.key], family, significance=1 - context.level
+                )
                 for cell in keys
             }
     return Block(
@@ -196,7 +198,7 @@ def _detection_block(judgements, likeness_by_cell, context, title_suffix, family
         "recommended",
         estimates=tuple(estimates.values()),
         tables=[layouts.detection_table(estimates, likeness_by_cell, title_suffix)],
-        figures=[layouts.sensitivity_figure(estimates, likeness_by_cell, title_suffix)],
+        figures=[layouts.sensitivity_and_criterion_figure(estimates, likeness_by_cell, title_suffix)],
         note="d' and c are pooled over annotators. Texts and annotators are both treated as samples.",
     )
 
@@ -210,7 +212,7 @@ def _paper_tables_block(judgements, paper_results, tests, title_suffix) -> Block
     drawn = [cell for cell in paper_results if not (is_one_domain and cell.domain != ALL_DOMAINS)]
     for number, cell in enumerate((cell for cell in drawn if len(judgements.rows(cell, is_paper=True))), 1):
         rows = judgements.rows(cell, is_paper=True)
-        figures += layouts.histogram_figures(cell, rows, number, title_suffix)
+        figures += layouts.correct_count_histograms(cell, rows, number, title_suffix)
     return Block(
         "humanlike.paper",
         f"The paper's tables{title_suffix}",
@@ -222,8 +224,8 @@ def _paper_tables_block(judgements, paper_results, tests, title_suffix) -> Block
             *(p.alpha_points for p in paper_results.values()),
         ),
         tables=[
-            layouts.models_table(judgements, paper_results, tests, title_suffix),
-            layouts.training_table(judgements, paper_results, tests, title_suffix),
+            layouts.paper_models_table(judgements, paper_results, tests, title_suffix),
+            layouts.paper_training_table(judgements, paper_results, tests, title_suffix),
         ],
         figures=figures,
     )
@@ -256,7 +258,11 @@ def _paper_groups_block(judgements, context, title_suffix, family_suffix) -> Blo
         f"Groups compared, as in the paper{title_suffix}",
         "paper",
         estimates=tuple(estimates),
-        tables=[layouts.groups_table(estimates, "groups_paper", f"Groups compared, as in the paper{title_suffix}")],
+        tables=[
+            layouts.accuracy_group_tests_table(
+                estimates, "groups_paper", f"Groups compared, as in the paper{title_suffix}"
+            )
+        ],
     )
 
 
@@ -285,7 +291,11 @@ def _recommended_groups_block(judgements, context, title_suffix, family_suffix) 
         f"Groups compared{title_suffix}",
         "recommended",
         estimates=tuple(estimates),
-        tables=[layouts.groups_table(estimates, "groups", f"Groups compared, whatever their variances{title_suffix}")],
+        tables=[
+            layouts.accuracy_group_tests_table(
+                estimates, "groups", f"Groups compared, whatever their variances{title_suffix}"
+            )
+        ],
     )
 
 
@@ -311,16 +321,16 @@ def _checks_block(judgements, context, title_suffix) -> Block:
     from analysis.stats import detection
 
     rows, level = judgements.kept, context.level
-    gain = detection.confidence_gain(
+    gain = detection.confident_accuracy_gain(
         *column_arrays(rows, "correct", "rating", "annotator", "text"),
-        ends=(judgements.low, judgements.high),
+        confident_ratings=(judgements.low, judgements.high),
         level=level,
     )
-    drift = detection.session_drift(*column_arrays(rows, "correct", "position", "annotator"), level=level)
+    drift = detection.change_per_session_position(*column_arrays(rows, "correct", "position", "annotator"), level=level)
     return Block(
         "humanlike.checks",
         f"Confidence, and the session{title_suffix}",
         "recommended",
         estimates=(gain, drift),
-        tables=[layouts.checks_table((gain, drift), title_suffix)],
+        tables=[layouts.confidence_and_session_table((gain, drift), title_suffix)],
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from studies.models import Arm
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 from studies.protocols.humanlike import SOURCE
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
 
     question = next((question for question in section.questions.all() if question.key == SOURCE), None)
     try:
-        scale = read_scale(question.scale)
+        scale = parse_scale(question.scale)
     except (AttributeError, ValueError, TypeError, KeyError):
         return None
     low, high = float(scale.minimum), float(scale.maximum)
@@ -97,7 +97,7 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     rows["text"] = (
         rows["prompt"].astype(str) + "\x1f" + rows["system"].astype(str) + "\x1f" + rows["sample"].astype(str)
     )
-    rows["says"] = detection.says_machine(rows["rating"].to_numpy(float), threshold=(low + high) / 2)
+    rows["says"] = detection.ratings_to_machine_answers(rows["rating"].to_numpy(float), threshold=(low + high) / 2)
     rows["correct"] = (rows["says"] == rows["is_machine"]).astype(float)
     shown = {row.arm_id for row in section.section_arms.all()}
     cells = _planned_cells([arm for arm in arms if not shown or arm.pk in shown], model_of, rows)

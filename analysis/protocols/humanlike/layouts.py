@@ -69,7 +69,7 @@ def detection_table(estimates: Mapping, cells: Sequence[Any], title_suffix: str)
     )
 
 
-def sensitivity_figure(estimates: Mapping, cells: Sequence[Any], title_suffix: str) -> Figure:
+def sensitivity_and_criterion_figure(estimates: Mapping, cells: Sequence[Any], title_suffix: str) -> Figure:
     """A figure: d' and c of every cell."""
     rows = [
         figure_row(estimates[cell, part], cell.key, name)
@@ -122,7 +122,7 @@ def _rows_with_overall(judgements, cells, paper_results, tests, kind: str) -> li
     return rows
 
 
-def models_table(judgements, paper_results, tests, title_suffix: str) -> Table:
+def paper_models_table(judgements, paper_results, tests, title_suffix: str) -> Table:
     """The paper's Table 1: untrained annotators, by machine system and domain."""
     cells = [whole for whole in judgements.cells_over_domains if whole.condition == judgements.reference(whole.model)]
     return build_table(
@@ -137,7 +137,7 @@ def models_table(judgements, paper_results, tests, title_suffix: str) -> Table:
     )
 
 
-def training_table(judgements, paper_results, tests, title_suffix: str) -> Table:
+def paper_training_table(judgements, paper_results, tests, title_suffix: str) -> Table:
     """The paper's Table 2: the conditions of each machine system that has several."""
     cells = [whole for whole in judgements.cells_over_domains if len(judgements.conditions(whole.model)) > 1]
     head = "model|Model|text; " if len({cell.model for cell in cells}) > 1 else ""
@@ -152,7 +152,7 @@ def training_table(judgements, paper_results, tests, title_suffix: str) -> Table
     )
 
 
-def changes_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
+def condition_comparisons_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
     """Return the table of each comparison on each estimand, with the smallest difference that it could detect."""
     rows = []
     for estimate in estimates:
@@ -186,7 +186,7 @@ def changes_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
     )
 
 
-def domains_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
+def training_effects_by_domain_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
     """Return the table of the effect of a condition in each domain and on average, with the test of interaction."""
     words = {
         "effect": "mean over domains",
@@ -223,7 +223,7 @@ def domains_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
     )
 
 
-def groups_table(estimates: Sequence["Estimate"], name: str, title: str) -> Table:
+def accuracy_group_tests_table(estimates: Sequence["Estimate"], name: str, title: str) -> Table:
     rows = []
     for estimate in estimates:
         is_pair = "x" in estimate.settings
@@ -259,7 +259,7 @@ def groups_table(estimates: Sequence["Estimate"], name: str, title: str) -> Tabl
     )
 
 
-def checks_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
+def confidence_and_session_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
     return build_table(
         "session",
         f"Confidence, and the session{title_suffix}",
@@ -280,12 +280,12 @@ def checks_table(estimates: Sequence["Estimate"], title_suffix: str) -> Table:
     )
 
 
-def histogram_figures(cell, rows, number: int, title_suffix: str) -> list[Figure]:
+def correct_count_histograms(cell, rows, figure_number: int, title_suffix: str) -> list[Figure]:
     """Return the paper's Figures 3 and 4: the number of annotators by number of correct texts, and the same by guessing."""
     from analysis.stats import detection
 
     figures = []
-    for found in detection.score_histogram(*column_arrays(rows, "correct", "annotator")):
+    for found in detection.correct_count_histogram(*column_arrays(rows, "correct", "annotator")):
         n = found["n_items"]
         bars = [
             {
@@ -302,7 +302,7 @@ def histogram_figures(cell, rows, number: int, title_suffix: str) -> list[Figure
         ]
         figures.append(
             build_figure(
-                f"scores_{number}_{n}",
+                f"scores_{figure_number}_{n}",
                 f"Texts right: {cell.key}{title_suffix}",
                 bars,
                 description=f"Number of annotators (of {found['n_annotators']}) by number of correct texts (of {n}), and what guessing would give.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
 from analysis.protocols.blocks.cells import contrast_of
-from analysis.protocols.blocks.comparisons import Comparison, adjust_within_families
+from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_within_families
 
 from . import layouts
 from .judgements import ALL_DOMAINS, column_arrays
@@ -34,7 +34,7 @@ def planned_comparison_blocks(
         estimate = _estimate(estimand, compared, rows, context)
         found[estimand].append((compared, _tag_with_equivalence(estimate, estimand, compared)))
     every = {
-        estimand: adjust_within_families(pairs, f"humanlike.{estimand}{family_suffix}", context.star_scheme)
+        estimand: adjust_pvalues_within_families(pairs, f"humanlike.{estimand}{family_suffix}", context.star_scheme)
         for estimand, pairs in found.items()
     }
     blocks = [
@@ -50,8 +50,10 @@ def planned_comparison_blocks(
     ]
     model = _condition_model_estimates(judgements, context)
     tables = [
-        layouts.changes_table([estimate for estimates in every.values() for estimate in estimates], title_suffix),
-        layouts.domains_table(model, title_suffix),
+        layouts.condition_comparisons_table(
+            [estimate for estimates in every.values() for estimate in estimates], title_suffix
+        ),
+        layouts.training_effects_by_domain_table(model, title_suffix),
     ]
     return [
         *(replace(block, tables=tables) if n == 0 else block for n, block in enumerate(blocks)),
@@ -129,8 +131,8 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
     says, truth, correct, who, text = column_arrays(rows, "says", "is_machine", "correct", "annotator", "text")
     if is_chance:
         if estimand == "accuracy":
-            return detection.accuracy(correct, who, text, level=level, analysis="humanlike.planned_accuracy")
-        make = detection.sensitivity if estimand == "sensitivity" else detection.criterion
+            return detection.clustered_accuracy(correct, who, text, level=level, analysis="humanlike.planned_accuracy")
+        make = detection.marginal_d_prime if estimand == "sensitivity" else detection.marginal_criterion
         rng = context.rng("planned", estimand, comparison.key)
         return make(
             says,
@@ -157,7 +159,7 @@ def _estimate(estimand: str, comparison: Comparison, rows: "DataFrame", context:
             analysis=f"humanlike.{estimand}_difference",
             estimand=f"difference of {ESTIMAND_LABELS[estimand]} x - y",
         )
-    both = detection.sensitivity_by_condition(
+    both = detection.d_prime_and_criterion_by_condition(
         says, truth, who, group, text, reference=comparison.y, level=level, analysis="humanlike.condition"
     )
     differences = both.sensitivity_differences if estimand == "sensitivity" else both.criterion_differences

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import comparison_words
+from analysis.protocols.blocks.cells import comparison_sentence_parts
 from analysis.protocols.blocks.comparisons import Comparison, comparison_from_contrast, unpaired_samples
-from analysis.protocols.blocks.comparisons import adjust_within_families as judged_by_family
+from analysis.protocols.blocks.comparisons import adjust_pvalues_within_families as judged_by_family
 from analysis.protocols.blocks.references import unplanned_pairs
 from studies.protocols.base.contrasts import system_contrasts_for_section
 from studies.protocols.marks import PENALTY, SCORE
@@ -110,7 +110,7 @@ def _difference_estimate(
     others = list(estimate.sensitivity)
     if table["item"].nunique() > 1 and table["item"].duplicated().any():
         by_annotator = replace(estimate, sensitivity=(), analysis=f"marks.{estimand}.by_annotator")
-        estimate = clusters.two_way_mean(apart, who, item, analysis=f"marks.{estimand}", **common)
+        estimate = clusters.two_way_clustered_mean(apart, who, item, analysis=f"marks.{estimand}", **common)
         others.append(by_annotator)
     return _tag_with_equivalence(replace(estimate, sensitivity=tuple(others)), estimand, comparison)
 
@@ -122,7 +122,7 @@ def _tag_with_equivalence(estimate: "Estimate", estimand: str, comparison: Compa
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, _ = comparison_words(estimate)
+    x, y, _ = comparison_sentence_parts(estimate)
     if estimate.settings["key"] == SCORE:
         return ConclusionPhrases(
             above_claim=f"{x} was scored higher than {y}.",
@@ -167,7 +167,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
             f"Errors by kind and grade ({judged_outputs.title})",
             "recommended",
             estimates=kinds,
-            tables=[layouts.kinds_table(kinds, judged_outputs)],
+            tables=[layouts.error_rates_by_kind_table(kinds, judged_outputs)],
             note="Errors per judged output.",
         ),
         Block(
@@ -175,7 +175,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
             f"Do annotators mark the same? ({judged_outputs.title})",
             "recommended",
             estimates=checks,
-            tables=[layouts.checks_table(checks, judged_outputs)],
+            tables=[layouts.mark_agreement_table(checks, judged_outputs)],
             note="Sentences of outputs that several annotators read; marks of no sentence are left out.",
         ),
         Block(
@@ -183,7 +183,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
             f"As campaigns print it ({judged_outputs.title})",
             "paper",
             estimates=paper,
-            tables=[layouts.standard_table(paper, judged_outputs)],
+            tables=[layouts.campaign_style_table(paper, judged_outputs)],
             note="Outputs taken as independent, after all primary rules; no interval is given, because outputs of one annotator are not.",
         ),
     ]
@@ -271,7 +271,7 @@ def _agreement_checks(
             if len(mine) >= MIN_OUTPUTS and mine["score"].nunique() > 1 and mine["penalty"].nunique() > 1:
                 own.append(mine["score"].corr(-mine["penalty"], method="spearman"))
         checks.append(
-            basic.one_sample(
+            basic.one_sample_t_test(
                 own,
                 null=0.0,
                 level=level,
@@ -287,7 +287,7 @@ def _agreement_alpha(units, values, level_of_measurement, unit, words, context, 
     """Return Krippendorff's alpha. ``cluster``: the prefix of unit names that is resampled."""
     from analysis.stats import agreement
 
-    counts, points = agreement.count_table(units.to_numpy(object), values.to_numpy(float))
+    counts, points = agreement.value_counts_by_unit(units.to_numpy(object), values.to_numpy(float))
     # The same people read all sentences of an output, and a bad output has several marked sentences.
     clusters = [name.rpartition("\x1f")[0] for name in sorted(set(units))] if cluster else None
     found = agreement.krippendorff_alpha(
@@ -299,7 +299,7 @@ def _agreement_alpha(units, values, level_of_measurement, unit, words, context, 
         unit=unit,
         analysis="marks.agreement",
         clusters=clusters,
-        cluster=cluster,
+        cluster_name=cluster,
     )
     return replace(found, estimand=f"Krippendorff's alpha: {words}")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
 from studies.protocols import REGISTRY
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 from studies.protocols.marks import ERRORS, SCORE, Codebook
 from studies.protocols.marks.text_sentences import WHOLE_TEXT, split_sentences
 from studies.stimuli.texts import word_count
@@ -45,7 +45,7 @@ def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
     scales = {}
     for question in section.questions.all():
         try:
-            scales[question.key] = read_scale(question.scale)
+            scales[question.key] = parse_scale(question.scale)
         except (ValueError, TypeError, KeyError):
             continue  # the frame reports it as a problem
     rows = frame[(frame["section"] == section.position) & frame["system"].notna()]

@@ -119,7 +119,7 @@ def penalties_figure(estimates: Sequence["Estimate"], judged_outputs: Any) -> Fi
     )
 
 
-def kinds_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
+def error_rates_by_kind_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     """Return a table with one row per kind of error and one column per system, readable also for a long codebook."""
     systems = sorted({one.settings["system"] for one in estimates})
     by: dict[tuple[str, str], dict[str, Any]] = {}
@@ -163,7 +163,7 @@ def _count_range(counts: Iterable[int]) -> str:
     return f"{known[0]}" if len(known) == 1 else f"{known[0]} to {known[-1]}"
 
 
-def checks_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
+def mark_agreement_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     rows = [
         {
             "what": one.estimand,
@@ -189,7 +189,7 @@ def checks_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     )
 
 
-def standard_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
+def campaign_style_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
     by: dict[str, dict[str, Any]] = {}
     for one in estimates:
         system = one.settings["system"]

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import comparison_words
-from analysis.protocols.blocks.comparisons import Comparison, adjust_within_families, comparison_from_contrast
+from analysis.protocols.blocks.cells import comparison_sentence_parts
+from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_within_families, comparison_from_contrast
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of, unplanned_pairs
 from studies.protocols.base.contrasts import system_contrasts_for_section
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 from studies.protocols.ranking import SHARE
 
 from .. import ProtocolAnalysis, register
@@ -54,7 +54,7 @@ class RankingAnalysis(ProtocolAnalysis):
         """Return blocks for all ranking sections of a study. Families of tests span all sections."""
         asked = [one for section in context.sections for one in _read_rankings(context.rows, section)]
         shares = [(compared, _share_estimate(one, compared, context)) for one in asked for compared in one.comparisons]
-        estimates = adjust_within_families(shares, "ranking.share", context.star_scheme)
+        estimates = adjust_pvalues_within_families(shares, "ranking.share", context.star_scheme)
         several = len(asked) > 1
         blocks = [
             Block(
@@ -81,7 +81,7 @@ def _read_rankings(frame: "DataFrame", section: Any) -> list[QuestionRankings]:
     found = []
     for question in section.questions.all():
         try:
-            scale = read_scale(question.scale)
+            scale = parse_scale(question.scale)
         except (ValueError, TypeError, KeyError):
             continue  # the frame reports it as a problem
         mine = rows[rows["question"] == question.key]
@@ -155,7 +155,7 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
     others = list(estimate.sensitivity)
     if pairs["item"].nunique() > 1 and pairs["item"].duplicated().any():
         items = pairs["item"].to_numpy(object)
-        others.append(clusters.two_way_mean(score, who, items, analysis="ranking.share.two_way", **common))
+        others.append(clusters.two_way_clustered_mean(score, who, items, analysis="ranking.share.two_way", **common))
     others += comparison.equivalence_tests(estimate, null=0.5, bounds=(0.0, 1.0))
     detail = {
         **estimate.detail,
@@ -168,7 +168,7 @@ def _share_estimate(rankings: QuestionRankings, comparison: Comparison, context:
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_words(estimate)
+    x, y, about = comparison_sentence_parts(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was ranked above {y}{about}.",
         below_claim=f"{y} was ranked above {x}{about}.",
@@ -204,7 +204,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
         )
         for system, mine in rows.groupby("system", sort=True)
     )
-    sets = ranks.rank_sets_of_rows(
+    sets = ranks.rank_confidence_sets_from_rows(
         -rows["rank"].to_numpy(float),
         rows["annotator"].to_numpy(object),
         rows["system"].to_numpy(object),
@@ -217,7 +217,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
     shared = rows[rows.groupby("item")["annotator"].transform("nunique") > 1]
     if len(shared):
         outputs = (shared["item"].astype(str) + "\x1f" + shared["system"].astype(str)).to_numpy(object)
-        counts, values = agreement.count_table(outputs, shared["rank"].to_numpy(float))
+        counts, values = agreement.value_counts_by_unit(outputs, shared["rank"].to_numpy(float))
         # The ranks of a prompt have a fixed sum, so outputs of a prompt are dependent. Therefore prompts are resampled.
         prompts = [output.partition("\x1f")[0] for output in sorted(set(outputs))]
         checks.append(
@@ -226,7 +226,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
                 values,
                 level_of_measurement="interval",
                 clusters=prompts,
-                cluster="prompt",
+                cluster_name="prompt",
                 level=level,
                 rng=context.rng("alpha", rankings.title),
                 unit="output",
@@ -235,7 +235,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
     letters = {label: n for n, label in enumerate(sorted(set(rows["label"]), key=lambda label: (len(label), label)))}
     checks.append(
         replace(
-            ratings.position_effect(
+            ratings.rating_change_per_position(
                 rows["rank"].to_numpy(float),
                 rows["label"].map(letters).to_numpy(float),
                 rows["annotator"].to_numpy(object),
@@ -246,7 +246,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             estimand="change of the rank per place on the page",
         )
     )
-    textbook = agreement.concordance(
+    textbook = agreement.kendall_w(
         rankings.paper_wide.groupby("annotator").mean().to_numpy(float), analysis="ranking.friedman", mode="paper"
     )
     return [
@@ -257,7 +257,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             estimates=means,
             verdict={"ranks": sets.as_dict()},
             tables=[layouts.systems_table(means, sets, strengths, rankings.title)],
-            figures=[layouts.means_figure(means, rankings.title)],
+            figures=[layouts.mean_ranks_figure(means, rankings.title)],
             note="1 is the best. Systems that share a place get the mean of the places that they take.",
         ),
         Block(
@@ -273,7 +273,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             f"Agreement and place on the page ({rankings.title})",
             "recommended",
             estimates=tuple(checks),
-            tables=[layouts.checks_table([*checks, textbook], rankings.title)],
+            tables=[layouts.rank_agreement_table([*checks, textbook], rankings.title)],
             note="Agreement uses outputs that several annotators ranked among the same other outputs.",
         ),
         Block(
@@ -288,7 +288,7 @@ def _question_blocks(rankings: QuestionRankings, context: AnalysisContext) -> li
             f"Ranks of the planted references ({rankings.title})",
             "recommended",
             estimates=planted,
-            tables=[layouts.references_table(planted, rankings.title)],
+            tables=[layouts.reference_ranks_table(planted, rankings.title)],
         ),
     ]
 
@@ -323,7 +323,7 @@ def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple
     """Fit Davidson's model to the pairs of all rankings."""
     import numpy as np
 
-    from analysis.stats.davidson import davidson
+    from analysis.stats.davidson import fit_davidson
 
     systems = list(rankings.wide.columns)
     who = rankings.wide.index.get_level_values("annotator").to_numpy(object)
@@ -337,7 +337,7 @@ def _davidson_strengths(rankings: QuestionRankings, level: float) -> tuple[tuple
         people.append(who[both])
     if not outcomes or not sum(map(len, outcomes)):
         return (), {"systems": systems, "status": "no_data", "reason": "no two systems were ranked together"}
-    fit = davidson(
+    fit = fit_davidson(
         np.concatenate(first),
         np.concatenate(second),
         np.concatenate(outcomes),

@@ -96,7 +96,7 @@ def systems_table(means: Sequence[Any], rank_sets: Any, strengths: Sequence[Any]
     )
 
 
-def means_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
+def mean_ranks_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
     rows = [figure_row(one, one.settings["system"], "mean rank") for one in estimates]
     return build_figure(
         "ranking_means",
@@ -107,7 +107,7 @@ def means_figure(estimates: Sequence["Estimate"], title: str) -> Figure:
     )
 
 
-def checks_table(estimates: Sequence["Estimate"], title: str) -> Table:
+def rank_agreement_table(estimates: Sequence["Estimate"], title: str) -> Table:
     rows = [
         {
             "what": one.estimand,
@@ -132,7 +132,7 @@ def checks_table(estimates: Sequence["Estimate"], title: str) -> Table:
     )
 
 
-def references_table(estimates: Sequence["Estimate"], title: str) -> Table:
+def reference_ranks_table(estimates: Sequence["Estimate"], title: str) -> Table:
     rows = [
         {
             "system": one.settings["system"],

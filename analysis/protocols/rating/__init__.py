@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import comparison_words, contrast_of
+from analysis.protocols.blocks.cells import comparison_sentence_parts, contrast_of
 from analysis.protocols.blocks.common_tables import reliability_row, reliability_table
-from analysis.protocols.blocks.comparisons import adjust_within_families
+from analysis.protocols.blocks.comparisons import adjust_pvalues_within_families
 from analysis.protocols.blocks.sentences import is_unpaired
 from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ProtocolAnalysis, register
 from . import layouts
-from .estimates import apply_points_margin, paper_mean_difference, superiority_and_difference
+from .estimates import add_points_equivalence_test, paper_mean_difference, superiority_and_difference
 from .question_ratings import DIFFERENCE, SUPERIORITY, QuestionRatings, read_question_ratings
 from .utilities import utility_blocks
 
@@ -54,9 +54,12 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             pairs["paper"].append((compared, compared.named(paper, DIFFERENCE, scored=one.score_unit)))
             above, apart = superiority_and_difference(one, compared, context)
             pairs["superiority"].append((compared, compared.named(above, SUPERIORITY)))
-            apart, compared = apply_points_margin(one, compared, apart)
+            apart, compared = add_points_equivalence_test(one, compared, apart)
             pairs["difference"].append((compared, compared.named(apart, DIFFERENCE, scored=one.score_unit)))
-    found = {name: adjust_within_families(mine, f"rating.{name}", context.star_scheme) for name, mine in pairs.items()}
+    found = {
+        name: adjust_pvalues_within_families(mine, f"rating.{name}", context.star_scheme)
+        for name, mine in pairs.items()
+    }
     above, apart, paper = (found[name] for name in ("superiority", "difference", "paper"))
     named = {key for one in question_ratings for key in one.points_comparisons}
     by_name = [one for one in apart if contrast_of(one)["key"] in named]
@@ -70,7 +73,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
             conclusions=build_conclusions(
                 above, _superiority_phrases, 0.5, include_estimand_in_name=False, superseded_by="spa.pairs"
             ),
-            tables=[layouts.ratings_table(above, apart, paper)],
+            tables=[layouts.rating_comparisons_table(above, apart, paper)],
             figures=[layouts.superiority_figure(above, context.level)],
             note="The chance that an annotator rates x above y for the same prompt. Ties count half, and only the order of points matters. "
             "If no annotator judged both side by side: the chance that a rating of x is above a rating of y.",
@@ -94,7 +97,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
 
 
 def _superiority_phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_words(estimate)
+    x, y, about = comparison_sentence_parts(estimate)
     before = (
         f"a rating of {x} is above a rating of {y} is"
         if is_unpaired(estimate)
@@ -115,7 +118,7 @@ def _superiority_phrases(estimate: "Estimate") -> ConclusionPhrases:
 
 
 def _difference_phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_words(estimate)
+    x, y, about = comparison_sentence_parts(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} has a higher mean rating than {y}{about}.",
         below_claim=f"{x} has a lower mean rating than {y}{about}.",
@@ -149,7 +152,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
     what = (question_ratings.section.position, question_ratings.question.key)
     if len(shared):
         outputs = shared["output"].to_numpy(object)
-        counts, points = agreement.count_table(outputs, shared["rating"].to_numpy(float))
+        counts, points = agreement.value_counts_by_unit(outputs, shared["rating"].to_numpy(float))
         checks.append(
             agreement.krippendorff_alpha(
                 counts,
@@ -174,7 +177,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
         letters = sorted(set(rows["label"]), key=lambda label: (len(label), label))
         place = {label: n for n, label in enumerate(letters)}
         checks.append(
-            ratings.position_effect(
+            ratings.rating_change_per_position(
                 rows["rating"].to_numpy(float),
                 rows["label"].map(place).to_numpy(float),
                 rows["annotator"].to_numpy(object),
@@ -182,7 +185,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
                 level=level,
             )
         )
-    ranked = ranks.rank_sets_of_rows(
+    ranked = ranks.rank_confidence_sets_from_rows(
         *(
             judged_rows[name].to_numpy(kind)
             for name, kind in (("rating", float), ("annotator", object), ("system", object))

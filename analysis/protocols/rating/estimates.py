@@ -23,12 +23,12 @@ def paper_mean_difference(
 
     pairs = paired_ratings(question_ratings.paper_wide, comparison)
     if not len(pairs) and unpaired_samples(question_ratings.paper_wide, comparison) is not None:
-        found = ratings.paired_delta_paper([], [], level=context.level)
+        found = ratings.paired_difference_paper([], [], level=context.level)
         return replace(
             found, status="not_applicable", reason="the paper's test is paired, and nobody judged both side by side"
         )
     means = pairs.groupby("annotator")[["x", "y"]].mean()
-    return ratings.paired_delta_paper(means["x"].to_numpy(), means["y"].to_numpy(), level=context.level)
+    return ratings.paired_difference_paper(means["x"].to_numpy(), means["y"].to_numpy(), level=context.level)
 
 
 def superiority_and_difference(
@@ -43,9 +43,9 @@ def superiority_and_difference(
     pairs = paired_ratings(question_ratings.wide, comparison)
     level, resamples = context.level, context.resamples
     x, y, people = pairs["x"].to_numpy(float), pairs["y"].to_numpy(float), pairs["annotator"].to_numpy(object)
-    apart = ratings.mean_difference(x, y, people, scale=question_ratings.ends, level=level)
+    apart = ratings.paired_mean_difference(x, y, people, scale=question_ratings.ends, level=level)
     if pairs["prompt"].nunique() > 1 and pairs["prompt"].duplicated().any():
-        two_way = ratings.mean_difference(
+        two_way = ratings.paired_mean_difference(
             x,
             y,
             people,
@@ -58,7 +58,7 @@ def superiority_and_difference(
     standardised = _standardised_difference(question_ratings, comparison, level)
     if standardised.estimate is not None:
         apart = replace(apart, sensitivity=(*apart.sensitivity, standardised))
-    above = ratings.superiority(
+    above = ratings.probability_of_superiority(
         x,
         y,
         people,
@@ -66,7 +66,7 @@ def superiority_and_difference(
         resamples=resamples,
         rng=context.rng("superiority", comparison.key),
     )
-    others = [*ratings.rank_tests(x, y, people), *_model_estimates(question_ratings, comparison, level)]
+    others = [*ratings.sign_and_wilcoxon_tests(x, y, people), *_model_estimates(question_ratings, comparison, level)]
     others += comparison.equivalence_tests(above, null=0.5, bounds=(0.0, 1.0))
     above = replace(above, sensitivity=(*above.sensitivity, *others))
     return above, _add_reversal_guard(question_ratings, apart)
@@ -80,7 +80,7 @@ def _unpaired_estimates(
 
     level = context.level
     apart = unpaired.mean_difference(**samples, scale=question_ratings.ends, level=level)
-    above = unpaired.superiority(**samples, level=level)
+    above = unpaired.probability_of_superiority(**samples, level=level)
     others = [
         *_model_estimates(question_ratings, comparison, level),
         *comparison.equivalence_tests(above, null=0.5, bounds=(0.0, 1.0)),
@@ -94,7 +94,7 @@ def _add_reversal_guard(question_ratings: QuestionRatings, difference: "Estimate
 
     if difference.estimate is None:
         return difference
-    guard = ratings.reversal_guard(difference.estimate, step=question_ratings.step)
+    guard = ratings.rounding_reversal_guard(difference.estimate, step=question_ratings.step)
     return replace(difference, detail={**difference.detail, "reversal_guard": guard.as_dict()})
 
 
@@ -121,7 +121,7 @@ def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, 
     return others
 
 
-def apply_points_margin(
+def add_points_equivalence_test(
     question_ratings: QuestionRatings, comparison: Comparison, difference: "Estimate"
 ) -> tuple["Estimate", Comparison]:
     """Return the difference of means with a TOST in points, if a comparison names this estimand."""
@@ -137,7 +137,7 @@ def _standardised_difference(question_ratings: QuestionRatings, comparison: Comp
     from analysis.stats import clusters, ratings
 
     rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
-    scores = ratings.z_scores(rows["rating"].to_numpy(float), rows["annotator"].to_numpy(object)).scores
+    scores = ratings.z_scores_by_annotator(rows["rating"].to_numpy(float), rows["annotator"].to_numpy(object)).scores
     pairs = paired_ratings(pivot_ratings(rows.assign(rating=scores)), comparison)
     return clusters.clustered_mean(
         pairs["x"].to_numpy(float) - pairs["y"].to_numpy(float),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 
-def ratings_table(
+def rating_comparisons_table(
     superiority: Sequence["Estimate"], differences: Sequence["Estimate"], paper: Sequence["Estimate"]
 ) -> Table:
     """Return the table of rating differences, their ordinal companions and the reversal guard."""

@@ -8,7 +8,7 @@ from analysis.protocols.blocks.comparisons import Comparison, comparison_from_co
 from analysis.protocols.blocks.references import PlantedReferences, planted_references_of
 from studies.protocols import REGISTRY
 from studies.protocols.base.contrasts import system_contrasts_for_section
-from studies.protocols.base.scales import ScaleSpec, read_scale
+from studies.protocols.base.scales import ScaleSpec, parse_scale
 
 from .utilities import UTILITY, Utilities, compute_utilities
 
@@ -23,7 +23,7 @@ class QuestionRatings:
     """The ratings of one question: ``kept`` for the recommended estimates; ``wide`` and ``wide_paper`` have a row an annotator
     and prompt, a column a system. ``ends``: what its points are scored between. ``references`` are the study's planted ends,
     ``utilities`` the ratings between them.
-    ``apply_points_margin``: by key, the comparisons that name the difference of means, whose margins are in points."""
+    ``add_points_equivalence_test``: by key, the comparisons that name the difference of means, whose margins are in points."""
 
     section: Any
     question: Any
@@ -70,7 +70,7 @@ def read_question_ratings(frame: "DataFrame", section: Any) -> list[QuestionRati
     found = []
     for question in questions:
         try:
-            scale = read_scale(question.scale)
+            scale = parse_scale(question.scale)
         except (ValueError, TypeError, KeyError):
             continue  # the frame reports it as a problem
         mine = rows[rows["question"] == question.key]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import comparison_words, interval_bounds
-from analysis.protocols.blocks.comparisons import Comparison, adjust_within_families, unpaired_samples
+from analysis.protocols.blocks.cells import comparison_sentence_parts, interval_bounds
+from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_within_families, unpaired_samples
 from analysis.protocols.blocks.references import PlantedReferences
 from analysis.protocols.blocks.tables import build_table
 
@@ -86,12 +86,12 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
             warnings=(*estimate.warnings, *_exclusion_warnings(utilities)),
         )
     else:
-        estimate = basic.one_sample(each, null=0.0, level=level, analysis="rating.utility_difference", **words)
+        estimate = basic.one_sample_t_test(each, null=0.0, level=level, analysis="rating.utility_difference", **words)
         estimate = replace(
             estimate, n_rows=2 * len(pairs), warnings=(*estimate.warnings, *_exclusion_warnings(utilities))
         )
     if samples is None and comparison.margin and len(each):
-        tost = equivalence.equivalence(
+        tost = equivalence.equivalence_test(
             each,
             null=0.0,
             margin=comparison.margin,
@@ -104,7 +104,7 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_words(estimate)
+    x, y, about = comparison_sentence_parts(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} has a higher expected utility than {y}{about}.",
         below_claim=f"{x} has a lower expected utility than {y}{about}.",
@@ -180,7 +180,7 @@ def utility_blocks(
             "with less than a tenth of the scale between the two references.",
         ),
     ]
-    differences = adjust_within_families(pairs, "rating.utility", context.star_scheme)
+    differences = adjust_pvalues_within_families(pairs, "rating.utility", context.star_scheme)
     return [
         Block(
             "rating.utility",

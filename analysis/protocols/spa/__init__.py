@@ -13,10 +13,10 @@ from .. import ProtocolAnalysis, register
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers, read_section_answers
 from .coherence_and_ranking import coherence_and_ranking_blocks
-from .drivers import drivers_block
+from .drivers import overall_answer_drivers_block
 from .exclusion_effects import exclusion_effect_blocks
 from .exposures import exposure_blocks
-from .pairs import pair_blocks
+from .pairs import pair_preference_blocks
 
 TAU_TITLE = "Whether leaving out by tau would move the estimate (correlation of gap and preference)"
 
@@ -37,10 +37,10 @@ class SPAAnalysis(ProtocolAnalysis):
         if not answers:
             return []
         several = len(answers) > 1
-        blocks = pair_blocks(answers, context)
+        blocks = pair_preference_blocks(answers, context)
         for one, rules in zip(answers, exclusion_effect_blocks(answers, context), strict=True):
             blocks += [*_naming_blocks(one, several, context), rules, *_criterion_blocks(one, context)]
-        if (drivers := drivers_block([one.kept for one in answers], context)) is not None:
+        if (drivers := overall_answer_drivers_block([one.kept for one in answers], context)) is not None:
             blocks.append(drivers)
         if several:
             blocks += exposure_blocks(answers, context)
@@ -54,11 +54,11 @@ def _naming_blocks(answers: SectionAnswers, with_section: bool, context: Analysi
     kept = answers.kept
     title, level = answers.title, context.level
     symmetry = tuple(
-        compared.named(spa.order_symmetry(kept.xy[:, column], kept.yx[:, column], level=level), ESTIMAND)
+        compared.named(spa.naming_order_effect(kept.xy[:, column], kept.yx[:, column], level=level), ESTIMAND)
         for column, compared in enumerate(answers.comparisons)
     )
     asymmetry = tuple(
-        compared.named(spa.tau_asymmetry(kept.xy[:, column], kept.yx[:, column], level=level), ESTIMAND)
+        compared.named(spa.gap_preference_correlation(kept.xy[:, column], kept.yx[:, column], level=level), ESTIMAND)
         for column, compared in enumerate(answers.comparisons)
     )
     return [
@@ -67,8 +67,8 @@ def _naming_blocks(answers: SectionAnswers, with_section: bool, context: Analysi
             f"Gap between the two orders of naming ({title})",
             "recommended",
             estimates=symmetry,
-            tables=[layouts.gap_table(symmetry)],
-            figures=[layouts.gap_figure(symmetry, with_section, level)],
+            tables=[layouts.naming_order_gap_table(symmetry)],
+            figures=[layouts.naming_order_gap_figure(symmetry, with_section, level)],
             note="p_xy + p_yx - 1, before any rule that uses sums. Above 0: the system named first has an advantage.",
         ),
         Block(

@@ -12,7 +12,7 @@ from .answers import SectionAnswers
 
 
 def coherence_and_ranking_blocks(
-    kept_answers: SectionAnswers, columns: Sequence[int], title: str, context: AnalysisContext
+    kept_answers: SectionAnswers, comparison_columns: Sequence[int], title: str, context: AnalysisContext
 ) -> list[Block]:
     """Return coherence of the pairs, ranking of the systems and reliability, on one criterion."""
     import numpy as np
@@ -21,12 +21,12 @@ def coherence_and_ranking_blocks(
     from analysis.stats.bradley_terry import fractional_bradley_terry
     from analysis.stats.results import json_safe
 
-    chosen = [kept_answers.comparisons[n] for n in columns]
+    chosen = [kept_answers.comparisons[n] for n in comparison_columns]
     systems = list(dict.fromkeys(name for compared in chosen for name in (compared.x, compared.y)))
     systems.sort()
     number = {name: n for n, name in enumerate(systems)}
     pairs = [(number[compared.x], number[compared.y]) for compared in chosen]
-    table = spa.combine_orders(kept_answers.xy, kept_answers.yx)[:, columns]
+    table = spa.combine_orders(kept_answers.xy, kept_answers.yx)[:, comparison_columns]
     what = (kept_answers.section.position, chosen[0].criterion)
     common = {"level": context.level, "resamples": context.resamples}
     blocks = []
@@ -46,7 +46,7 @@ def coherence_and_ranking_blocks(
             )
         )
     first, second, given, people = [], [], [], []
-    for column, (x, y) in zip(columns, pairs, strict=True):
+    for column, (x, y) in zip(comparison_columns, pairs, strict=True):
         for named, other, answers in ((x, y, kept_answers.xy), (y, x, kept_answers.yx)):
             here = ~np.isnan(answers[:, column])
             n = int(here.sum())

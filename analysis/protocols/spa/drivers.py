@@ -25,12 +25,12 @@ MIN_CRITERIA = 2
 BLOCK_NAME = "spa.drivers"
 
 
-def drivers_block(answers: Sequence[SectionAnswers], context: AnalysisContext) -> Block | None:
+def overall_answer_drivers_block(kept_answers: Sequence[SectionAnswers], context: AnalysisContext) -> Block | None:
     """Return one block for all sections with an overall question and criteria, or None if there is no such section.
 
     ``answers``: those who are kept for the recommended estimates.
     """
-    found = [(one, _fit_drivers(one, context.level)) for one in answers if _has_overall_and_criteria(one)]
+    found = [(one, _fit_drivers(one, context.level)) for one in kept_answers if _has_overall_and_criteria(one)]
     if not found:
         return None
     rows = [row for one, mine in found for row in _table_rows(one, mine)]
@@ -94,7 +94,7 @@ def _fit_drivers(answers: SectionAnswers, level: float) -> "Drivers":
         [np.column_stack([mine.get(criterion, nothing) for criterion in criteria]) for mine in said.values()]
     )
     people = np.tile(answers.people["annotator"].to_numpy(object), len(said))
-    return axes.drivers(overall, table, people, names=criteria, level=level, analysis=BLOCK_NAME)
+    return axes.regress_overall_on_criteria(overall, table, people, names=criteria, level=level, analysis=BLOCK_NAME)
 
 
 def _tagged_estimates(answers: SectionAnswers, drivers: "Drivers") -> list["Estimate"]:

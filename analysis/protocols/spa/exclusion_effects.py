@@ -21,8 +21,8 @@ def exclusion_effect_blocks(answers: Sequence[SectionAnswers], context: Analysis
     found = [_rule_changes(one, context) for one in answers]
     every = [change for changes in found for change in changes]
     laid = {
-        "tables": [layouts.before_after_table(every)],
-        "figures": [layouts.rule_changes_figure(every, len(answers) > 1, context.level)],
+        "tables": [layouts.rule_effects_table(every)],
+        "figures": [layouts.rule_effects_figure(every, len(answers) > 1, context.level)],
     }
     return [
         Block(
@@ -49,7 +49,7 @@ def _rule_changes(answers: SectionAnswers, context: AnalysisContext) -> tuple["E
     masks["all rules of the recommended estimate"] = answers.people["is_kept"].to_numpy(bool)
     masks["all primary rules"] = answers.people["is_kept_paper"].to_numpy(bool)
     values = spa.combine_orders(answers.xy, answers.yx)
-    changes = spa.exclusion_effects(
+    changes = spa.exclusion_effects_by_rule(
         values,
         masks,
         names=answers.names,
@@ -63,7 +63,7 @@ def _rule_changes(answers: SectionAnswers, context: AnalysisContext) -> tuple["E
             change = compared.named(changes[rule][compared.key], ESTIMAND)
             if 0 < mask.sum() < len(mask):
                 # The two groups have different people, so an ordinary two-group comparison is correct here.
-                against = basic.welch(
+                against = basic.welch_t_test(
                     values[~mask, column],
                     values[mask, column],
                     analysis="spa.excluded_against_kept",

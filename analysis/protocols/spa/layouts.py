@@ -31,7 +31,7 @@ def forest_figure(
     )
 
 
-def gap_table(estimates: Iterable["Estimate"]) -> Table:
+def naming_order_gap_table(estimates: Iterable["Estimate"]) -> Table:
     rows = []
     for one in estimates:
         shares = one.detail.get("shares") or {}
@@ -59,7 +59,7 @@ def gap_table(estimates: Iterable["Estimate"]) -> Table:
     )
 
 
-def gap_figure(estimates: Iterable["Estimate"], with_section: bool, level: float) -> Figure:
+def naming_order_gap_figure(estimates: Iterable["Estimate"], with_section: bool, level: float) -> Figure:
     return build_figure(
         "gap",
         "Gap between the two orders of naming",
@@ -102,7 +102,7 @@ def _cycle_label(estimate: "Estimate") -> str:
     return estimate.estimand
 
 
-def before_after_table(changes: Iterable["Estimate"]) -> Table:
+def rule_effects_table(changes: Iterable["Estimate"]) -> Table:
     rows, idle = [], set()
     for one in changes:
         if one.status == "not_applicable":
@@ -137,7 +137,7 @@ def before_after_table(changes: Iterable["Estimate"]) -> Table:
     )
 
 
-def rule_changes_figure(changes: Iterable["Estimate"], with_section: bool, level: float) -> Figure:
+def rule_effects_figure(changes: Iterable["Estimate"], with_section: bool, level: float) -> Figure:
     shown = [one for one in changes if one.status == "ok"]
     rows = [
         figure_row(one, f"{comparison_label(one, with_section)}: {one.settings['rule']}", one.settings["rule"])

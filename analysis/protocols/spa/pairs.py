@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import comparison_words, span_several_sections
-from analysis.protocols.blocks.comparisons import adjust_within_families
+from analysis.protocols.blocks.cells import are_from_several_sections, comparison_sentence_parts
+from analysis.protocols.blocks.comparisons import adjust_pvalues_within_families
 
 from . import layouts
 from .answers import ESTIMAND, SectionAnswers
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
 
-def pair_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
+def pair_preference_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> list[Block]:
     """Return the recommended and the paper's blocks of all sections. Families span all sections."""
     found = [_pair_estimates(one, context) for one in answers]
     compared = [one for section in answers for one in section.comparisons]
     recommended, paper = (
-        adjust_within_families(list(zip(compared, estimates, strict=True)), f"spa.{mode}", context.star_scheme)
+        adjust_pvalues_within_families(list(zip(compared, estimates, strict=True)), f"spa.{mode}", context.star_scheme)
         for mode, estimates in (
             ("recommended", [one for pairs, _ in found for one in pairs]),
             ("paper", [one for _, pairs in found for one in pairs]),
         )
     )
-    several = span_several_sections(recommended)
+    several = are_from_several_sections(recommended)
     return [
         Block(
             "spa.pairs",
@@ -49,7 +49,7 @@ def pair_blocks(answers: Sequence[SectionAnswers], context: AnalysisContext) -> 
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_words(estimate)
+    x, y, about = comparison_sentence_parts(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was preferred to {y}{about}.",
         below_claim=f"{y} was preferred to {x}{about}.",
@@ -71,7 +71,7 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
 
     kept = answers.kept
     level = context.level
-    shared = spa.pairs_recommended(
+    shared = spa.pair_preferences_recommended(
         kept.xy,
         kept.yx,
         names=kept.names,
@@ -87,7 +87,7 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
         estimate = shared[compared.key]
         if compared.margin:
             # Each comparison has its own margin and level.
-            tost = equivalence.equivalence(
+            tost = equivalence.equivalence_test(
                 values[:, column],
                 null=0.5,
                 margin=compared.margin,
@@ -104,6 +104,6 @@ def _pair_estimates(answers: SectionAnswers, context: AnalysisContext) -> tuple[
         asked, estimand = kept.xy[:, column], None
         if np.isnan(answers.xy[:, column]).all() and not np.isnan(answers.yx[:, column]).all():
             asked, estimand = 100 - kept.yx[:, column], "1 - mean over annotators of P[y > x], asked with y named first"
-        estimate = spa.pair_paper(asked, is_after_tau=context.is_after_tau, level=level)
+        estimate = spa.pair_preference_paper(asked, is_after_tau=context.is_after_tau, level=level)
         paper.append(compared.named(replace(estimate, estimand=estimand) if estimand else estimate, ESTIMAND))
     return recommended, paper

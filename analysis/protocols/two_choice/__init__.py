@@ -14,9 +14,9 @@ from analysis.data.planned_labels import PlannedLabels
 from analysis.protocols.blocks import Block
 
 from .. import ProtocolAnalysis, StoppingStatus, register
-from .checks import check_blocks, ranking_blocks
+from .checks import agreement_and_side_blocks, ranking_blocks
 from .comparison_labels import read_comparison_labels
-from .effort import effort_blocks
+from .effort import label_cost_blocks
 from .preference import preference_blocks
 from .stopping import stopping_statuses
 
@@ -34,8 +34,8 @@ class TwoChoiceAnalysis(ProtocolAnalysis):
         found = [one for section in context.sections for one in read_comparison_labels(context, claims, section)]
         blocks = preference_blocks(found, context)
         for one in found:
-            blocks += effort_blocks(one, context)
-            blocks += check_blocks(one, context)
+            blocks += label_cost_blocks(one, context)
+            blocks += agreement_and_side_blocks(one, context)
         for section in context.sections:
             blocks += ranking_blocks([one for one in found if one.section == section], context)
         return [block for block in blocks if block.estimates]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FIRST_LABEL = "A"
 
 
-def check_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
+def agreement_and_side_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
     agreement, sides = (
         _agreement_estimates(comparison_labels, context),
         _side_effect_estimates(comparison_labels, context),
@@ -40,7 +40,7 @@ def check_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) 
             f"Whether the side mattered ({comparison_labels.title})",
             "recommended",
             estimates=sides,
-            tables=[layouts.sides_table(sides)],
+            tables=[layouts.side_effects_table(sides)],
         ),
     ]
 
@@ -107,7 +107,7 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
     """Return strengths of three or more systems for each question: Davidson's model with ties, else Bradley and Terry's."""
     import numpy as np
 
-    from analysis.stats.davidson import davidson
+    from analysis.stats.davidson import fit_davidson
     from analysis.stats.results import json_safe
 
     blocks = []
@@ -124,7 +124,7 @@ def ranking_blocks(comparisons: Sequence[ComparisonLabels], context: AnalysisCon
         people = np.concatenate([r["annotator"].to_numpy(object) for r in rows])
         if not len(outcomes):
             continue
-        fit = davidson(first, second, outcomes, people, n_systems=len(systems), level=context.level)
+        fit = fit_davidson(first, second, outcomes, people, n_systems=len(systems), level=context.level)
         strengths = [
             replace(
                 one,

@@ -52,7 +52,7 @@ def read_comparison_labels(
     n_submitted = mine.loc[mine["is_submitted"] & ~mine["is_top_up"], "assignment"].nunique()
     pairs = [frozenset(pair.split("\x1f")) for pair in sorted(set(mine["pair"])) if pair.count("\x1f") == 1]
     found = []
-    for compared in section_comparisons(section, pairs=pairs):
+    for compared in section_comparisons(section, shown_pairs=pairs):
         rows = comparison_rows(mine, compared)
         given = rows[rows["is_given"] & rows["is_submitted"]]
         given = given.assign(is_third=third_label_mask(given, section))
@@ -72,7 +72,7 @@ def read_comparison_labels(
     return found
 
 
-def logged_outcome(comparison_labels: ComparisonLabels) -> dict[str, Any] | None:
+def logged_stopping_outcome(comparison_labels: ComparisonLabels) -> dict[str, Any] | None:
     """Return the logged outcome of this comparison, if the study closed itself."""
     event = comparison_labels.section.study.audit_events.filter(verb="decide").order_by("pk").last()
     outcomes = event.data.get("outcomes", []) if event else []

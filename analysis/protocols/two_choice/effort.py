@@ -9,7 +9,7 @@ from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
-from .comparison_labels import ComparisonLabels, logged_outcome
+from .comparison_labels import ComparisonLabels, logged_stopping_outcome
 from .preference import paper_decision_estimate
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ REPLAY_RUNS = 1000
 MIN_ITEMS = 20
 
 
-def effort_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
+def label_cost_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext) -> list[Block]:
     spent = _labels_paid_estimates(comparison_labels)
     return [
         Block(
@@ -30,8 +30,11 @@ def effort_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext)
             f"Labels paid ({comparison_labels.title})",
             "recommended",
             estimates=spent,
-            tables=[layouts.effort_table(spent)],
-            verdict={"section": comparison_labels.section.position, "decided": logged_outcome(comparison_labels)},
+            tables=[layouts.label_cost_table(spent)],
+            verdict={
+                "section": comparison_labels.section.position,
+                "decided": logged_stopping_outcome(comparison_labels),
+            },
         ),
         *_replay_blocks(comparison_labels, context),
     ]
@@ -128,10 +131,10 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
         name, workers = strategy.name, strategy.workers
         for mode, reading in (("paper", "stays"), ("recommended", "first")):
             rng = context.rng("replay", comparison_labels.comparison.key, name, workers, mode)
-            effort = choice.resampled_effort(
+            effort = choice.effort_from_resampled_labels(
                 wins[enough], given[enough], strategy, rule=rule, reading=reading, runs=REPLAY_RUNS, rng=rng
             )
-            summary = choice.effort_summary(effort, mode=mode, rng=rng, analysis="choice.replay")
+            summary = choice.estimate_mean_effort(effort, mode=mode, rng=rng, analysis="choice.replay")
             words = (
                 f"{workers} workers"
                 if name == "majority"
@@ -143,7 +146,7 @@ def _replay_blocks(comparison_labels: ComparisonLabels, context: AnalysisContext
                 )
             )
     note = "Labels until the paper's bound decides. Each strategy is replayed on the same items; the interval applies only to these items."
-    laid = {"recommended": [layouts.replays_table(both["recommended"], both["paper"])], "paper": []}
+    laid = {"recommended": [layouts.strategy_replays_table(both["recommended"], both["paper"])], "paper": []}
     return [
         Block(
             "choice.replay",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STRATEGY_NAMES = {"one": "one", "fixed": "fixed", "majority": "majority", "max_three": "max_three"}
 
 
-def section_comparisons(section: Any, *, pairs: Sequence[frozenset[str]] = ()) -> list[Comparison]:
+def section_comparisons(section: Any, *, shown_pairs: Sequence[frozenset[str]] = ()) -> list[Comparison]:
     """Return the planned comparisons of the section, one for each question that they concern, then unplanned pairs."""
     contrasts = list(section.study.contrasts.select_related("x", "y", "section"))
     found: list[Comparison] = []
@@ -32,7 +32,7 @@ def section_comparisons(section: Any, *, pairs: Sequence[frozenset[str]] = ()) -
         ]
         planned = {frozenset((one.x, one.y)) for one in mine}
         found += mine
-        for pair in pairs:
+        for pair in shown_pairs:
             if pair not in planned:
                 x, y = sorted(pair)
                 found.append(Comparison(section.position, x, y, question.criterion, question.key))

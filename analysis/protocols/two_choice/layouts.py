@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from analysis.protocols.blocks import apa
 from analysis.protocols.blocks.cells import (
     EXPECTATION_LABELS,
+    are_from_several_sections,
     comparison_label,
     contrast_of,
     expectation_outcome,
     interval_bounds,
-    observed_direction,
+    observed_direction_symbol,
     reported_pvalue,
-    span_several_sections,
 )
 from analysis.protocols.blocks.figures import Figure, build_figure, figure_row
 from analysis.protocols.blocks.tables import Table, build_table
@@ -38,7 +38,7 @@ def is_sequential(estimate: "Estimate") -> bool:
 def decisions_table(
     recommended: Sequence["Estimate"], paper: Sequence["Estimate"], logged_outcomes: Sequence[Mapping[str, Any] | None]
 ) -> Table:
-    several = span_several_sections(recommended)
+    several = are_from_several_sections(recommended)
     rows = []
     for one, theirs, told in zip(recommended, paper, logged_outcomes, strict=True):
         contrast, detail = contrast_of(one), one.detail
@@ -53,12 +53,12 @@ def decisions_table(
                 "rule": "anytime-valid" if is_sequential(one) else "fixed n",
                 "share": one.estimate,
                 "interval": interval_bounds(one),
-                "level": apa.confidence_level(one),
+                "level": apa.format_confidence_level(one),
                 "p": reported_pvalue(one),
                 "n": one.n,
                 "outcome": OUTCOME_LABELS.get(detail.get("outcome") or "", "") or _fixed_n_outcome(one),
                 "stopped": detail.get("stopped_at"),
-                "recovered": expectation_outcome(expected, observed_direction(one, 0.5)),
+                "recovered": expectation_outcome(expected, observed_direction_symbol(one, 0.5)),
                 "logged": OUTCOME_LABELS.get(told["verdict"], "") if told else "",
                 **_paper_cells(theirs),
                 "reason": one.reason,
@@ -105,7 +105,7 @@ def _winner_label(estimate: "Estimate") -> str:
 
 def shares_figure(recommended: Sequence["Estimate"], paper: Sequence["Estimate"], level: float) -> Figure:
     """Return the figure of the recommended and the paper's shares."""
-    several = span_several_sections(recommended)
+    several = are_from_several_sections(recommended)
     rows = [figure_row(one, comparison_label(one, several), "choices (recommended)") for one in recommended]
     rows += [figure_row(one, comparison_label(one, several), "items (paper)") for one in paper]
     return build_figure(
@@ -119,7 +119,7 @@ def shares_figure(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]
     )
 
 
-def effort_table(estimates: Sequence["Estimate"]) -> Table:
+def label_cost_table(estimates: Sequence["Estimate"]) -> Table:
     by = {one.analysis.rpartition(".")[2]: one for one in estimates}
     rows = []
     if paid := by.get("labels"):
@@ -151,7 +151,7 @@ def _rounded_estimate(estimate: "Estimate | None") -> int | None:
     return None if estimate is None or estimate.estimate is None else round(estimate.estimate)
 
 
-def replays_table(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
+def strategy_replays_table(recommended: Sequence["Estimate"], paper: Sequence["Estimate"]) -> Table:
     rows = [
         {
             "contrast": comparison_label(one, True),
@@ -209,7 +209,7 @@ def agreement_table(estimates: Sequence["Estimate"]) -> Table:
     )
 
 
-def sides_table(estimates: Sequence["Estimate"]) -> Table:
+def side_effects_table(estimates: Sequence["Estimate"]) -> Table:
     rows = [
         {
             "contrast": comparison_label(one, True),

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
-from analysis.protocols.blocks.cells import comparison_words
-from analysis.protocols.blocks.comparisons import Comparison, adjust_within_families
+from analysis.protocols.blocks.cells import comparison_sentence_parts
+from analysis.protocols.blocks.comparisons import Comparison, adjust_pvalues_within_families
 from studies.protocols import REGISTRY
 from studies.protocols.two_choice import PREFERENCE
 
 from . import layouts
-from .comparison_labels import ComparisonLabels, logged_outcome
+from .comparison_labels import ComparisonLabels, logged_stopping_outcome
 
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
@@ -39,7 +39,7 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
             "recommended",
             estimates=recommended,
             conclusions=build_conclusions(recommended, _phrases, 0.5, include_estimand_in_name=False),
-            tables=[layouts.decisions_table(recommended, paper, [logged_outcome(one) for one in comparisons])],
+            tables=[layouts.decisions_table(recommended, paper, [logged_stopping_outcome(one) for one in comparisons])],
             figures=[layouts.shares_figure(recommended, paper, context.level)],
             note="All annotators have the same weight, regardless of their number of labels. With a stopping rule, the interval and the p-value are "
             "valid whenever it stopped. Without one, the test assumes a number of annotators fixed beforehand.",
@@ -56,7 +56,7 @@ def preference_blocks(comparisons: Sequence[ComparisonLabels], context: Analysis
 
 
 def _phrases(estimate: "Estimate") -> ConclusionPhrases:
-    x, y, about = comparison_words(estimate)
+    x, y, about = comparison_sentence_parts(estimate)
     return ConclusionPhrases(
         above_claim=f"{x} was chosen over {y}{about}.",
         below_claim=f"{y} was chosen over {x}{about}.",
@@ -133,9 +133,11 @@ def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisCont
     n_ties = int((rows["value"] == 0.5).sum())
     means = rows.groupby("annotator", sort=True)["value"].mean().to_numpy(float)
     if n_ties == 0:
-        estimate = replace(choice.preference(values, people, level=level), estimand="annotator-weighted share of x")
+        estimate = replace(
+            choice.preference_share(values, people, level=level), estimand="annotator-weighted share of x"
+        )
     else:
-        estimate = basic.one_sample(
+        estimate = basic.one_sample_t_test(
             means,
             null=0.5,
             level=level,
@@ -146,7 +148,7 @@ def _fixed_n_estimate(comparison_labels: ComparisonLabels, context: AnalysisCont
         estimate = replace(estimate, n_rows=len(rows))
     if margin and len(means):
         # Use the comparison's own level, which may differ from the report's.
-        tost = equivalence.equivalence(
+        tost = equivalence.equivalence_test(
             means,
             null=0.5,
             margin=margin,
@@ -165,7 +167,7 @@ def _adjust_and_tag(
 ) -> tuple["Estimate", ...]:
     """Adjust p-values of fixed-n estimates within each family. Sequential estimates were tested at a divided level already."""
     others = [(one, estimate) for one, estimate in compared_estimates if not layouts.is_sequential(estimate)]
-    adjusted = iter(adjust_within_families(others, "choice.preference", context.star_scheme))
+    adjusted = iter(adjust_pvalues_within_families(others, "choice.preference", context.star_scheme))
     return tuple(
         one.named(estimate if layouts.is_sequential(estimate) else next(adjusted), PREFERENCE)
         for one, estimate in compared_estimates

@@ -41,13 +41,13 @@ def anytime_stopping_status(
     import numpy as np
 
     from analysis.stats import sequential
-    from analysis.stats.seeds import generator
+    from analysis.stats.seeds import seeded_generator
 
     planned = planned_labels.rows[
         (planned_labels.rows["section"] == section.position) & ~planned_labels.rows["is_top_up"]
     ]
     rows = comparison_rows(planned, comparison)
-    units = sequential.annotator_units(
+    units = sequential.annotator_unit_means(
         rows["value"].to_numpy(float),
         rows["annotator"].to_numpy(object),
         rows["claim"].to_numpy(np.int64),
@@ -67,13 +67,13 @@ def anytime_stopping_status(
     target = round((section.study.target_n or 0) * seen)
     remaining: dict[str, Any] | None = None
     if not is_decided and len(units.values) > 1 and target > len(units.values):
-        left = sequential.expected_remaining(
+        left = sequential.predict_remaining_units(
             units.values,
             level=level,
             margin=comparison.margin,
             budget=target,
             runs=N_SIMULATIONS,
-            rng=generator(seed or "0", "remaining", comparison.key, len(units.values)),
+            rng=seeded_generator(seed or "0", "remaining", comparison.key, len(units.values)),
         )
         remaining = {
             "median": None if left.median is None else round(left.median * each),

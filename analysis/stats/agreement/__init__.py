@@ -6,12 +6,17 @@ each answer is given, so the report shows the share of agreement and the prevale
 """
 
 from analysis.stats.agreement._alpha import LEVELS, Distance, krippendorff_alpha
-from analysis.stats.agreement._concordance import concordance
+from analysis.stats.agreement._concordance import kendall_w
 from analysis.stats.agreement._intraclass import ICC_KINDS, intraclass_correlation
 from analysis.stats.agreement._kappa import fleiss_kappa, gwet_ac1
-from analysis.stats.agreement._places import PositionSystemAgreement, position_system_agreement
+from analysis.stats.agreement._places import PositionSystemAgreement, agreement_by_position_and_by_system
 from analysis.stats.agreement._split_half import split_half_reliability
-from analysis.stats.agreement._tables import as_label_list, category_codes, category_table, count_table
+from analysis.stats.agreement._tables import (
+    as_label_list,
+    category_codes,
+    category_counts_by_unit,
+    value_counts_by_unit,
+)
 
 __all__ = [
     "Distance",
@@ -19,14 +24,14 @@ __all__ = [
     "LEVELS",
     "PositionSystemAgreement",
     "category_codes",
-    "category_table",
-    "concordance",
-    "count_table",
+    "category_counts_by_unit",
+    "kendall_w",
+    "value_counts_by_unit",
     "fleiss_kappa",
     "gwet_ac1",
     "intraclass_correlation",
     "krippendorff_alpha",
     "as_label_list",
-    "position_system_agreement",
+    "agreement_by_position_and_by_system",
     "split_half_reliability",
 ]

@@ -9,10 +9,10 @@ import numpy.typing as npt
 from analysis.stats.agreement._counts import (
     PairableUnits,
     bootstrap_units,
-    mean_agreement,
-    patterns_by_cluster,
+    count_patterns_by_cluster,
+    pairwise_agreement_and_prevalence,
 )
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, refuse_level, vector
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, validate_level, vector
 from analysis.stats.results import Estimate
 
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
@@ -26,7 +26,7 @@ def krippendorff_alpha(
     level_of_measurement: str | None = None,
     distance: npt.ArrayLike | Distance | None = None,
     clusters: npt.ArrayLike | None = None,
-    cluster: str = "cluster",
+    cluster_name: str = "cluster",
     level: float = 0.95,
     resamples: int = 999,
     rng: np.random.Generator,
@@ -90,7 +90,7 @@ def krippendorff_alpha(
     >>> same.estimate == result.estimate, same.settings["distance"]
     (True, '<lambda>')
     """
-    refuse_level(level)
+    validate_level(level)
     units = PairableUnits.of(counts)
     patterns, weights, marginals = units.patterns, units.weights, units.marginals
     distances, name = _disagreement(values, patterns.shape[1], level_of_measurement, distance)
@@ -106,13 +106,15 @@ def krippendorff_alpha(
             "distance": None if distance is None else name,
             "level": level,
             "resamples": resamples,
-            **({} if clusters is None else {"resampled": cluster}),
+            **({} if clusters is None else {"resampled": cluster_name}),
         },
     }
     detail: dict[str, Any] = {"n_unpairable": units.n_unpairable, "marginals": marginals}
     if len(patterns) == 0:
         return units.undefined_estimate(detail, common)
-    detail["percent_agreement"] = float(mean_agreement(patterns, weights[None, :].astype(np.float64))[0][0])
+    detail["percent_agreement"] = float(
+        pairwise_agreement_and_prevalence(patterns, weights[None, :].astype(np.float64))[0][0]
+    )
     estimate = _alphas(patterns, weights[None, :].astype(np.float64), distances)[0]
     if not np.isfinite(estimate):
         return Estimate(status="not_identified", reason="no two ratings differ", detail=detail, **common)
@@ -120,7 +122,7 @@ def krippendorff_alpha(
     def alphas(drawn: FloatArray) -> FloatArray:
         return _alphas(patterns, drawn, distances)
 
-    together = None if clusters is None else patterns_by_cluster(counts, clusters, patterns)
+    together = None if clusters is None else count_patterns_by_cluster(counts, clusters, patterns)
     return bootstrap_units(float(estimate), weights, alphas, rng=rng, by_cluster=together, detail=detail, **common)
 
 

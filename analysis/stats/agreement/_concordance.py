@@ -10,7 +10,7 @@ from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix
 from analysis.stats.results import Estimate, HypothesisTest
 
 
-def concordance(
+def kendall_w(
     scores: npt.ArrayLike,
     *,
     analysis: str = "concordance",
@@ -48,7 +48,7 @@ def concordance(
 
     Examples
     --------
-    >>> found = concordance([[1, 2, 3], [1, 2, 3], [2, 1, 3], [1, 3, 2]])
+    >>> found = kendall_w([[1, 2, 3], [1, 2, 3], [2, 1, 3], [1, 3, 2]])
     >>> round(found.estimate, 4), round(found.test.statistic, 2), found.test.df
     (0.5625, 4.5, 2.0)
     """

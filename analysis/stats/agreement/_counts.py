@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, IntArray, codes, matrix
+from analysis.stats.arrays import FloatArray, IntArray, label_codes, matrix
 from analysis.stats.bootstrap import multinomial_weights, percentile_estimate
 from analysis.stats.results import Estimate
 
@@ -27,7 +27,7 @@ class PairableUnits:
     @classmethod
     def of(cls, counts: npt.ArrayLike) -> "PairableUnits":
         """Build from counts (n_units, k). Raise ValueError for invalid counts."""
-        patterns, weights = distinct_rows(checked_counts(counts))
+        patterns, weights = distinct_rows_and_counts(checked_counts(counts))
         ratings = patterns.sum(axis=1)
         here = ratings > 1
         return cls(patterns[here], weights[here], int(weights[~here].sum()), bool(ratings.any()))
@@ -47,7 +47,7 @@ class PairableUnits:
         return Estimate(status=status, reason="no unit has two ratings", detail=detail, **common)
 
 
-def distinct_rows(table: FloatArray) -> tuple[FloatArray, IntArray]:
+def distinct_rows_and_counts(table: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the distinct rows and the number of units with each."""
     base = int(table.max(initial=0)) + 1
     if base ** table.shape[1] >= 2**62:
@@ -74,15 +74,15 @@ def checked_counts(counts: npt.ArrayLike) -> FloatArray:
     return table
 
 
-def patterns_by_cluster(counts: npt.ArrayLike, clusters: npt.ArrayLike, patterns: FloatArray) -> FloatArray:
+def count_patterns_by_cluster(counts: npt.ArrayLike, clusters: npt.ArrayLike, patterns: FloatArray) -> FloatArray:
     """Return how many units of each cluster have each of the `patterns` (P, k); shape (n_clusters, P).
 
     `clusters` (n_units,) has the cluster of each row of `counts`. Clusters without a pairable unit are left out.
     """
     table = checked_counts(counts)
     here = table.sum(axis=1) > 1
-    labels, _ = codes(np.asarray(clusters), "clusters", len(table))
-    inside, n_clusters = codes(labels[here], "clusters", int(here.sum()))
+    labels, _ = label_codes(np.asarray(clusters), "clusters", len(table))
+    inside, n_clusters = label_codes(labels[here], "clusters", int(here.sum()))
     place = {tuple(row): number for number, row in enumerate(patterns.tolist())}
     found = np.array([place[tuple(row)] for row in table[here].tolist()], dtype=np.int64)
     held = np.bincount(inside * len(patterns) + found, minlength=n_clusters * len(patterns))
@@ -117,7 +117,7 @@ def bootstrap_units(
     return percentile_estimate(statistic(drawn), level=level, **common)
 
 
-def mean_agreement(patterns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def pairwise_agreement_and_prevalence(patterns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the mean agreement of pairs of raters (n_resamples,) and the categories' shares (n_resamples, k)."""
     per_unit = patterns.sum(axis=1)
     agreeing = (np.sum(patterns**2, axis=1) - per_unit) / (per_unit * (per_unit - 1))

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, matrix, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, matrix, validate_level
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
 ICC_KINDS = ("one_way", "absolute", "consistency")
@@ -72,7 +72,7 @@ def intraclass_correlation(
     >>> [round(intraclass_correlation(scores, kind=kind).estimate, 2) for kind in ICC_KINDS]
     [0.17, 0.29, 0.71]
     """
-    refuse_level(level)
+    validate_level(level)
     if kind not in ICC_KINDS:
         raise ValueError(f"kind: {kind!r} is none of {', '.join(ICC_KINDS)}")
     table = matrix(scores, "scores")

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.agreement._counts import PairableUnits, bootstrap_units, mean_agreement
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, refuse_level
+from analysis.stats.agreement._counts import PairableUnits, bootstrap_units, pairwise_agreement_and_prevalence
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_level
 from analysis.stats.results import Estimate
 
 
@@ -152,7 +152,7 @@ def _chance_corrected(
     unit: str,
     mode: str,
 ) -> Estimate:
-    refuse_level(level)
+    validate_level(level)
     units = PairableUnits.of(counts)
     patterns, weights = units.patterns, units.weights
     common: dict[str, Any] = {
@@ -167,7 +167,7 @@ def _chance_corrected(
     detail: dict[str, Any] = {"n_unpairable": units.n_unpairable, "n_categories": patterns.shape[1]}
     if len(patterns) == 0:
         return units.undefined_estimate(detail, common)
-    agreed, shares = mean_agreement(patterns, weights[None, :].astype(np.float64))
+    agreed, shares = pairwise_agreement_and_prevalence(patterns, weights[None, :].astype(np.float64))
     detail |= {"percent_agreement": float(agreed[0]), "prevalence": shares[0]}
     if patterns.shape[1] < 2:
         return Estimate(status="not_identified", reason="there is one category only", detail=detail, **common)
@@ -178,7 +178,7 @@ def _chance_corrected(
         return Estimate(status="not_identified", reason="all ratings are in one category", detail=detail, **common)
 
     def coefficients(drawn: FloatArray) -> FloatArray:
-        agreeing, prevalence = mean_agreement(patterns, drawn)
+        agreeing, prevalence = pairwise_agreement_and_prevalence(patterns, drawn)
         by_chance = expected_by_chance(prevalence)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(1 - by_chance < MIN_SPREAD, np.nan, (agreeing - by_chance) / (1 - by_chance))

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.agreement._kappa import fleiss_kappa, gwet_ac1
-from analysis.stats.agreement._tables import as_label_list, category_table
-from analysis.stats.arrays import codes
+from analysis.stats.agreement._tables import as_label_list, category_counts_by_unit
+from analysis.stats.arrays import label_codes
 from analysis.stats.results import Estimate, Record
 
 
@@ -37,7 +37,7 @@ class PositionSystemAgreement(Record):
     prevalence_system: dict[str, float]
 
 
-def position_system_agreement(
+def agreement_by_position_and_by_system(
     items: npt.ArrayLike,
     annotators: npt.ArrayLike,
     positions: Sequence[Any] | npt.NDArray[Any],
@@ -89,7 +89,7 @@ def position_system_agreement(
 
     Examples
     --------
-    >>> record = position_system_agreement([1, 1, 2, 2], list("abab"), list("AABB"), list("xxxx"),
+    >>> record = agreement_by_position_and_by_system([1, 1, 2, 2], list("abab"), list("AABB"), list("xxxx"),
     ...                              rng=np.random.default_rng(0))
     >>> record.kappa_position.estimate, record.kappa_system.status, record.ac1_system.detail["percent_agreement"]
     (1.0, 'not_identified', 1.0)
@@ -97,8 +97,8 @@ def position_system_agreement(
     places, chosen = as_label_list(positions), as_label_list(systems)
     if len(places) != len(chosen):
         raise ValueError(f"systems: {len(chosen)} choices where positions has {len(places)}")
-    item_codes, n_items = codes(np.asarray(items), "items", len(places))
-    who, n_annotators = codes(np.asarray(annotators), "annotators", len(places))
+    item_codes, n_items = label_codes(np.asarray(items), "items", len(places))
+    who, n_annotators = label_codes(np.asarray(annotators), "annotators", len(places))
     made, coded = (np.array([label is not None and label == label for label in side]) for side in (places, chosen))
     made, coded = made.astype(np.bool_), coded.astype(np.bool_)
     halved = np.flatnonzero(made != coded)
@@ -109,8 +109,8 @@ def position_system_agreement(
     if len(first) < len(keys):
         twice = int(np.flatnonzero(made)[np.setdiff1d(np.arange(len(keys)), first)[0]])
         raise ValueError(f"annotators: row {twice} judges an item that this annotator judged before")
-    by_place, place_names = category_table(item_codes, places)
-    by_system, system_names = category_table(item_codes, chosen)
+    by_place, place_names = category_counts_by_unit(item_codes, places)
+    by_system, system_names = category_counts_by_unit(item_codes, chosen)
     more: dict[str, Any] = {"level": level, "resamples": resamples, "rng": rng, "unit": unit, "mode": mode}
     kappa_position = fleiss_kappa(by_place, analysis="fleiss_kappa.by_position", **more)
     kappa_system = fleiss_kappa(by_system, analysis="fleiss_kappa.by_system", **more)

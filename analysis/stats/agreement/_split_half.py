@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix, validate_level
 from analysis.stats.bootstrap import percentile_interval
 from analysis.stats.results import Estimate, ResultWarning
 
@@ -56,7 +56,7 @@ def split_half_reliability(
     >>> split_half_reliability(scores, rng=np.random.default_rng(1)).estimate > 0.99
     True
     """
-    refuse_level(level)
+    validate_level(level)
     table = matrix(scores, "scores")
     here = ~np.isnan(table)
     table = table[here.any(axis=1)][:, here.any(axis=0)]

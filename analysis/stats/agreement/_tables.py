@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, IntArray, codes, vector
+from analysis.stats.arrays import FloatArray, IntArray, label_codes, vector
 
 
-def count_table(units: npt.ArrayLike, values: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def value_counts_by_unit(units: npt.ArrayLike, values: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Count how often each value was given to each unit.
 
     Parameters
@@ -26,12 +26,12 @@ def count_table(units: npt.ArrayLike, values: npt.ArrayLike) -> tuple[FloatArray
 
     Examples
     --------
-    >>> counts, values = count_table(["a", "a", "b"], [1, 3, 3])
+    >>> counts, values = value_counts_by_unit(["a", "a", "b"], [1, 3, 3])
     >>> counts.tolist(), values.tolist()
     ([[1.0, 1.0], [0.0, 1.0]], [1.0, 3.0])
     """
     array = vector(values, "values")
-    positions, n_units = codes(np.asarray(units), "units", len(array))
+    positions, n_units = label_codes(np.asarray(units), "units", len(array))
     here = ~np.isnan(array)
     kept = array if here.all() else array[here]
     positions = positions if here.all() else positions[here]
@@ -110,7 +110,7 @@ def category_codes(
     return np.array([place.get(label, -1) for label in given], dtype=np.int64), tuple(categories)
 
 
-def category_table(
+def category_counts_by_unit(
     units: npt.ArrayLike, labels: Sequence[Any] | npt.NDArray[Any], *, categories: Sequence[Any] | None = None
 ) -> tuple[FloatArray, tuple[Any, ...]]:
     """Count how often each category was given to each unit.
@@ -131,12 +131,12 @@ def category_table(
 
     Examples
     --------
-    >>> table, categories = category_table(["i", "i", "j"], ["A", "B", "A"])
+    >>> table, categories = category_counts_by_unit(["i", "i", "j"], ["A", "B", "A"])
     >>> table.tolist(), categories
     ([[1.0, 1.0], [1.0, 0.0]], ('A', 'B'))
     """
     columns, offered = category_codes(labels, categories=categories)
-    positions, n_units = codes(np.asarray(units), "units", len(columns))
+    positions, n_units = label_codes(np.asarray(units), "units", len(columns))
     here = columns >= 0
     table = np.bincount(positions[here] * len(offered) + columns[here], minlength=n_units * len(offered))
     return table.reshape(n_units, len(offered)).astype(np.float64), offered
@@ -146,7 +146,7 @@ def _scale(values: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the distinct values, ascending, and the place of each rating among them."""
     whole = values.astype(np.int64)
     if len(values) and np.array_equal(whole, values):
-        places, n_values = codes(whole, "values", len(values))
+        places, n_values = label_codes(whole, "values", len(values))
         found = np.empty(n_values)
         found[places] = values
         return found, places

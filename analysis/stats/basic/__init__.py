@@ -5,30 +5,36 @@ value and no interval. No variance: `zero_variance`, without a p-value, and with
 values are bounded. Missing values (NaN, None) are left out and counted.
 """
 
-from analysis.stats.basic._intervals import degenerate_estimate, normal_quantile, t_interval, t_test, wald
-from analysis.stats.basic._proportions import clopper_pearson, proportion, wilson
-from analysis.stats.basic._ranks import sign_flip, sign_flip_pvalues, sign_test, wilcoxon
-from analysis.stats.basic._samples import one_sample, paired, welch
-from analysis.stats.basic._shape import CEILING_N, CEILING_SHARE, largest_share, skew
+from analysis.stats.basic._intervals import (
+    degenerate_estimate,
+    t_interval,
+    t_test,
+    two_sided_normal_quantile,
+    wald_estimate,
+)
+from analysis.stats.basic._proportions import clopper_pearson_interval, proportion, wilson_interval
+from analysis.stats.basic._ranks import sign_flip_pvalues, sign_flip_test, sign_test, wilcoxon
+from analysis.stats.basic._samples import one_sample_t_test, paired_t_test, welch_t_test
+from analysis.stats.basic._shape import CEILING_N, CEILING_SHARE, most_frequent_value_share, skew
 
 __all__ = [
     "CEILING_N",
     "CEILING_SHARE",
-    "clopper_pearson",
+    "clopper_pearson_interval",
     "degenerate_estimate",
-    "largest_share",
-    "normal_quantile",
-    "one_sample",
-    "paired",
+    "most_frequent_value_share",
+    "two_sided_normal_quantile",
+    "one_sample_t_test",
+    "paired_t_test",
     "proportion",
-    "sign_flip",
+    "sign_flip_test",
     "sign_flip_pvalues",
     "sign_test",
     "skew",
     "t_interval",
     "t_test",
-    "wald",
-    "welch",
+    "wald_estimate",
+    "welch_t_test",
     "wilcoxon",
-    "wilson",
+    "wilson_interval",
 ]

@@ -9,7 +9,7 @@ from analysis.stats import betting
 from analysis.stats.arrays import (
     MIN_SPREAD,
     FloatArray,
-    refuse_level,
+    validate_level,
 )
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
@@ -47,7 +47,7 @@ def t_interval(
     >>> round(interval.low, 4), interval.high, interval.clipped
     (0.6738, 1.0, True)
     """
-    refuse_level(level)
+    validate_level(level)
     half = float(special.stdtrit(df, (1 + level) / 2)) * se
     low, high = estimate - half, estimate + half
     if bounds is None:
@@ -81,7 +81,7 @@ def t_test(name: str, estimate: float, null: float, se: float, df: float) -> Hyp
     return HypothesisTest(name=name, null=null, statistic=statistic, df=df, pvalue=pvalue)
 
 
-def wald(estimate: float, se: float, *, null: float | None, level: float, **common: Any) -> Estimate:
+def wald_estimate(estimate: float, se: float, *, null: float | None, level: float, **common: Any) -> Estimate:
     """Build an estimate from a large-sample standard error: estimate -/+ z se and the z test.
 
     Parameters
@@ -103,14 +103,14 @@ def wald(estimate: float, se: float, *, null: float | None, level: float, **comm
 
     Examples
     --------
-    >>> found = wald(0.5, 0.2, null=0.0, level=0.95, analysis="a", estimand="log odds", unit="label", n=100)
+    >>> found = wald_estimate(0.5, 0.2, null=0.0, level=0.95, analysis="a", estimand="log odds", unit="label", n=100)
     >>> round(found.interval.low, 3), round(found.pvalue, 4)
     (0.108, 0.0124)
     """
     common["detail"] = {**common.get("detail", {}), "se": se}
     if se < MIN_SPREAD:
         return Estimate(status="zero_variance", reason="the standard error is 0", estimate=estimate, **common)
-    half = normal_quantile(level) * se
+    half = two_sided_normal_quantile(level) * se
     test = None
     if null is not None:
         statistic = (estimate - null) / se
@@ -121,7 +121,7 @@ def wald(estimate: float, se: float, *, null: float | None, level: float, **comm
     )
 
 
-def normal_quantile(level: float) -> float:
+def two_sided_normal_quantile(level: float) -> float:
     """Two-sided quantile of the standard normal distribution.
 
     Parameters
@@ -136,7 +136,7 @@ def normal_quantile(level: float) -> float:
 
     Examples
     --------
-    >>> round(normal_quantile(0.95), 6)
+    >>> round(two_sided_normal_quantile(0.95), 6)
     1.959964
     """
     return float(special.ndtri((1 + level) / 2))

@@ -6,9 +6,9 @@ from typing import Any
 from scipy import special, stats
 
 from analysis.stats.arrays import (
-    refuse_level,
+    validate_level,
 )
-from analysis.stats.basic._intervals import normal_quantile
+from analysis.stats.basic._intervals import two_sided_normal_quantile
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
 
@@ -56,7 +56,7 @@ def proportion(
     >>> round(interval.low, 4), round(interval.high, 4)
     (0.4902, 0.9433)
     """
-    refuse_level(level)
+    validate_level(level)
     if not 0 <= successes <= n:
         raise ValueError(f"successes: {successes} is not in 0..{n}")
     common: dict[str, Any] = {
@@ -70,8 +70,8 @@ def proportion(
     }
     if n == 0:
         return Estimate(status="no_data", reason="no value to analyse", **common)
-    low, high = wilson(successes, n, level)
-    exact_low, exact_high = clopper_pearson(successes, n, level)
+    low, high = wilson_interval(successes, n, level)
+    exact_low, exact_high = clopper_pearson_interval(successes, n, level)
     test = None
     if null is not None:
         pvalue = float(stats.binomtest(successes, n, null).pvalue)
@@ -85,7 +85,7 @@ def proportion(
     )
 
 
-def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
+def wilson_interval(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """Wilson's score interval for a proportion.
 
     Parameters
@@ -106,10 +106,10 @@ def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
 
     Examples
     --------
-    >>> tuple(round(end, 4) for end in wilson(0, 10))
+    >>> tuple(round(end, 4) for end in wilson_interval(0, 10))
     (0.0, 0.2775)
     """
-    z = normal_quantile(level)
+    z = two_sided_normal_quantile(level)
     centre = successes + z * z / 2
     half = z * math.sqrt(successes * (n - successes) / n + z * z / 4)
     low = 0.0 if successes == 0 else (centre - half) / (n + z * z)
@@ -117,7 +117,7 @@ def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     return low, high
 
 
-def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
+def clopper_pearson_interval(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """Exact (Clopper-Pearson) interval for a proportion: each binomial tail is (1 - level) / 2.
 
     Parameters
@@ -134,7 +134,7 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float,
 
     Examples
     --------
-    >>> tuple(round(end, 4) for end in clopper_pearson(8, 10))
+    >>> tuple(round(end, 4) for end in clopper_pearson_interval(8, 10))
     (0.4439, 0.9748)
     """
     tail = (1 - level) / 2

@@ -10,7 +10,7 @@ from scipy import stats
 from analysis.stats.arrays import (
     MIN_SPREAD,
     FloatArray,
-    drop_missing,
+    drop_and_count_missing,
     matrix,
 )
 from analysis.stats.basic._intervals import degenerate_estimate
@@ -52,7 +52,7 @@ def sign_test(
     >>> result.estimate, result.detail["n_ties"], result.pvalue
     (0.75, 1, 0.625)
     """
-    kept, n_missing = drop_missing(values, "values")
+    kept, n_missing = drop_and_count_missing(values, "values")
     # A difference of a rounding error from the null is a tie.
     above = int(np.sum(kept - null > MIN_SPREAD))
     below = int(np.sum(kept - null < -MIN_SPREAD))
@@ -126,7 +126,7 @@ def wilcoxon(
     """
     if zero_method not in ("zsplit", "wilcox"):
         raise ValueError(f"zero_method: {zero_method!r} is neither zsplit nor wilcox")
-    kept, n_missing = drop_missing(values, "values")
+    kept, n_missing = drop_and_count_missing(values, "values")
     # Rounding keeps .7 - .5 and .5 - .3 tied: they are equal on the scale of the question.
     distances = np.round(kept - null, 12)
     n_zeros = int(np.sum(distances == 0))
@@ -162,7 +162,7 @@ def wilcoxon(
     )
 
 
-def sign_flip(
+def sign_flip_test(
     values: npt.ArrayLike,
     *,
     null: float = 0.0,
@@ -199,11 +199,11 @@ def sign_flip(
 
     Examples
     --------
-    >>> result = sign_flip([0.1, 0.2, 0.3], rng=np.random.default_rng(0))
+    >>> result = sign_flip_test([0.1, 0.2, 0.3], rng=np.random.default_rng(0))
     >>> result.pvalue, result.detail["is_exact"]
     (0.25, True)
     """
-    kept, n_missing = drop_missing(values, "values")
+    kept, n_missing = drop_and_count_missing(values, "values")
     common: dict[str, Any] = {"analysis": analysis, "estimand": "mean", "unit": unit, "mode": mode}
     settings = {"null": null, "resamples": resamples}
     edge = degenerate_estimate(kept, n_rows=len(kept), settings=settings, detail={"n_missing": n_missing}, **common)

@@ -10,17 +10,17 @@ import numpy.typing as npt
 from analysis.stats import betting, effects
 from analysis.stats.arrays import (
     MIN_SPREAD,
-    drop_missing,
-    refuse_level,
-    refuse_outside,
+    drop_and_count_missing,
+    validate_level,
+    validate_within_bounds,
     vector,
 )
 from analysis.stats.basic._intervals import degenerate_estimate, t_interval, t_test
-from analysis.stats.basic._shape import CEILING_N, CEILING_SHARE, SKEW, SKEW_PER_N, largest_share, skew
+from analysis.stats.basic._shape import CEILING_N, CEILING_SHARE, SKEW, SKEW_PER_N, most_frequent_value_share, skew
 from analysis.stats.results import Estimate, ResultWarning
 
 
-def one_sample(
+def one_sample_t_test(
     values: npt.ArrayLike,
     *,
     null: float,
@@ -74,14 +74,14 @@ def one_sample(
 
     Examples
     --------
-    >>> result = one_sample([0.6, 0.7, 0.5, 0.9, 0.4, 0.8, 0.75, 0.65, 0.55, 0.7], null=0.5)
+    >>> result = one_sample_t_test([0.6, 0.7, 0.5, 0.9, 0.4, 0.8, 0.75, 0.65, 0.55, 0.7], null=0.5)
     >>> round(result.estimate, 3), result.test.df, round(result.pvalue, 4)
     (0.655, 9, 0.0091)
     """
-    refuse_level(level)
-    kept, n_missing = drop_missing(values, "values")
+    validate_level(level)
+    kept, n_missing = drop_and_count_missing(values, "values")
     if bounds is not None:
-        refuse_outside(kept, bounds, "values")
+        validate_within_bounds(kept, bounds, "values")
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
@@ -101,7 +101,12 @@ def one_sample(
     skewness = skew(kept)
     if abs(skewness) > SKEW and skewness**2 >= SKEW_PER_N * n:
         warnings.append(ResultWarning("small_n_skew", "warn", {"n": n, "skewness": skewness}))
-    if mode == "recommended" and bounds is not None and n < CEILING_N and largest_share(kept) >= CEILING_SHARE:
+    if (
+        mode == "recommended"
+        and bounds is not None
+        and n < CEILING_N
+        and most_frequent_value_share(kept) >= CEILING_SHARE
+    ):
         t_ends = interval
         bet = betting.betting_interval(kept, level=level, bounds=bounds, rng=rng)
         interval = interval if bet is None else bet
@@ -111,7 +116,7 @@ def one_sample(
                 "ceiling",
                 "warn",
                 {
-                    "largest_share": largest_share(kept),
+                    "largest_share": most_frequent_value_share(kept),
                     "t_low": t_ends.low,
                     "t_high": t_ends.high,
                     "betting_pvalue": betting.betting_pvalue(scaled, (null - bounds[0]) / (bounds[1] - bounds[0])),
@@ -130,7 +135,7 @@ def one_sample(
     )
 
 
-def paired(
+def paired_t_test(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     *,
@@ -167,14 +172,14 @@ def paired(
 
     Examples
     --------
-    >>> paired([3, 4, 5, 2], [2, 4, 3, None]).estimate
+    >>> paired_t_test([3, 4, 5, 2], [2, 4, 3, None]).estimate
     1.0
     """
     first, second = vector(x, "x"), vector(y, "y")
     if first.shape != second.shape:
         raise ValueError(f"y: {len(second)} values where x has {len(first)}")
     both = ~np.isnan(first) & ~np.isnan(second)
-    result = one_sample(
+    result = one_sample_t_test(
         first[both] - second[both], null=0.0, level=level, analysis=analysis, estimand=estimand, unit=unit, mode=mode
     )
     test = None if result.test is None else replace(result.test, name="paired_t")
@@ -182,7 +187,7 @@ def paired(
     return replace(result, test=test, detail={**result.detail, **counts})
 
 
-def welch(
+def welch_t_test(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     *,
@@ -214,12 +219,12 @@ def welch(
 
     Examples
     --------
-    >>> round(welch([0.6, 0.8, 0.4, 0.6], [0.4, 0.6, 0.4, 0.2]).estimate, 3)
+    >>> round(welch_t_test([0.6, 0.8, 0.4, 0.6], [0.4, 0.6, 0.4, 0.2]).estimate, 3)
     0.2
     """
-    refuse_level(level)
-    first, missing_x = drop_missing(x, "x")
-    second, missing_y = drop_missing(y, "y")
+    validate_level(level)
+    first, missing_x = drop_and_count_missing(x, "x")
+    second, missing_y = drop_and_count_missing(y, "y")
     n_x, n_y = len(first), len(second)
     common: dict[str, Any] = {
         "analysis": analysis,

@@ -39,7 +39,7 @@ def skew(values: FloatArray) -> float:
     return 0.0 if second < MIN_SPREAD**2 else float(np.mean(centred**3)) / second**1.5
 
 
-def largest_share(values: FloatArray) -> float:
+def most_frequent_value_share(values: FloatArray) -> float:
     """Share of the most frequent value.
 
     Parameters
@@ -54,7 +54,7 @@ def largest_share(values: FloatArray) -> float:
 
     Examples
     --------
-    >>> largest_share(np.array([1.0, 0.5, 1.0, 1.0]))
+    >>> most_frequent_value_share(np.array([1.0, 0.5, 1.0, 1.0]))
     0.75
     """
     _, counts = np.unique(values, return_counts=True)

@@ -12,8 +12,8 @@ Flynn and Marley 2015, Best-Worst Scaling; Kiritchenko and Mohammad 2017, Best-w
 rating scales (the counts).
 """
 
-from analysis.stats.best_worst._answers import maxdiff_rows
-from analysis.stats.best_worst._counts import MaxDiffCounts, maxdiff_counts
+from analysis.stats.best_worst._answers import maxdiff_score_rows
+from analysis.stats.best_worst._counts import MaxDiffCounts, maxdiff_scores
 from analysis.stats.best_worst._logit import BestWorstLogit, best_worst_logit
 
-__all__ = ["BestWorstLogit", "MaxDiffCounts", "best_worst_logit", "maxdiff_counts", "maxdiff_rows"]
+__all__ = ["BestWorstLogit", "MaxDiffCounts", "best_worst_logit", "maxdiff_scores", "maxdiff_score_rows"]

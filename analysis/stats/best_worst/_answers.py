@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, codes
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray, label_codes
 
 # Placeholder for a system in sets that are smaller than the largest one.
 PADDING = -1
@@ -57,12 +57,12 @@ class BestWorstAnswers:
         """Return how often each system was shown; shape (n_systems,)."""
         return np.bincount(self.systems[self.is_shown], minlength=self.n_systems)
 
-    def renumber(self, present: IntArray) -> "BestWorstAnswers":
+    def renumber_systems(self, shown_systems: IntArray) -> "BestWorstAnswers":
         """Return the answers with the systems `present` (all that were shown) numbered from 0."""
         numbers = np.full(self.n_systems, PADDING, dtype=np.int64)
-        numbers[present] = np.arange(len(present))
+        numbers[shown_systems] = np.arange(len(shown_systems))
         systems = np.where(self.is_shown, numbers[self.systems], PADDING)
-        return BestWorstAnswers(systems, self.is_shown, numbers[self.best], numbers[self.worst], len(present))
+        return BestWorstAnswers(systems, self.is_shown, numbers[self.best], numbers[self.worst], len(shown_systems))
 
     def win_matrix(self) -> BoolArray:
         """Return whether the row system was chosen over the column system at least once."""
@@ -74,7 +74,7 @@ class BestWorstAnswers:
         return found
 
 
-def maxdiff_rows(
+def maxdiff_score_rows(
     sets: npt.ArrayLike, best: npt.ArrayLike, worst: npt.ArrayLike, *, n_systems: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Convert best-worst answers to one row for each system of each set.
@@ -102,14 +102,14 @@ def maxdiff_rows(
 
     Examples
     --------
-    >>> answers, systems, values = maxdiff_rows([[0, 1, 2], [2, 1, -1]], [0, 1], [2, 2], n_systems=3)
+    >>> answers, systems, values = maxdiff_score_rows([[0, 1, 2], [2, 1, -1]], [0, 1], [2, 2], n_systems=3)
     >>> answers.tolist(), systems.tolist(), values.tolist()
     ([0, 0, 0, 1, 1], [0, 1, 2, 2, 1], [1.0, 0.0, -1.0, -1.0, 1.0])
     """
-    return answer_rows(BestWorstAnswers.of(sets, best, worst, n_systems))
+    return score_rows(BestWorstAnswers.of(sets, best, worst, n_systems))
 
 
-def answer_rows(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, FloatArray]:
+def score_rows(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, FloatArray]:
     """Return `maxdiff_rows` of answers that were checked."""
     answers, columns = np.nonzero(checked_answers.is_shown)
     systems = checked_answers.systems[answers, columns]
@@ -117,17 +117,17 @@ def answer_rows(checked_answers: BestWorstAnswers) -> tuple[IntArray, IntArray, 
     return answers.astype(np.int64), systems, np.asarray(values)
 
 
-def cluster_codes(
+def person_and_prompt_codes(
     people: npt.ArrayLike, prompts: npt.ArrayLike | None, n_rows: int
 ) -> tuple[IntArray, int, IntArray | None]:
     """Return integer codes of people and prompts, and the number of people.
 
     Prompts are None if they cannot be clusters: there is only one, or no prompt was judged twice.
     """
-    who, n_people = codes(np.asarray(people), "people", n_rows)
+    who, n_people = label_codes(np.asarray(people), "people", n_rows)
     if prompts is None:
         return who, n_people, None
-    what, n_prompts = codes(np.asarray(prompts), "prompts", n_rows)
+    what, n_prompts = label_codes(np.asarray(prompts), "prompts", n_rows)
     return who, n_people, what if 1 < n_prompts < n_rows else None
 
 

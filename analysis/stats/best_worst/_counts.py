@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from analysis.stats import clusters
 from analysis.stats.arrays import IntArray
-from analysis.stats.best_worst._answers import BestWorstAnswers, answer_rows, cluster_codes
+from analysis.stats.best_worst._answers import BestWorstAnswers, person_and_prompt_codes, score_rows
 from analysis.stats.results import Estimate, Record
 
 
@@ -29,7 +29,7 @@ class MaxDiffCounts(Record):
     n_rows: int
 
 
-def maxdiff_counts(
+def maxdiff_scores(
     sets: npt.ArrayLike,
     best: npt.ArrayLike,
     worst: npt.ArrayLike,
@@ -75,14 +75,14 @@ def maxdiff_counts(
 
     Examples
     --------
-    >>> counts = maxdiff_counts([[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1]], [0, 0, 0, 1], [2, 2, 1, 2],
+    >>> counts = maxdiff_scores([[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1]], [0, 0, 0, 1], [2, 2, 1, 2],
     ...                         ["a", "a", "b", "b"], n_systems=3)
     >>> counts.n_best.tolist(), counts.n_worst.tolist(), [score.estimate for score in counts.scores]
     ([3, 1, 0], [0, 1, 3], [0.75, 0.0, -0.75])
     """
     asked = BestWorstAnswers.of(sets, best, worst, n_systems)
-    who, n_people, what = cluster_codes(people, prompts, len(asked.best))
-    answers, systems, values = answer_rows(asked)
+    who, n_people, what = person_and_prompt_codes(people, prompts, len(asked.best))
+    answers, systems, values = score_rows(asked)
     shown = asked.shown()
     first, last = (np.bincount(chosen, minlength=n_systems) for chosen in (asked.best, asked.worst))
     scores = []
@@ -99,7 +99,9 @@ def maxdiff_counts(
         found = clusters.clustered_mean(own, who[rows], analysis=analysis, **common)
         others = list(found.sensitivity)
         if what is not None and len(rows) and 1 < len(np.unique(what[rows])) < len(rows):
-            others.append(clusters.two_way_mean(own, who[rows], what[rows], analysis=f"{analysis}.two_way", **common))
+            others.append(
+                clusters.two_way_clustered_mean(own, who[rows], what[rows], analysis=f"{analysis}.two_way", **common)
+            )
         counted = {"n_shown": int(shown[system]), "n_best": int(first[system]), "n_worst": int(last[system])}
         reason = found.reason if len(rows) else f"system {system} was never shown"
         scores.append(

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, refuse_level
-from analysis.stats.best_worst._answers import BestWorstAnswers, cluster_codes
+from analysis.stats.arrays import FloatArray, IntArray, validate_level
+from analysis.stats.best_worst._answers import BestWorstAnswers, person_and_prompt_codes
 from analysis.stats.best_worst._model import fit_logit
-from analysis.stats.best_worst._spread import Clustering, clusterings, with_sensitivity
+from analysis.stats.best_worst._spread import Clustering, first_with_rest_as_sensitivity, person_and_prompt_clusterings
 from analysis.stats.bradley_terry import connected_components, reachability
 from analysis.stats.multiplicity import Family, adjust_family
 from analysis.stats.results import Estimate, Record
@@ -134,11 +134,11 @@ def best_worst_logit(
     >>> [round(strength.estimate, 3) for strength in fit.strengths], round(fit.difference(0, 2).estimate, 3)
     ([0.472, -0.337, -0.135], 0.607)
     """
-    refuse_level(level)
+    validate_level(level)
     if method not in ("cv3", "cr1"):
         raise ValueError(f"method: {method!r} is neither cv3 nor cr1")
     asked = BestWorstAnswers.of(sets, best, worst, n_systems)
-    who, n_people, what = cluster_codes(people, prompts, len(asked.best))
+    who, n_people, what = person_and_prompt_codes(people, prompts, len(asked.best))
     n_shown = asked.shown()
     present = np.flatnonzero(n_shown)
     of_present = np.ix_(present, present)
@@ -155,10 +155,10 @@ def best_worst_logit(
     groups = connected_components(beats) if len(present) else ()
     components = tuple(tuple(present[list(group)].tolist()) for group in groups)
     status, reason = _problem(len(asked.best), components, beats)
-    fit = fit_logit(asked.renumber(present)) if status == "ok" else None
+    fit = fit_logit(asked.renumber_systems(present)) if status == "ok" else None
     if status == "ok" and fit is None:
         status, reason = "failed", "the search for the maximum of the likelihood did not settle"
-    ways = () if fit is None else clusterings(fit, who, n_people, what, method=method, unit=unit)
+    ways = () if fit is None else person_and_prompt_clusterings(fit, who, n_people, what, method=method, unit=unit)
     values = np.full(n_systems, np.nan)
     covariance = np.full((n_systems, n_systems), np.nan)
     if fit is not None:
@@ -183,7 +183,7 @@ def best_worst_logit(
     if fit is None:
         omnibus = Estimate(status=status, reason=reason, **joint)
     else:
-        omnibus = with_sensitivity(tuple(way.joint_test(fit.strengths, **joint) for way in ways))
+        omnibus = first_with_rest_as_sensitivity(tuple(way.joint_test(fit.strengths, **joint) for way in ways))
     result = BestWorstLogit(
         status=status,
         reason=reason,
@@ -226,4 +226,6 @@ def _over(
     level: float,
     common: dict[str, Any],
 ) -> Estimate:
-    return with_sensitivity(tuple(way.contrast(strengths, weights, null=null, level=level, **common) for way in ways))
+    return first_with_rest_as_sensitivity(
+        tuple(way.contrast(strengths, weights, null=null, level=level, **common) for way in ways)
+    )

@@ -36,11 +36,11 @@ class FittedLogit:
     information: FloatArray
     log_likelihood: float
 
-    def sandwich_covariance(self, positions: IntArray, n_clusters: int) -> FloatArray:
+    def sandwich_covariance(self, cluster_codes: IntArray, n_clusters: int) -> FloatArray:
         """CR1: G / (G - 1) (N - 1) / (N - k) times the sandwich; `positions` (n,) are the answers' clusters from 0."""
         k, n_rows = len(self.strengths), len(self.scores)
         sums = np.zeros((n_clusters, k))
-        np.add.at(sums, positions, self.scores)
+        np.add.at(sums, cluster_codes, self.scores)
         # Scores add up to 0, so that what `_anchored` puts in about the sum of the strengths meets none of them.
         bread = np.linalg.inv(_anchored(self.information))
         factor = n_clusters / (n_clusters - 1)
@@ -49,11 +49,11 @@ class FittedLogit:
         moves = sums @ bread
         return np.asarray(factor * (moves.T @ moves))
 
-    def jackknife_covariance(self, positions: IntArray, n_clusters: int) -> FloatArray | None:
+    def jackknife_covariance(self, cluster_codes: IntArray, n_clusters: int) -> FloatArray | None:
         """CV3 by one Newton step from the maximum without each cluster; None where one cluster alone tells of some system."""
         k = len(self.strengths)
-        order = np.argsort(positions, kind="stable")
-        ends = np.cumsum(np.bincount(positions, minlength=n_clusters))[:-1]
+        order = np.argsort(cluster_codes, kind="stable")
+        ends = np.cumsum(np.bincount(cluster_codes, minlength=n_clusters))[:-1]
         moves = np.empty((n_clusters, k))
         least = MIN_CURVATURE * float(np.trace(self.information)) / k
         for cluster, rows in enumerate(np.split(order, ends)):
@@ -70,13 +70,13 @@ def fit_logit(answers: BestWorstAnswers) -> FittedLogit | None:
     fit = _at(strengths, answers)
     for _ in range(MAX_STEPS):
         step = np.linalg.solve(_anchored(fit.information), fit.scores.sum(axis=0))
-        fit = take_step(fit, step, answers)
+        fit = fit_after_damped_step(fit, step, answers)
         if float(np.max(np.abs(step))) < TOLERANCE:
             return fit
     return None
 
 
-def take_step(fit: FittedLogit, step: FloatArray, answers: BestWorstAnswers) -> FittedLogit:
+def fit_after_damped_step(fit: FittedLogit, step: FloatArray, answers: BestWorstAnswers) -> FittedLogit:
     """The fit after the step (K,), which is halved until the likelihood does not fall."""
     step = step - np.mean(step)
     for _ in range(HALVINGS):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from analysis.stats import clusters
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, codes, sizes_of
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, group_sizes, label_codes
 from analysis.stats.best_worst._model import FittedLogit
 from analysis.stats.results import Estimate, HypothesisTest, ResultWarning
 
@@ -52,11 +52,11 @@ class Clustering:
             value,
             math.sqrt(max(0.0, *variances)),
             self.df,
-            fewest=self.n_clusters,
+            fewest_clusters=self.n_clusters,
             level=level,
             method=f"{self.method}_t",
             null=null,
-            test="two_way_t" if self.is_two_way else "clustered_t",
+            test_name="two_way_t" if self.is_two_way else "clustered_t",
             reason="the answers of all clusters say the same, so the standard error is 0",
             **common,
         )
@@ -112,21 +112,21 @@ def _variance(covariance: FloatArray, weights: FloatArray) -> float:
     return 0.0 if abs(variance) <= ROUNDING * terms else variance
 
 
-def clusterings(
+def person_and_prompt_clusterings(
     fit: FittedLogit, people_codes: IntArray, n_people: int, prompt_codes: IntArray | None, *, method: str, unit: str
 ) -> tuple[Clustering, ...]:
     """Over people, and after it over people and prompts where the answers have prompts; `who` and `what` (n,) from 0."""
-    sizes = sizes_of(people_codes, n_people)
+    sizes = group_sizes(people_codes, n_people)
     people = clusters.cluster_warnings(sizes, name=unit)
     if n_people < 2:
         return (Clustering((), 1.0, n_people, method, people, "n_lt_2", f"one {unit} has no spread"),)
     over_people = _covariance(fit, people_codes, method)
-    df = max(1.0, clusters.effective_clusters(sizes) - 1) if method == "cv3" else n_people - 1.0
+    df = max(1.0, clusters.effective_n_clusters(sizes) - 1) if method == "cv3" else n_people - 1.0
     one_way = _way((over_people,), df, n_people, method, people, unit)
     if prompt_codes is None:
         return (one_way,)
     n_prompts = int(prompt_codes.max()) + 1
-    pairs, _ = codes(people_codes * n_prompts + prompt_codes, "pairs", len(people_codes))
+    pairs, _ = label_codes(people_codes * n_prompts + prompt_codes, "pairs", len(people_codes))
     over_prompts, over_pairs = _covariance(fit, prompt_codes, method), _covariance(fit, pairs, method)
     both = (
         None
@@ -140,9 +140,9 @@ def clusterings(
     )
 
 
-def with_sensitivity(found: tuple[Estimate, ...]) -> Estimate:
+def first_with_rest_as_sensitivity(estimates: tuple[Estimate, ...]) -> Estimate:
     """The first estimate, the others its sensitivity."""
-    return replace(found[0], sensitivity=found[1:])
+    return replace(estimates[0], sensitivity=estimates[1:])
 
 
 def _way(

@@ -8,8 +8,13 @@ Reference: Thorleiksdottir et al. 2022, Dynamic Human Evaluation for Relative Mo
 5.
 """
 
-from analysis.stats.choice._effort import Effort, effort_summary, effort_to_decision, resampled_effort
-from analysis.stats.choice._preference import choice_agreement, position_effect, preference, repetition_difference
+from analysis.stats.choice._effort import (
+    Effort,
+    effort_from_resampled_labels,
+    estimate_mean_effort,
+    simulate_effort_to_decision,
+)
+from analysis.stats.choice._preference import choice_agreement, position_effect, preference_share, repetition_difference
 from analysis.stats.choice._strategies import (
     COUNTINGS,
     ItemDecisions,
@@ -26,12 +31,12 @@ __all__ = [
     "RequestProbabilities",
     "Strategy",
     "choice_agreement",
-    "effort_summary",
-    "effort_to_decision",
+    "estimate_mean_effort",
+    "simulate_effort_to_decision",
     "item_decisions",
     "probabilities_from_labels",
     "position_effect",
-    "preference",
+    "preference_share",
     "repetition_difference",
-    "resampled_effort",
+    "effort_from_resampled_labels",
 ]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, IntArray, refuse_level
+from analysis.stats.arrays import FloatArray, IntArray, validate_level
 from analysis.stats.bootstrap import percentile_interval
 from analysis.stats.choice._strategies import RequestProbabilities, Strategy, probabilities_from_labels
 from analysis.stats.results import Estimate, Record, ResultWarning
-from analysis.stats.sequential import Boundaries, crossings
+from analysis.stats.sequential import Boundaries, find_boundary_crossings
 
 # Number of (run, request) cells in memory at once.
 CELLS = 4_000_000
@@ -35,7 +35,7 @@ class Effort(Record):
     settings: dict[str, Any]
 
 
-def effort_to_decision(
+def simulate_effort_to_decision(
     draw_probabilities: Callable[[int], RequestProbabilities],
     rule: Boundaries,
     strategy: Strategy,
@@ -82,7 +82,7 @@ def effort_to_decision(
     --------
     >>> from analysis.stats.sequential import hoeffding_boundaries
     >>> law = probabilities_from_labels([10] * 30, [10] * 30, Strategy("one"))
-    >>> effort = effort_to_decision(lambda size: law, hoeffding_boundaries(30, delta=0.01), Strategy("one"), runs=3,
+    >>> effort = simulate_effort_to_decision(lambda size: law, hoeffding_boundaries(30, delta=0.01), Strategy("one"), runs=3,
     ...                             reading="stays", is_same_requests=True, rng=np.random.default_rng(0))
     >>> effort.n_labels.tolist()
     [10, 10, 10]
@@ -98,12 +98,12 @@ def effort_to_decision(
         uniform = rng.random((here, n), dtype=np.float32)
         at_once = uniform < law.a_at_once.astype(np.float32)
         if strategy.name != "max_three":
-            found = crossings(at_once, rule, reading=reading)
+            found = find_boundary_crossings(at_once, rule, reading=reading)
             paid = law.labels * np.where(found.n > 0, found.n, n)
         else:
             up_to_a = law.a_at_once + law.a_by_third
             at_once_b = uniform >= (up_to_a + law.b_by_third).astype(np.float32)
-            found = crossings(uniform < up_to_a.astype(np.float32), rule, reading=reading)
+            found = find_boundary_crossings(uniform < up_to_a.astype(np.float32), rule, reading=reading)
             thirds = {
                 "on_disagreement": ~(at_once | at_once_b),
                 "unless_both_a": ~at_once,
@@ -124,7 +124,7 @@ def effort_to_decision(
     )
 
 
-def resampled_effort(
+def effort_from_resampled_labels(
     wins: npt.ArrayLike,
     n_labels: npt.ArrayLike,
     strategy: Strategy,
@@ -174,14 +174,14 @@ def resampled_effort(
     --------
     >>> from analysis.stats.sequential import hoeffding_boundaries
     >>> rule = hoeffding_boundaries(50, delta=0.01)
-    >>> found = resampled_effort([9] * 50, [10] * 50, Strategy("majority", 7), rule=rule, rng=np.random.default_rng(0))
+    >>> found = effort_from_resampled_labels([9] * 50, [10] * 50, Strategy("majority", 7), rule=rule, rng=np.random.default_rng(0))
     >>> set(found.n_labels.tolist())
     {70}
     """
     law = probabilities_from_labels(wins, n_labels, strategy)
     if len(rule.upper) != len(law.a_at_once):
         raise ValueError(f"rule: made for {len(rule.upper)} items where there are {len(law.a_at_once)}")
-    return effort_to_decision(
+    return simulate_effort_to_decision(
         lambda size: law,
         rule,
         strategy,
@@ -193,7 +193,7 @@ def resampled_effort(
     )
 
 
-def effort_summary(
+def estimate_mean_effort(
     effort: Effort,
     *,
     mode: str = "recommended",
@@ -244,11 +244,11 @@ def effort_summary(
     Examples
     --------
     >>> effort = Effort(Strategy("one"), np.array([10, 0, 30]), np.array([10, 50, 30]), np.array([1, 0, 1]), True, {})
-    >>> paper = effort_summary(effort, mode="paper", rng=np.random.default_rng(0))
-    >>> paper.estimate, paper.n, effort_summary(effort, rng=np.random.default_rng(0)).estimate
+    >>> paper = estimate_mean_effort(effort, mode="paper", rng=np.random.default_rng(0))
+    >>> paper.estimate, paper.n, estimate_mean_effort(effort, rng=np.random.default_rng(0)).estimate
     (20.0, 2, 30.0)
     """
-    refuse_level(level)
+    validate_level(level)
     is_decided = effort.n_requests > 0
     runs = len(is_decided)
     averaged = effort.n_labels[is_decided] if mode == "paper" else effort.n_labels

@@ -8,7 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import agreement, basic, clusters, equivalence
-from analysis.stats.arrays import FloatArray, IntArray, binary, group_sums, masked_codes, refuse_level, sizes_of
+from analysis.stats.arrays import (
+    FloatArray,
+    IntArray,
+    binary_vector,
+    group_sizes,
+    group_sums,
+    label_codes_where,
+    validate_level,
+)
 from analysis.stats.results import Estimate, ResultWarning
 
 
@@ -67,8 +75,8 @@ def choice_agreement(
     >>> round(found.kappa_position.estimate, 4), round(found.kappa_system.estimate, 4)
     (0.3333, -0.2)
     """
-    system = binary(chose_a, "chose_a")
-    first = binary(a_was_first, "a_was_first")
+    system = binary_vector(chose_a, "chose_a")
+    first = binary_vector(a_was_first, "a_was_first")
     if first.shape != system.shape:
         raise ValueError(f"a_was_first: {len(first)} rows where chose_a has {len(system)}")
     unplaced = np.flatnonzero(~np.isnan(system) & np.isnan(first))
@@ -79,7 +87,7 @@ def choice_agreement(
     places = [
         chosen[float(label == place)][1] if label == label else None for label, place in zip(system, first, strict=True)
     ]
-    return agreement.position_system_agreement(
+    return agreement.agreement_by_position_and_by_system(
         items, annotators, places, names, level=level, resamples=resamples, rng=rng
     )
 
@@ -148,7 +156,7 @@ def position_effect(
     return rows.difference(level, {**common, "detail": shares})
 
 
-def preference(
+def preference_share(
     chose_a: npt.ArrayLike,
     annotators: npt.ArrayLike,
     *,
@@ -185,16 +193,16 @@ def preference(
 
     Examples
     --------
-    >>> preference([1, 1, 1, 0, 1, 1, 1, 1], range(8)).test.name
+    >>> preference_share([1, 1, 1, 0, 1, 1, 1, 1], range(8)).test.name
     'exact_binomial'
-    >>> preference([1, 1, 1, 0, 1, 1, 0, 1], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
+    >>> preference_share([1, 1, 1, 0, 1, 1, 0, 1], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
     0.75
     """
-    labels = binary(chose_a, "chose_a")
+    labels = binary_vector(chose_a, "chose_a")
     here = ~np.isnan(labels)
     kept = labels[here]
-    who, n_annotators = masked_codes(annotators, "annotators", here)
-    means = group_sums(who, kept, n_annotators) / sizes_of(who, n_annotators)
+    who, n_annotators = label_codes_where(annotators, "annotators", here)
+    means = group_sums(who, kept, n_annotators) / group_sizes(who, n_annotators)
     estimand = f"{unit}-weighted share of A"
     if len(kept) == n_annotators:
         result = basic.proportion(
@@ -202,7 +210,7 @@ def preference(
         )
         sensitivity: tuple[Estimate, ...] = ()
     else:
-        result = basic.one_sample(
+        result = basic.one_sample_t_test(
             means, null=0.5, level=level, bounds=(0.0, 1.0), analysis=analysis, estimand=estimand, unit=unit
         )
         result = replace(result, n_rows=len(kept))
@@ -212,7 +220,7 @@ def preference(
             ),
         )
     if margin is not None and len(kept):
-        tost = equivalence.equivalence(
+        tost = equivalence.equivalence_test(
             means,
             null=0.5,
             margin=margin,
@@ -277,7 +285,7 @@ def repetition_difference(
     result = rows.difference(level, {**common, "detail": {"share_second": of_second, "share_first": of_first}})
     if margin is None or result.status != "ok":
         return result
-    tost = equivalence.equivalence_of_estimate(result, null=0.0, margin=margin, significance=1 - level)
+    tost = equivalence.equivalence_test_of_estimate(result, null=0.0, margin=margin, significance=1 - level)
     return result if tost is None else replace(result, sensitivity=(tost,))
 
 
@@ -292,11 +300,11 @@ class _Halves:
 
     @classmethod
     def of(cls, chose_a: npt.ArrayLike, side: npt.ArrayLike, annotators: npt.ArrayLike, name: str) -> "_Halves":
-        chosen, sides = binary(chose_a, "chose_a"), binary(side, name)
+        chosen, sides = binary_vector(chose_a, "chose_a"), binary_vector(side, name)
         if sides.shape != chosen.shape:
             raise ValueError(f"{name}: {len(sides)} rows where chose_a has {len(chosen)}")
         here = ~np.isnan(chosen) & ~np.isnan(sides)
-        return cls(chosen[here], sides[here], *masked_codes(annotators, "annotators", here))
+        return cls(chosen[here], sides[here], *label_codes_where(annotators, "annotators", here))
 
     @property
     def is_one_sided(self) -> bool:
@@ -308,7 +316,7 @@ class _Halves:
         return float(np.mean(self.chosen[self.side == 1])), float(np.mean(self.chosen[self.side == 0]))
 
     def common(self, analysis: str, estimand: str, unit: str, level: float) -> dict[str, Any]:
-        refuse_level(level)
+        validate_level(level)
         return {
             "analysis": analysis,
             "estimand": estimand,
@@ -322,7 +330,7 @@ class _Halves:
     def difference(self, level: float, common: dict[str, Any]) -> Estimate:
         """Return the difference of the two shares with a standard error over annotators, after the edge cases."""
         difference = self.shares[0] - self.shares[1]
-        sizes = sizes_of(self.annotators, self.n_annotators)
+        sizes = group_sizes(self.annotators, self.n_annotators)
         common = {**common, "warnings": clusters.cluster_warnings(sizes, name=common["unit"])}
         if self.n_annotators < 2:
             return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=difference, **common)
@@ -336,7 +344,7 @@ class _Halves:
             difference,
             math.sqrt(max(0.0, float(fit.covariance[1, 1]))),
             fit.df,
-            fewest=self.n_annotators,
+            fewest_clusters=self.n_annotators,
             level=level,
             method="cv3_t",
             null=0.0,

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, binary, codes, vector
+from analysis.stats.arrays import FloatArray, IntArray, binary_vector, label_codes, vector
 from analysis.stats.results import Record
 
 STRATEGIES = ("one", "fixed", "majority", "max_three")
@@ -117,8 +117,8 @@ def item_decisions(
     >>> found.decisions.tolist(), found.n_labels.tolist(), found.n_unused
     ([1.0, 0.0], [3, 2], 1)
     """
-    labels = binary(values, "values")
-    positions, n_items = codes(np.asarray(items), "items", len(labels))
+    labels = binary_vector(values, "values")
+    positions, n_items = label_codes(np.asarray(items), "items", len(labels))
     names = np.empty(n_items, dtype=object)
     names[positions] = np.asarray(items)
     here = ~np.isnan(labels)

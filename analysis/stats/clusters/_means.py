@@ -10,15 +10,15 @@ import numpy.typing as npt
 from analysis.stats import basic, betting
 from analysis.stats.arrays import (
     MIN_SPREAD,
+    group_sizes,
     group_sums,
-    masked_codes,
-    refuse_level,
-    refuse_outside,
-    sizes_of,
+    label_codes_where,
+    validate_level,
+    validate_within_bounds,
     vector,
 )
 from analysis.stats.clusters._variances import _rows, cr1_variance, cv3_variance, two_way_variance
-from analysis.stats.clusters._warnings import TOO_FEW_CLUSTERS, cluster_warnings, effective_clusters, two_way_warnings
+from analysis.stats.clusters._warnings import TOO_FEW_CLUSTERS, cluster_warnings, effective_n_clusters, two_way_warnings
 from analysis.stats.results import Estimate
 
 
@@ -27,11 +27,11 @@ def t_estimate(
     se: float,
     df: float,
     *,
-    fewest: int | None,
+    fewest_clusters: int | None,
     level: float,
     method: str,
     null: float | None = None,
-    test: str = "clustered_t",
+    test_name: str = "clustered_t",
     bounds: tuple[float, float] | None = None,
     reason: str = "the standard error is 0",
     **common: Any,
@@ -68,7 +68,7 @@ def t_estimate(
 
     Examples
     --------
-    >>> found = t_estimate(0.6, 0.05, 9, fewest=10, level=0.95, method="cv3_t", null=0.5, analysis="a",
+    >>> found = t_estimate(0.6, 0.05, 9, fewest_clusters=10, level=0.95, method="cv3_t", null=0.5, analysis="a",
     ...                    estimand="mean", unit="annotator", n=10)
     >>> round(found.interval.low, 4), round(found.pvalue, 4), found.detail["df"]
     (0.4869, 0.0766, 9)
@@ -76,11 +76,11 @@ def t_estimate(
     common["detail"] = {**common.get("detail", {}), "se": se, "df": df}
     if se < MIN_SPREAD:
         return Estimate(status="zero_variance", reason=reason, estimate=estimate, **common)
-    tested = null is not None and (fewest is None or fewest >= TOO_FEW_CLUSTERS)
+    tested = null is not None and (fewest_clusters is None or fewest_clusters >= TOO_FEW_CLUSTERS)
     return Estimate(
         estimate=estimate,
         interval=basic.t_interval(estimate, se, df, level=level, bounds=bounds, method=method),
-        test=basic.t_test(test, estimate, null, se, df) if null is not None and tested else None,
+        test=basic.t_test(test_name, estimate, null, se, df) if null is not None and tested else None,
         **common,
     )
 
@@ -146,12 +146,12 @@ def clustered_mean(
     >>> round(result.estimate, 4), round(result.detail["se"], 6), result.n
     (0.5833, 0.049431, 4)
     """
-    refuse_level(level)
+    validate_level(level)
     if method not in ("cv3", "cr1"):
         raise ValueError(f"method: {method!r} is neither cv3 nor cr1")
     kept, positions, n_clusters, n_missing = _rows(values, clusters, "clusters")
     if bounds is not None:
-        refuse_outside(kept, bounds, "values")
+        validate_within_bounds(kept, bounds, "values")
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
@@ -168,8 +168,8 @@ def clustered_mean(
     if n_clusters == 1:
         return Estimate(status="n_lt_2", reason="one cluster has no spread", estimate=mean, **common)
     sums = group_sums(positions, kept, n_clusters)
-    sizes = sizes_of(positions, n_clusters)
-    effective = effective_clusters(sizes)
+    sizes = group_sizes(positions, n_clusters)
+    effective = effective_n_clusters(sizes)
     if method == "cv3":
         df = max(1.0, effective - 1)
         variance = cv3_variance(sums, sizes)
@@ -181,7 +181,7 @@ def clustered_mean(
     detail: dict[str, Any] = {"effective_clusters": effective, "n_missing": n_missing}
     if n_clusters < TOO_FEW_CLUSTERS:
         detail["cluster_means"] = cluster_means
-    by_cluster = basic.one_sample(
+    by_cluster = basic.one_sample_t_test(
         cluster_means,
         null=mean if null is None else null,
         level=level,
@@ -197,7 +197,7 @@ def clustered_mean(
         mean,
         se,
         df,
-        fewest=n_clusters,
+        fewest_clusters=n_clusters,
         level=level,
         method=f"{method}_t",
         null=null,
@@ -213,7 +213,7 @@ def clustered_mean(
     return replace(result, interval=betting.betting_interval(cluster_means, level=level, bounds=bounds))
 
 
-def two_way_mean(
+def two_way_clustered_mean(
     values: npt.ArrayLike,
     annotators: npt.ArrayLike,
     items: npt.ArrayLike,
@@ -266,18 +266,18 @@ def two_way_mean(
 
     Examples
     --------
-    >>> result = two_way_mean([1, 0, 1, 1, 0, 1], [0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1])
+    >>> result = two_way_clustered_mean([1, 0, 1, 1, 0, 1], [0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 0, 1])
     >>> result.detail["df"], result.detail["is_maximum"]
     (1.0, True)
     """
-    refuse_level(level)
+    validate_level(level)
     array = vector(values, "values")
     here = ~np.isnan(array)
     kept = array[here]
     if bounds is not None:
-        refuse_outside(kept, bounds, "values")
-    annotator_codes, n_annotators = masked_codes(annotators, "annotators", here)
-    item_codes, n_items = masked_codes(items, "items", here)
+        validate_within_bounds(kept, bounds, "values")
+    annotator_codes, n_annotators = label_codes_where(annotators, "annotators", here)
+    item_codes, n_items = label_codes_where(items, "items", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": estimand,
@@ -299,11 +299,11 @@ def two_way_mean(
         mean,
         math.sqrt(spread.variance),
         float(min(n_annotators, n_items) - 1),
-        fewest=min(n_annotators, n_items),
+        fewest_clusters=min(n_annotators, n_items),
         level=level,
         method="two_way_t",
         null=null,
-        test="two_way_t",
+        test_name="two_way_t",
         bounds=bounds,
         warnings=two_way_warnings(annotator_codes, item_codes, unit=unit),
         detail={**spread.detail(), **counts},

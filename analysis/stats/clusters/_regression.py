@@ -7,12 +7,12 @@ import numpy.typing as npt
 
 from analysis.stats.arrays import (
     FloatArray,
-    codes,
-    sizes_of,
+    group_sizes,
+    label_codes,
     vector,
 )
 from analysis.stats.clusters._variances import _summed
-from analysis.stats.clusters._warnings import effective_clusters
+from analysis.stats.clusters._warnings import effective_n_clusters
 from analysis.stats.results import Record
 
 
@@ -77,13 +77,13 @@ def clustered_regression(
         raise ValueError(f"design: shape {columns.shape} where response has {len(observed)} rows")
     if np.isnan(columns).any() or np.isnan(observed).any():
         raise ValueError("design: a row with a missing value; leave it out first")
-    positions, n_clusters = codes(np.asarray(clusters), "clusters", len(observed))
+    positions, n_clusters = label_codes(np.asarray(clusters), "clusters", len(observed))
     n_rows, k = columns.shape
     if n_clusters < 2:
         raise ValueError("clusters: at least two are needed")
     if np.linalg.matrix_rank(columns) < k:
         raise ValueError("design: the columns are linearly dependent")
-    sizes = sizes_of(positions, n_clusters)
+    sizes = group_sizes(positions, n_clusters)
     squares = _summed(columns[:, :, None] * columns[:, None, :], positions, n_clusters)
     products = _summed(columns * observed[:, None], positions, n_clusters)
     coefficients = np.linalg.solve(squares.sum(axis=0), products.sum(axis=0))
@@ -102,7 +102,7 @@ def clustered_regression(
     return Regression(
         coefficients,
         (n_clusters - 1) / n_clusters * (shift.T @ shift),
-        max(1.0, effective_clusters(sizes) - 1),
+        max(1.0, effective_n_clusters(sizes) - 1),
         n_rows,
         n_clusters,
     )

@@ -10,10 +10,10 @@ from analysis.stats.arrays import (
     MIN_SPREAD,
     FloatArray,
     IntArray,
-    codes,
+    group_sizes,
     group_sums,
-    masked_codes,
-    sizes_of,
+    label_codes,
+    label_codes_where,
     vector,
 )
 from analysis.stats.results import Record
@@ -85,7 +85,7 @@ def cv3_variance(sums: FloatArray, sizes: FloatArray) -> float:
     return (n_clusters - 1) / n_clusters * float(np.sum((without - mean) ** 2))
 
 
-def cr1_variance(residuals: FloatArray, positions: IntArray) -> float:
+def cr1_variance(residuals: FloatArray, cluster_codes: IntArray) -> float:
     """Cluster-robust (CR1) variance of a mean.
 
     Parameters
@@ -109,14 +109,14 @@ def cr1_variance(residuals: FloatArray, positions: IntArray) -> float:
     >>> round(cr1_variance(np.array([-1.0, 0.0, 1.0]), np.array([0, 1, 2])), 4)
     0.3333
     """
-    sums = np.bincount(positions, residuals)
-    n_clusters = int(np.count_nonzero(np.bincount(positions)))
+    sums = np.bincount(cluster_codes, residuals)
+    n_clusters = int(np.count_nonzero(np.bincount(cluster_codes)))
     if n_clusters < 2:
         return 0.0
     return n_clusters / (n_clusters - 1) * float(np.sum(sums**2)) / len(residuals) ** 2
 
 
-def two_way_variance(residuals: FloatArray, annotators: IntArray, items: IntArray) -> TwoWayVariance:
+def two_way_variance(residuals: FloatArray, annotator_codes: IntArray, item_codes: IntArray) -> TwoWayVariance:
     """Cluster-robust (CR1) variance of a mean over annotators, over items, and over both.
 
     Parameters
@@ -138,12 +138,14 @@ def two_way_variance(residuals: FloatArray, annotators: IntArray, items: IntArra
     (0.0, 0.25, 0.1667, 0.25)
     """
     # Recode the pairs: codes of all possible pairs would need more memory than there are rows.
-    pairs, _ = codes(annotators * (int(items.max()) + 1) + items, "pairs", len(residuals))
-    by_annotator, by_item, by_pair = (cr1_variance(residuals, labels) for labels in (annotators, items, pairs))
+    pairs, _ = label_codes(annotator_codes * (int(item_codes.max()) + 1) + item_codes, "pairs", len(residuals))
+    by_annotator, by_item, by_pair = (
+        cr1_variance(residuals, labels) for labels in (annotator_codes, item_codes, pairs)
+    )
     return TwoWayVariance(by_annotator, by_item, by_annotator + by_item - by_pair)
 
 
-def between_variance(values: npt.ArrayLike, clusters: npt.ArrayLike) -> VarianceComponents:
+def variance_components(values: npt.ArrayLike, clusters: npt.ArrayLike) -> VarianceComponents:
     """One-way variance components by the method of moments.
 
     Parameters
@@ -165,7 +167,7 @@ def between_variance(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Variance
 
     Examples
     --------
-    >>> components = between_variance([1, 1, 3, 3, 5, 5], ["a", "a", "b", "b", "c", "c"])
+    >>> components = variance_components([1, 1, 3, 3, 5, 5], ["a", "a", "b", "b", "c", "c"])
     >>> components.between, components.within, components.icc
     (4.0, 0.0, 1.0)
     """
@@ -173,7 +175,7 @@ def between_variance(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Variance
     n_rows = len(kept)
     if n_clusters < 2 or n_rows <= n_clusters:
         return VarianceComponents(n_clusters, n_rows, None, None, None, None)
-    sizes = sizes_of(positions, n_clusters)
+    sizes = group_sizes(positions, n_clusters)
     means = group_sums(positions, kept, n_clusters) / sizes
     between_squares = float(np.sum(sizes * (means - np.mean(kept)) ** 2)) / (n_clusters - 1)
     within = float(np.sum((kept - means[positions]) ** 2)) / (n_rows - n_clusters)
@@ -189,7 +191,7 @@ def between_variance(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Variance
 def _rows(values: npt.ArrayLike, clusters: npt.ArrayLike, name: str) -> tuple[FloatArray, IntArray, int, int]:
     array = vector(values, "values")
     here = ~np.isnan(array)
-    kept_positions, n_clusters = masked_codes(clusters, name, here)
+    kept_positions, n_clusters = label_codes_where(clusters, name, here)
     return array[here], kept_positions, n_clusters, int((~here).sum())
 
 

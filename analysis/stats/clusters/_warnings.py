@@ -15,7 +15,7 @@ TOO_FEW_CLUSTERS = 6
 DOMINANT_SHARE = 0.1
 
 
-def effective_clusters(sizes: npt.ArrayLike) -> float:
+def effective_n_clusters(sizes: npt.ArrayLike) -> float:
     """Effective number of clusters, G* = N^2 / sum(n_g^2).
 
     Parameters
@@ -30,7 +30,7 @@ def effective_clusters(sizes: npt.ArrayLike) -> float:
 
     Examples
     --------
-    >>> effective_clusters([5, 5, 5, 5]), round(effective_clusters([17, 1, 1, 1]), 2)
+    >>> effective_n_clusters([5, 5, 5, 5]), round(effective_n_clusters([17, 1, 1, 1]), 2)
     (4.0, 1.37)
     """
     array = vector(sizes, "sizes")
@@ -61,7 +61,7 @@ def cluster_warnings(sizes: npt.ArrayLike, *, name: str = "annotator") -> tuple[
     [('few_clusters', 'block')]
     """
     array = vector(sizes, "sizes")
-    effective = effective_clusters(array)
+    effective = effective_n_clusters(array)
     found = []
     if effective < FEW_CLUSTERS:
         severity = "block" if len(array) < TOO_FEW_CLUSTERS else "warn"
@@ -75,7 +75,9 @@ def cluster_warnings(sizes: npt.ArrayLike, *, name: str = "annotator") -> tuple[
     return tuple(found)
 
 
-def two_way_warnings(annotators: IntArray, items: IntArray, *, unit: str = "annotator") -> tuple[ResultWarning, ...]:
+def two_way_warnings(
+    annotator_codes: IntArray, item_codes: IntArray, *, unit: str = "annotator"
+) -> tuple[ResultWarning, ...]:
     """Return the warnings of `cluster_warnings` for annotators, and for items if they are few.
 
     Parameters
@@ -95,6 +97,6 @@ def two_way_warnings(annotators: IntArray, items: IntArray, *, unit: str = "anno
     >>> [warning.detail["cluster"] for warning in two_way_warnings(np.arange(60) // 2, np.arange(60) % 3)]
     ['item']
     """
-    of_items = cluster_warnings(np.bincount(items), name="item")
+    of_items = cluster_warnings(np.bincount(item_codes), name="item")
     few = tuple(warning for warning in of_items if warning.code == "few_clusters")
-    return (*cluster_warnings(np.bincount(annotators), name=unit), *few)
+    return (*cluster_warnings(np.bincount(annotator_codes), name=unit), *few)

@@ -4,9 +4,9 @@ An empty set of labels is an answer: the coder read the comment and no label app
 gave no answer. The two are kept apart.
 """
 
-from analysis.stats.coding._agreement import cohen_kappa, label_agreement, label_set_alpha
+from analysis.stats.coding._agreement import cohen_kappa, kappa_by_label, label_set_alpha
 from analysis.stats.coding._labels import DISTANCES, MERGE_RULES, jaccard_distance, masi_distance
-from analysis.stats.coding._shares import category_share_differences, category_shares, label_counts
+from analysis.stats.coding._shares import category_share_differences, category_shares, merged_label_counts
 
 __all__ = [
     "DISTANCES",
@@ -15,8 +15,8 @@ __all__ = [
     "category_shares",
     "cohen_kappa",
     "jaccard_distance",
-    "label_agreement",
-    "label_counts",
+    "kappa_by_label",
+    "merged_label_counts",
     "label_set_alpha",
     "masi_distance",
 ]

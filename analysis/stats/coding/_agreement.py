@@ -13,11 +13,11 @@ from analysis.stats.agreement import (
     Distance,
     as_label_list,
     category_codes,
-    category_table,
+    category_counts_by_unit,
     fleiss_kappa,
     krippendorff_alpha,
 )
-from analysis.stats.arrays import MIN_SPREAD, codes, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, label_codes, validate_level
 from analysis.stats.coding._labels import DISTANCES, LabelSet, _coded, _disagreement, _of_label, _refuse_unknown
 from analysis.stats.results import Estimate, Interval
 
@@ -79,7 +79,7 @@ def cohen_kappa(
     >>> round(cohen_kappa(first, second).estimate, 4), round(cohen_kappa(first, second, weights="linear").estimate, 4)
     (0.5385, 0.625)
     """
-    refuse_level(level)
+    validate_level(level)
     if method not in ("fisher_z", "wald"):
         raise ValueError(f"method: {method!r} is neither fisher_z nor wald")
     ours, theirs = as_label_list(first), as_label_list(second)
@@ -139,7 +139,7 @@ def cohen_kappa(
         return Estimate(
             status="zero_variance", reason="the standard error is 0", estimate=kappa, detail=detail, **common
         )
-    z = basic.normal_quantile(level)
+    z = basic.two_sided_normal_quantile(level)
     low, high = kappa - z * se, kappa + z * se
     if method == "fisher_z":
         centre, half = math.atanh(kappa), z * se / (1 - kappa**2)
@@ -205,7 +205,7 @@ def label_set_alpha(
         raise ValueError(f"distance: {distance!r} is none of {', '.join(DISTANCES)}")
     sets, _, _ = _coded(units, coders, label_sets)
     kinds = sorted({found for found in sets if found is not None}, key=sorted)
-    table, values = category_table(np.asarray(units), sets, categories=kinds)
+    table, values = category_counts_by_unit(np.asarray(units), sets, categories=kinds)
     result = krippendorff_alpha(
         table,
         values,
@@ -231,7 +231,7 @@ def label_set_alpha(
     )
 
 
-def label_agreement(
+def kappa_by_label(
     units: npt.ArrayLike,
     coders: npt.ArrayLike,
     label_sets: Sequence[LabelSet],
@@ -288,16 +288,16 @@ def label_agreement(
     --------
     >>> units, coders = [1, 1, 2, 2, 3, 3, 4, 4], list("abababab")
     >>> sets = [{"form"}, {"form"}, {"form"}, {"content"}, {"content"}, {"content"}, set(), set()]
-    >>> form, content = label_agreement(units, coders, sets, ["form", "content"], rng=np.random.default_rng(0))
+    >>> form, content = kappa_by_label(units, coders, sets, ["form", "content"], rng=np.random.default_rng(0))
     >>> round(form.estimate, 4), form.detail["prevalence"], round(form.detail["positive_agreement"], 4)
     (0.5, 0.375, 0.6667)
     """
-    refuse_level(level)
+    validate_level(level)
     sets, positions, who = _coded(units, coders, label_sets)
     _refuse_unknown(sets, labels)
     is_coded = np.array([found is not None for found in sets], dtype=np.bool_)
     names, who = np.unique(who[is_coded], return_inverse=True)
-    positions, n_units = codes(positions[is_coded], "units", int(is_coded.sum()))
+    positions, n_units = label_codes(positions[is_coded], "units", int(is_coded.sum()))
     common: dict[str, Any] = {"level": level, "analysis": analysis, "unit": unit, "mode": mode}
     results = []
     for label in labels:
@@ -309,7 +309,7 @@ def label_agreement(
             result = cohen_kappa(sides[0], sides[1], categories=[False, True], **common)
             pairable = np.array([None not in pair for pair in zip(*sides, strict=True)])[positions]
         else:
-            table, _ = category_table(positions, applied.tolist(), categories=[False, True])
+            table, _ = category_counts_by_unit(positions, applied.tolist(), categories=[False, True])
             result = fleiss_kappa(table, resamples=resamples, rng=rng, **common)
             pairable = (table.sum(axis=1) > 1)[positions] if len(positions) else np.zeros(0, dtype=np.bool_)
         results.append(_of_label(result, label, positions[pairable], applied[pairable]))

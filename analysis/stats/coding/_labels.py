@@ -11,7 +11,7 @@ from analysis.stats import bootstrap
 from analysis.stats.agreement import (
     Distance,
 )
-from analysis.stats.arrays import FloatArray, IntArray, codes, matrix
+from analysis.stats.arrays import FloatArray, IntArray, label_codes, matrix
 from analysis.stats.results import Estimate, ResultWarning
 
 MERGE_RULES = ("union", "intersection", "both_counted")
@@ -80,8 +80,8 @@ def _coded(
         if isinstance(found, str):
             raise ValueError(f"label_sets: row {row} is text, {found!r}; a set of labels is wanted")
         sets.append(None if found is None else frozenset(found))
-    positions, n_units = codes(np.asarray(units), "units", len(sets))
-    who, _ = codes(np.asarray(coders), "coders", len(sets))
+    positions, n_units = label_codes(np.asarray(units), "units", len(sets))
+    who, _ = label_codes(np.asarray(coders), "coders", len(sets))
     keys = who * n_units + positions
     _, first = np.unique(keys, return_index=True)
     if len(first) < len(keys):

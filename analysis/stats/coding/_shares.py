@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap
-from analysis.stats.arrays import FloatArray, refuse_level
+from analysis.stats.arrays import FloatArray, validate_level
 from analysis.stats.coding._labels import (
     MERGE_RULES,
     LabelSet,
@@ -20,7 +20,7 @@ from analysis.stats.coding._labels import (
 from analysis.stats.results import Estimate
 
 
-def label_counts(
+def merged_label_counts(
     units: npt.ArrayLike,
     coders: npt.ArrayLike,
     label_sets: Sequence[LabelSet],
@@ -35,7 +35,7 @@ def label_counts(
     its rule.
 
     >>> sets = [{"form"}, {"form", "content"}, set(), None]
-    >>> label_counts([1, 1, 2, 2], list("abab"), sets, ["form", "content"], rule="both_counted").tolist()
+    >>> merged_label_counts([1, 1, 2, 2], list("abab"), sets, ["form", "content"], rule="both_counted").tolist()
     [[2.0, 1.0], [0.0, 0.0]]
     """
     if rule not in MERGE_RULES:
@@ -115,7 +115,7 @@ def category_shares(
     >>> [(share.settings["category"], share.estimate) for share in shares]
     [('form', 0.6), ('content', 0.4)]
     """
-    refuse_level(level)
+    validate_level(level)
     table, names = _by_category(counts, labels, codebook, excluded)
     totals = table.sum(axis=1, keepdims=True)
     common: dict[str, Any] = {
@@ -184,7 +184,7 @@ def category_share_differences(
     >>> round(form.estimate, 4), form.interval.low > 0, round(form.estimate + content.estimate, 9)
     (0.3333, True, 0.0)
     """
-    refuse_level(level)
+    validate_level(level)
     ours, names = _by_category(x, labels, codebook, excluded)
     theirs, _ = _by_category(y, labels, codebook, excluded)
     common: dict[str, Any] = {

@@ -4,7 +4,21 @@ A column is a pair (x, y) of system numbers, a row an annotator, a value P[x > y
 `spa.combine_orders`.
 """
 
-from analysis.stats.coherence._cycles import aggregate_cycles, cycle_sums
-from analysis.stats.coherence._triples import TRANSITIVITIES, Coherence, coherence, mean_draws, transitivity
+from analysis.stats.coherence._cycles import cycle_log_odds_sums, cycle_probability_of_means
+from analysis.stats.coherence._triples import (
+    TRANSITIVITIES,
+    Coherence,
+    bootstrap_pair_means,
+    coherence,
+    transitivity_violations,
+)
 
-__all__ = ["Coherence", "TRANSITIVITIES", "aggregate_cycles", "coherence", "cycle_sums", "mean_draws", "transitivity"]
+__all__ = [
+    "Coherence",
+    "TRANSITIVITIES",
+    "cycle_probability_of_means",
+    "coherence",
+    "cycle_log_odds_sums",
+    "bootstrap_pair_means",
+    "transitivity_violations",
+]

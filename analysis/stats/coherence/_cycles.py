@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import bootstrap
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_level
 from analysis.stats.coherence._graph import (
     Pairs,
     _arrows,
@@ -20,7 +20,7 @@ from analysis.stats.coherence._graph import (
 from analysis.stats.results import Estimate, ResultWarning
 
 
-def aggregate_cycles(
+def cycle_probability_of_means(
     values: npt.ArrayLike,
     pairs: Pairs,
     draws: FloatArray,
@@ -57,7 +57,7 @@ def aggregate_cycles(
     Examples
     --------
     >>> draws = np.array([[0.6, 0.6, 0.4], [0.6, 0.6, 0.6]])
-    >>> result, cycles = aggregate_cycles([[0.6, 0.6, 0.4]], [(0, 1), (1, 2), (0, 2)], draws, n_systems=3)
+    >>> result, cycles = cycle_probability_of_means([[0.6, 0.6, 0.4]], [(0, 1), (1, 2), (0, 2)], draws, n_systems=3)
     >>> result.estimate, cycles
     (0.5, ((0, 1, 2),))
     """
@@ -86,7 +86,7 @@ def aggregate_cycles(
     return Estimate(estimate=share, detail=detail, **common), cycles
 
 
-def cycle_sums(
+def cycle_log_odds_sums(
     values: npt.ArrayLike,
     pairs: Pairs,
     draws: FloatArray,
@@ -132,11 +132,11 @@ def cycle_sums(
     Examples
     --------
     >>> table_1 = [[0.420, 0.688, 0.630, 0.575, 0.544]]
-    >>> found = cycle_sums(table_1, [(0, 4), (1, 0), (2, 1), (3, 2), (4, 3)], np.empty((0, 5)), n_systems=5)
+    >>> found = cycle_log_odds_sums(table_1, [(0, 4), (1, 0), (2, 1), (3, 2), (4, 3)], np.empty((0, 5)), n_systems=5)
     >>> round(found[0].estimate, 4), round(found[0].detail["implied_framing"], 4)
     (1.479, 0.2958)
     """
-    refuse_level(level)
+    validate_level(level)
     table = _table(values, pairs, n_systems)
     means = _means(table)
     asked = ~np.isnan(means)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, matrix, refuse_outside
+from analysis.stats.arrays import FloatArray, matrix, validate_within_bounds
 from analysis.stats.bradley_terry import reachability
 
 Pairs = Sequence[tuple[int, int]]
@@ -17,7 +17,7 @@ def _table(values: npt.ArrayLike, pairs: Pairs, n_systems: int) -> FloatArray:
     table = matrix(values, "values")
     if table.shape[1] != len(pairs):
         raise ValueError(f"pairs: {len(pairs)} pairs where values has {table.shape[1]} columns")
-    refuse_outside(table, (0.0, 1.0), "values")
+    validate_within_bounds(table, (0.0, 1.0), "values")
     seen = set()
     for row, (x, y) in enumerate(pairs):
         if x == y or not (0 <= x < n_systems and 0 <= y < n_systems):

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, bootstrap
-from analysis.stats.arrays import FloatArray, matrix, refuse_level
-from analysis.stats.coherence._cycles import aggregate_cycles, cycle_sums
+from analysis.stats.arrays import FloatArray, matrix, validate_level
+from analysis.stats.coherence._cycles import cycle_log_odds_sums, cycle_probability_of_means
 from analysis.stats.coherence._graph import TIE, Pairs, _table
 from analysis.stats.results import Estimate, Record
 
@@ -73,20 +73,22 @@ def coherence(
     >>> found.cycles, [estimate.estimate for estimate in found.transitivity]
     (((0, 1, 2),), [1.0, 1.0, 1.0])
     """
-    refuse_level(level)
+    validate_level(level)
     table = _table(values, pairs, n_systems)
-    draws = mean_draws(table, resamples=resamples, rng=rng)
+    draws = bootstrap_pair_means(table, resamples=resamples, rng=rng)
     common: dict[str, Any] = {"level": level, "unit": unit}
-    cycle, cycles = aggregate_cycles(table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle", unit=unit)
+    cycle, cycles = cycle_probability_of_means(
+        table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle", unit=unit
+    )
     return Coherence(
-        transitivity(table, pairs, n_systems=n_systems, analysis=f"{analysis}.transitivity", **common),
+        transitivity_violations(table, pairs, n_systems=n_systems, analysis=f"{analysis}.transitivity", **common),
         cycle,
         cycles,
-        cycle_sums(table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle_sum", **common),
+        cycle_log_odds_sums(table, pairs, draws, n_systems=n_systems, analysis=f"{analysis}.cycle_sum", **common),
     )
 
 
-def mean_draws(values: npt.ArrayLike, *, resamples: int, rng: np.random.Generator) -> FloatArray:
+def bootstrap_pair_means(values: npt.ArrayLike, *, resamples: int, rng: np.random.Generator) -> FloatArray:
     """Return the mean of every pair in each bootstrap sample of annotators.
 
     Parameters
@@ -105,7 +107,7 @@ def mean_draws(values: npt.ArrayLike, *, resamples: int, rng: np.random.Generato
 
     Examples
     --------
-    >>> mean_draws([[0.5], [0.5]], resamples=3, rng=np.random.default_rng(0)).ravel().tolist()
+    >>> bootstrap_pair_means([[0.5], [0.5]], resamples=3, rng=np.random.default_rng(0)).ravel().tolist()
     [0.5, 0.5, 0.5]
     """
     table = matrix(values, "values")
@@ -116,7 +118,7 @@ def mean_draws(values: npt.ArrayLike, *, resamples: int, rng: np.random.Generato
     return bootstrap.ratio_draws(np.where(here, table, 0.0), here.astype(np.float64), weights)
 
 
-def transitivity(
+def transitivity_violations(
     values: npt.ArrayLike,
     pairs: Pairs,
     *,
@@ -154,7 +156,7 @@ def transitivity(
 
     Examples
     --------
-    >>> weak, moderate, strong = transitivity([[0.8, 0.7, 0.75]], [(0, 1), (1, 2), (0, 2)], n_systems=3)
+    >>> weak, moderate, strong = transitivity_violations([[0.8, 0.7, 0.75]], [(0, 1), (1, 2), (0, 2)], n_systems=3)
     >>> weak.estimate, moderate.estimate, strong.estimate
     (0.0, 0.0, 1.0)
     """
@@ -216,7 +218,7 @@ def transitivity(
 def _share(
     shares: FloatArray, *, n_violations: int, n_triples: int, name: str, analysis: str, unit: str, level: float
 ) -> Estimate:
-    result = basic.one_sample(
+    result = basic.one_sample_t_test(
         shares,
         null=0.0,
         level=level,

@@ -16,19 +16,19 @@ need no check.
 from analysis.stats.davidson._bootstrap import ResampledComparison, bradley_terry_bootstrap, davidson_bootstrap
 from analysis.stats.davidson._comparison import (
     PairedComparison,
-    bradley_terry_counts,
     bradley_terry_strengths,
-    davidson,
-    davidson_counts,
+    fit_bradley_terry_to_counts,
+    fit_davidson,
+    fit_davidson_to_counts,
 )
 
 __all__ = [
     "PairedComparison",
     "ResampledComparison",
     "bradley_terry_bootstrap",
-    "bradley_terry_counts",
+    "fit_bradley_terry_to_counts",
     "bradley_terry_strengths",
-    "davidson",
+    "fit_davidson",
     "davidson_bootstrap",
-    "davidson_counts",
+    "fit_davidson_to_counts",
 ]

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, refuse_level
+from analysis.stats.arrays import FloatArray, validate_level
 from analysis.stats.bootstrap import multinomial_weights, percentile_estimate
 from analysis.stats.clusters import cluster_warnings
 from analysis.stats.davidson._comparison import (
     PairedComparison,
-    bradley_terry_counts,
-    davidson_counts,
-    strength_difference,
+    fit_bradley_terry_to_counts,
+    fit_davidson_to_counts,
+    strength_difference_and_fields,
 )
-from analysis.stats.davidson._labels import Labels
-from analysis.stats.davidson._model import PairCounts, checked_table, fit_tables
+from analysis.stats.davidson._labels import PairedComparisonLabels
+from analysis.stats.davidson._model import PairCounts, checked_square_counts, fit_parameters_by_table
 from analysis.stats.results import Estimate, Record
 
 RESAMPLES = 999
@@ -44,7 +44,7 @@ class ResampledComparison(Record):
 
     def difference(self, x: int, y: int) -> Estimate:
         """The strength of system `x` minus that of `y`, with the percentile interval of the same resamples."""
-        value, common = strength_difference(self.strengths, x, y, self._common)
+        value, common = strength_difference_and_fields(self.strengths, x, y, self._common)
         if self.status != "ok" or value is None:
             return Estimate(status=self.status, reason=self.reason, estimate=value, **common)
         draws = self.draws[:, x] - self.draws[:, y]
@@ -110,8 +110,8 @@ def davidson_bootstrap(
     >>> found.difference(0, 2).interval.low > 0, found.draws.shape
     (True, (199, 3))
     """
-    refuse_level(level)
-    labels = Labels.of(first, second, outcomes, annotators, n_systems)
+    validate_level(level)
+    labels = PairedComparisonLabels.of(first, second, outcomes, annotators, n_systems)
     wins, ties = labels.tables()
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -122,14 +122,14 @@ def davidson_bootstrap(
         "settings": {"model": "davidson", "level": level, "resamples": resamples},
         "warnings": cluster_warnings(np.bincount(labels.annotators), name=unit) if labels.n_annotators else (),
     }
-    fitted = davidson_counts(wins, ties, level=level)
+    fitted = fit_davidson_to_counts(wins, ties, level=level)
     if fitted.status == "ok" and labels.n_annotators < 2:
         return _without(fitted, "n_lt_2", "one annotator has no spread", level, common)
     if fitted.status != "ok":
         return _without(fitted, fitted.status, fitted.reason, level, common)
-    by_annotator = PairCounts.of(*labels.tables_by_annotator())
+    by_annotator = PairCounts.of(*labels.win_and_tie_tables_by_annotator())
     weights = multinomial_weights(labels.n_annotators, resamples, rng)
-    parts = [_refitted(by_annotator.weighted(block), _start(fitted)) for block in weights]
+    parts = [_refitted(by_annotator.weighted_sums(block), _start(fitted)) for block in weights]
     draws, nus = (np.concatenate(part) for part in zip(*parts, strict=True))
     return _resampled(fitted, draws, nus, level, common)
 
@@ -180,11 +180,11 @@ def bradley_terry_bootstrap(
     >>> round(found.difference(0, 1).estimate, 4), 0.3 < interval.low < 0.6, 1.7 < interval.high < 2.2
     (1.0986, True, True)
     """
-    refuse_level(level)
-    won = checked_table(wins, "wins")
+    validate_level(level)
+    won = checked_square_counts(wins, "wins")
     if np.any(won != np.round(won)):
         raise ValueError("wins: only whole labels can be resampled")
-    fitted = bradley_terry_counts(won, level=level)
+    fitted = fit_bradley_terry_to_counts(won, level=level)
     n, k = int(won.sum()), len(won)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -208,7 +208,10 @@ def _refitted(counts: PairCounts, start: FloatArray) -> tuple[FloatArray, FloatA
     """Strengths (B, K) and nu (B,) of each table; NaN where there is no maximum."""
     n = len(counts.wins)
     step = max(1, CELLS // max(1, len(counts.first)))
-    found = [fit_tables(counts.rows(np.arange(low, min(n, low + step))), start=start) for low in range(0, n, step)]
+    found = [
+        fit_parameters_by_table(counts.rows(np.arange(low, min(n, low + step))), start=start)
+        for low in range(0, n, step)
+    ]
     values = np.concatenate(found)
     return values[:, :-1], np.exp(values[:, -1])
 

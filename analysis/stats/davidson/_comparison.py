@@ -9,10 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, clusters
-from analysis.stats.arrays import FloatArray, group_sums, refuse_level, sizes_of
+from analysis.stats.arrays import FloatArray, group_sizes, group_sums, validate_level
 from analysis.stats.bradley_terry import connected_components
-from analysis.stats.davidson._labels import Labels
-from analysis.stats.davidson._model import FittedModel, PairCounts, checked_table, fit_table, fit_tables
+from analysis.stats.davidson._labels import PairedComparisonLabels
+from analysis.stats.davidson._model import (
+    FittedModel,
+    PairCounts,
+    checked_square_counts,
+    fit_parameters_by_table,
+    fit_win_and_tie_table,
+)
 from analysis.stats.results import Estimate, Interval, Record, ResultWarning
 
 # The strength of the prior that keeps separated systems in place, where only an order is asked for.
@@ -46,7 +52,7 @@ class PairedComparison(Record):
 
     def difference(self, x: int, y: int) -> Estimate:
         """The strength of system `x` minus that of `y`, with its interval and the test that they are equal."""
-        value, common = strength_difference(self.strengths, x, y, self._common)
+        value, common = strength_difference_and_fields(self.strengths, x, y, self._common)
         if value is None:
             return Estimate(status=self.status, reason=self.reason, **common)
         contrast = np.zeros(len(self.strengths))
@@ -56,7 +62,7 @@ class PairedComparison(Record):
         return _wald(value, variance, estimand, self, common, is_tested=True)
 
 
-def strength_difference(
+def strength_difference_and_fields(
     strengths: tuple[Estimate, ...], x: int, y: int, common: dict[str, Any]
 ) -> tuple[float | None, dict[str, Any]]:
     """The strength of `x` less that of `y`, None where there are none, and what an Estimate of it is called."""
@@ -72,7 +78,7 @@ def strength_difference(
     return (None if of_x is None or of_y is None else of_x - of_y), named
 
 
-def davidson(
+def fit_davidson(
     first: npt.ArrayLike,
     second: npt.ArrayLike,
     outcomes: npt.ArrayLike,
@@ -93,13 +99,13 @@ def davidson(
     won): `separation`, with estimates under a normal prior of precision .5 that give an order only. Without ties nu
     is 0.
 
-    >>> fit = davidson([0, 1, 2, 0, 1, 2, 0, 0], [1, 2, 0, 1, 2, 0, 1, 2], [1, 1, 1, .5, 1, 0, 0, .5],
+    >>> fit = fit_davidson([0, 1, 2, 0, 1, 2, 0, 0], [1, 2, 0, 1, 2, 0, 1, 2], [1, 1, 1, .5, 1, 0, 0, .5],
     ...                [1, 1, 1, 2, 2, 2, 3, 3], n_systems=3)
     >>> [round(strength.estimate, 3) + 0 for strength in fit.strengths], round(fit.tie.estimate, 3)
     ([0.0, 0.866, -0.866], 0.774)
     """
-    refuse_level(level)
-    labels = Labels.of(first, second, outcomes, annotators, n_systems)
+    validate_level(level)
+    labels = PairedComparisonLabels.of(first, second, outcomes, annotators, n_systems)
     wins, ties = labels.tables()
     x, y, who, n_annotators, n_rows = (
         labels.first,
@@ -115,7 +121,7 @@ def davidson(
         "n_clusters": n_annotators,
         "n_rows": n_rows,
         "settings": {"model": "davidson", "level": level, "covariance": "cr1"},
-        "warnings": clusters.cluster_warnings(sizes_of(who, n_annotators), name=unit) if n_annotators else (),
+        "warnings": clusters.cluster_warnings(group_sizes(who, n_annotators), name=unit) if n_annotators else (),
     }
 
     def covariance_of(fit: FittedModel) -> FloatArray:
@@ -135,7 +141,7 @@ def davidson(
     return _fitted(wins, ties, covariance_of, max(0.0, n_annotators - 1.0), level, common, with_ties=True)
 
 
-def davidson_counts(
+def fit_davidson_to_counts(
     wins: npt.ArrayLike,
     ties: npt.ArrayLike,
     *,
@@ -150,11 +156,11 @@ def davidson_counts(
     was. The covariance is the inverse information with the normal distribution. It is valid only if each annotator
     gave one label; otherwise use `davidson`.
 
-    >>> fit = davidson_counts([[0, 12, 15], [6, 0, 11], [3, 7, 0]], [[0, 5, 4], [5, 0, 6], [4, 6, 0]])
+    >>> fit = fit_davidson_to_counts([[0, 12, 15], [6, 0, 11], [3, 7, 0]], [[0, 5, 4], [5, 0, 6], [4, 6, 0]])
     >>> round(fit.difference(1, 0).estimate, 6), round(fit.tie.estimate, 6), round(fit.log_likelihood, 6)
     (-0.850905, 0.624374, -67.73516)
     """
-    won, tied = checked_table(wins, "wins"), checked_table(ties, "ties")
+    won, tied = checked_square_counts(wins, "wins"), checked_square_counts(ties, "ties")
     if tied.shape != won.shape:
         raise ValueError(f"ties: shape {tied.shape} where wins has {won.shape}")
     if not np.array_equal(tied, tied.T):
@@ -162,7 +168,7 @@ def davidson_counts(
     return _of_counts(won, tied, "davidson", level, analysis, unit, mode)
 
 
-def bradley_terry_counts(
+def fit_bradley_terry_to_counts(
     wins: npt.ArrayLike,
     *,
     level: float = 0.95,
@@ -175,11 +181,11 @@ def bradley_terry_counts(
     `wins` (K, K) counts how often the row was preferred to the column; halves are allowed for split ties. For labels
     that share annotators use `bradley_terry.fractional_bradley_terry`.
 
-    >>> fit = bradley_terry_counts([[0, 30], [10, 0]])
+    >>> fit = fit_bradley_terry_to_counts([[0, 30], [10, 0]])
     >>> round(fit.difference(0, 1).estimate, 6), round(fit.difference(0, 1).detail["se"], 6)
     (1.098612, 0.365148)
     """
-    won = checked_table(wins, "wins")
+    won = checked_square_counts(wins, "wins")
     return _of_counts(won, np.zeros_like(won), "bradley_terry", level, analysis, unit, mode)
 
 
@@ -193,15 +199,15 @@ def bradley_terry_strengths(wins: npt.ArrayLike) -> FloatArray | None:
     >>> bradley_terry_strengths([[0, 30], [0, 0]]) is None
     True
     """
-    won = checked_table(wins, "wins")
-    found = fit_tables(PairCounts.of(won[None], np.zeros((1, *won.shape))))[0, :-1]
+    won = checked_square_counts(wins, "wins")
+    found = fit_parameters_by_table(PairCounts.of(won[None], np.zeros((1, *won.shape))))[0, :-1]
     return None if len(won) < 2 or np.isnan(found).any() else np.asarray(found - np.mean(found))
 
 
 def _of_counts(
     wins: FloatArray, ties: FloatArray, model: str, level: float, analysis: str, unit: str, mode: str
 ) -> PairedComparison:
-    refuse_level(level)
+    validate_level(level)
     n = float(np.sum(wins) + np.sum(ties) / 2)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -245,11 +251,11 @@ def _fitted(
         status = "not_identified"
         reason = "no chain of comparisons connects all systems; rank only within a component"
     else:
-        fit = fit_table(wins, ties)
+        fit = fit_win_and_tie_table(wins, ties)
         if fit is None:
             status = "separation"
             reason = "some systems were preferred without exception, so their distance is unbounded"
-            fit = fit_table(wins, ties, ridge=RIDGE)
+            fit = fit_win_and_tie_table(wins, ties, ridge=RIDGE)
     if fit is None:
         none = tuple(
             _undefined(status, reason, f"strength of system {system}", "strength", common)
@@ -315,12 +321,14 @@ def _wald(
         )
     se = math.sqrt(max(0.0, variance))
     if result.df is None:
-        return basic.wald(value, se, null=0.0 if is_tested else None, level=result.level, estimand=estimand, **common)
+        return basic.wald_estimate(
+            value, se, null=0.0 if is_tested else None, level=result.level, estimand=estimand, **common
+        )
     return clusters.t_estimate(
         value,
         se,
         result.df,
-        fewest=common["n"],
+        fewest_clusters=common["n"],
         level=result.level,
         method="cr1_t",
         null=0.0 if is_tested else None,

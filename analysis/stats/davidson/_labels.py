@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, IntArray, masked_codes, vector
-from analysis.stats.bradley_terry import compared_systems
+from analysis.stats.arrays import FloatArray, IntArray, label_codes_where, vector
+from analysis.stats.bradley_terry import checked_system_pairs
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class PairedComparisonLabels:
     """Rows without the missing ones: `outcomes` 1 where `first` was chosen, 0 where `second`, .5 a tie."""
 
     first: IntArray
@@ -28,15 +28,15 @@ class Labels:
         outcomes: npt.ArrayLike,
         annotators: npt.ArrayLike,
         n_systems: int,
-    ) -> "Labels":
+    ) -> "PairedComparisonLabels":
         """Raises ValueError, naming the row, for a system out of range or beside itself, or an outcome of no kind."""
         labels = vector(outcomes, "outcomes")
-        x, y = compared_systems(first, second, len(labels), n_systems)
+        x, y = checked_system_pairs(first, second, len(labels), n_systems)
         wrong = np.flatnonzero(~np.isnan(labels) & (labels != 0) & (labels != 0.5) & (labels != 1))
         if len(wrong):
             raise ValueError(f"outcomes: row {int(wrong[0])} is {labels[wrong[0]]:g}, none of 0, .5 and 1")
         here = ~np.isnan(labels)
-        who, n_annotators = masked_codes(annotators, "annotators", here)
+        who, n_annotators = label_codes_where(annotators, "annotators", here)
         return cls(x[here], y[here], labels[here], who, n_annotators, n_systems)
 
     def tables(self) -> tuple[FloatArray, FloatArray]:
@@ -44,7 +44,7 @@ class Labels:
         wins, ties = self._tables(np.zeros_like(self.annotators), 1)
         return wins[0], ties[0]
 
-    def tables_by_annotator(self) -> tuple[FloatArray, FloatArray]:
+    def win_and_tie_tables_by_annotator(self) -> tuple[FloatArray, FloatArray]:
         """The same of each annotator; both (G, K, K)."""
         return self._tables(self.annotators, self.n_annotators)
 

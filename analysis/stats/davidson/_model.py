@@ -74,15 +74,17 @@ class PairProbabilities:
         """What the first of a pair may expect, a tie counting half."""
         return self.won if self.tied is None else self.won + self.tied / 2
 
-    def rows(self, chosen: IntArray) -> "PairProbabilities":
+    def rows(self, table_indices: IntArray) -> "PairProbabilities":
         """The same for some of the tables."""
-        tied = None if self.tied is None else self.tied[chosen]
-        return PairProbabilities(self.strength_differences[chosen], self.won[chosen], tied, self.log_total[chosen])
+        tied = None if self.tied is None else self.tied[table_indices]
+        return PairProbabilities(
+            self.strength_differences[table_indices], self.won[table_indices], tied, self.log_total[table_indices]
+        )
 
     @classmethod
-    def at(cls, apart: FloatArray, log_nu: FloatArray | None) -> "PairProbabilities":
+    def at(cls, strength_differences: FloatArray, log_nu: FloatArray | None) -> "PairProbabilities":
         """From differences of strengths (..., P), and log nu as broadcasts to them."""
-        distance = np.abs(apart)
+        distance = np.abs(strength_differences)
         odds = np.exp(-distance)
         total = 1 + odds
         tied = None
@@ -90,8 +92,8 @@ class PairProbabilities:
             tied = np.exp(log_nu - distance / 2)
             total = total + tied
             tied = tied / total
-        won = np.where(apart >= 0, 1.0, odds) / total
-        return cls(apart, won, tied, np.asarray(distance / 2 + np.log(total)))
+        won = np.where(strength_differences >= 0, 1.0, odds) / total
+        return cls(strength_differences, won, tied, np.asarray(distance / 2 + np.log(total)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +121,21 @@ class PairCounts:
         of_pairs = tied.take(cells, axis=1) if ties.any() else None
         return cls(first, second, k, won.take(cells, axis=1), won.take(second * k + first, axis=1), of_pairs)
 
-    def rows(self, chosen: IntArray) -> "PairCounts":
+    def rows(self, table_indices: IntArray) -> "PairCounts":
         """The same for some of the tables."""
-        if len(chosen) == len(self.wins):
+        if len(table_indices) == len(self.wins):
             return self
-        tied = None if self.ties is None else self.ties[chosen]
-        return replace(self, wins=self.wins[chosen], losses=self.losses[chosen], ties=tied)
+        tied = None if self.ties is None else self.ties[table_indices]
+        return replace(self, wins=self.wins[table_indices], losses=self.losses[table_indices], ties=tied)
 
-    def weighted(self, weights: FloatArray) -> "PairCounts":
+    def weighted_sums(self, weights: FloatArray) -> "PairCounts":
         """Sums of the tables, each taken as often as `weights` (resamples, B) say."""
         tied = None if self.ties is None else weights @ self.ties
         return replace(self, wins=weights @ self.wins, losses=weights @ self.losses, ties=tied)
 
     def mean(self) -> "PairCounts":
         """One table, the mean of all."""
-        return self.weighted(np.full((1, len(self.wins)), 1 / len(self.wins)))
+        return self.weighted_sums(np.full((1, len(self.wins)), 1 / len(self.wins)))
 
     @property
     def asked(self) -> FloatArray:
@@ -170,33 +172,38 @@ class PairCounts:
         found = np.log(share / (1 - share))
         return np.asarray(found - found.mean(axis=1, keepdims=True))
 
-    def probabilities(self, values: FloatArray) -> PairProbabilities:
+    def probabilities(self, parameters: FloatArray) -> PairProbabilities:
         """At the parameters (B, K + 1)."""
-        apart = values.take(self.first, axis=1) - values.take(self.second, axis=1)
-        return PairProbabilities.at(apart, None if self.ties is None else values[:, -1:])
+        apart = parameters.take(self.first, axis=1) - parameters.take(self.second, axis=1)
+        return PairProbabilities.at(apart, None if self.ties is None else parameters[:, -1:])
 
-    def height(self, values: FloatArray, chances: PairProbabilities, ridge: float) -> FloatArray:
+    def height(self, parameters: FloatArray, pair_probabilities: PairProbabilities, ridge: float) -> FloatArray:
         """The log-likelihood of each table, less the prior's penalty."""
-        found = ((self.wins - self.losses) * chances.strength_differences / 2 - self.asked * chances.log_total).sum(
-            axis=1
-        )
+        found = (
+            (self.wins - self.losses) * pair_probabilities.strength_differences / 2
+            - self.asked * pair_probabilities.log_total
+        ).sum(axis=1)
         if self.ties is not None:
-            found += np.where(self.has_ties, self.ties.sum(axis=1) * np.where(self.has_ties, values[:, -1], 0.0), 0.0)
-        return np.asarray(found - ridge * np.sum(values[:, :-1] ** 2, axis=1) / 2)
+            found += np.where(
+                self.has_ties, self.ties.sum(axis=1) * np.where(self.has_ties, parameters[:, -1], 0.0), 0.0
+            )
+        return np.asarray(found - ridge * np.sum(parameters[:, :-1] ** 2, axis=1) / 2)
 
-    def slope(self, values: FloatArray, ridge: float) -> FloatArray:
+    def slope(self, parameters: FloatArray, ridge: float) -> FloatArray:
         """The derivatives by the strengths and by log nu; shape (B, K + 1)."""
-        if len(values) >= MANY_TABLES:
-            return self._gradient_by_first(values, ridge)
-        return self.gradient_at(values, self.probabilities(values), ridge)
+        if len(parameters) >= MANY_TABLES:
+            return self._gradient_by_first(parameters, ridge)
+        return self.gradient_given_probabilities(parameters, self.probabilities(parameters), ridge)
 
-    def gradient_at(self, values: FloatArray, chances: PairProbabilities, ridge: float) -> FloatArray:
+    def gradient_given_probabilities(
+        self, parameters: FloatArray, pair_probabilities: PairProbabilities, ridge: float
+    ) -> FloatArray:
         """`slope` where the chances are known."""
-        found = np.zeros_like(values)
-        given, taken = self._sums(self.points - self.asked * chances.expected_score)
-        found[:, :-1] = given - taken - ridge * values[:, :-1]
-        if chances.tied is not None and self.ties is not None:
-            found[:, -1] = np.where(self.has_ties, (self.ties - self.asked * chances.tied).sum(axis=1), 0.0)
+        found = np.zeros_like(parameters)
+        given, taken = self._sums(self.points - self.asked * pair_probabilities.expected_score)
+        found[:, :-1] = given - taken - ridge * parameters[:, :-1]
+        if pair_probabilities.tied is not None and self.ties is not None:
+            found[:, -1] = np.where(self.has_ties, (self.ties - self.asked * pair_probabilities.tied).sum(axis=1), 0.0)
         return found
 
     def _sums(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -236,10 +243,10 @@ class PairCounts:
         found[~self.has_ties, -1] = 0.0
         return found
 
-    def information(self, chances: PairProbabilities, ridge: float) -> FloatArray:
+    def information(self, pair_probabilities: PairProbabilities, ridge: float) -> FloatArray:
         """Minus the second derivatives, (B, K + 1, K + 1), made invertible: the sum of the strengths is held at 0, and
         so is the step of log nu where it has none."""
-        won, tied, score = chances.won, chances.tied, chances.expected_score
+        won, tied, score = pair_probabilities.won, pair_probabilities.tied, pair_probabilities.expected_score
         weight = self.asked * ((won if tied is None else won + tied / 4) - score**2)
         k = self.n_systems
         found = np.zeros((len(won), k + 1, k + 1))
@@ -255,7 +262,7 @@ class PairCounts:
         return found
 
 
-def fit_tables(counts: PairCounts, *, ridge: float = 0.0, start: FloatArray | None = None) -> FloatArray:
+def fit_parameters_by_table(counts: PairCounts, *, ridge: float = 0.0, start: FloatArray | None = None) -> FloatArray:
     """The parameters (B, K + 1) at which each table is likeliest: strengths that add up to 0, and log nu.
 
     log nu is minus infinity for a table without ties; all is NaN where there is no maximum, which without a `ridge`
@@ -284,10 +291,10 @@ def fit_tables(counts: PairCounts, *, ridge: float = 0.0, start: FloatArray | No
     return values
 
 
-def fit_table(wins: FloatArray, ties: FloatArray, *, ridge: float = 0.0) -> FittedModel | None:
+def fit_win_and_tie_table(wins: FloatArray, ties: FloatArray, *, ridge: float = 0.0) -> FittedModel | None:
     """The fit to one pair of tables (K, K), None where there is none."""
     counts = PairCounts.of(wins[None], ties[None])
-    values = fit_tables(counts, ridge=ridge)
+    values = fit_parameters_by_table(counts, ridge=ridge)
     if np.isnan(values).any():
         return None
     strengths, log_nu = values[0, :-1], float(values[0, -1])
@@ -305,7 +312,7 @@ def fit_table(wins: FloatArray, ties: FloatArray, *, ridge: float = 0.0) -> Fitt
     )
 
 
-def checked_table(values: npt.ArrayLike, name: str) -> FloatArray:
+def checked_square_counts(values: npt.ArrayLike, name: str) -> FloatArray:
     """`values` as a square table of counts; raises ValueError, naming the row, for what is none."""
     table = matrix(values, name)
     if table.shape[0] != table.shape[1]:
@@ -346,7 +353,7 @@ def _by_newton(counts: PairCounts, values: FloatArray, ridge: float) -> FloatArr
     some, here = counts, values
     for _ in range(MAX_STEPS):
         chances = some.probabilities(here)
-        step = _solved(some.information(chances, ridge), some.gradient_at(here, chances, ridge))
+        step = _solved(some.information(chances, ridge), some.gradient_given_probabilities(here, chances, ridge))
         if step is None:
             break
         size = np.abs(step).max(axis=1)

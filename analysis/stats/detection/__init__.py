@@ -12,29 +12,34 @@ Reference: Clark et al. 2021, All That's 'Human' Is Not Gold; signal detection a
 """
 
 from analysis.stats.detection._accuracy import (
-    accuracy,
-    accuracy_paper,
-    confidence_gain,
-    detection_bias,
-    session_drift,
-    share_human,
+    change_per_session_position,
+    clustered_accuracy,
+    confident_accuracy_gain,
+    human_answer_bias,
+    mean_annotator_accuracy,
+    share_answered_human,
 )
-from analysis.stats.detection._answers import is_correct, says_machine
+from analysis.stats.detection._answers import ratings_to_machine_answers, score_correct_answers
 from analysis.stats.detection._auc import graded_auc
 from analysis.stats.detection._cell import HumanLikeness, human_likeness
 from analysis.stats.detection._measures import (
     AnnotatorScores,
     DetectionMeasures,
     SignalDetection,
-    annotator_scores,
+    accuracy_by_annotator,
+    correct_count_histogram,
     detection_measures,
     measures_from_counts,
     rating_histogram,
-    score_histogram,
     signal_detection,
 )
-from analysis.stats.detection._signal import ConditionSensitivity, criterion, sensitivity, sensitivity_by_condition
-from analysis.stats.detection._within import random_criterion_sensitivity, stratified_sensitivity
+from analysis.stats.detection._signal import (
+    ConditionSensitivity,
+    d_prime_and_criterion_by_condition,
+    marginal_criterion,
+    marginal_d_prime,
+)
+from analysis.stats.detection._within import mantel_haenszel_log_odds_ratio, random_criterion_d_prime
 
 __all__ = [
     "AnnotatorScores",
@@ -42,25 +47,25 @@ __all__ = [
     "DetectionMeasures",
     "HumanLikeness",
     "SignalDetection",
-    "accuracy",
-    "accuracy_paper",
-    "annotator_scores",
-    "confidence_gain",
-    "criterion",
-    "detection_bias",
+    "clustered_accuracy",
+    "mean_annotator_accuracy",
+    "accuracy_by_annotator",
+    "confident_accuracy_gain",
+    "marginal_criterion",
+    "human_answer_bias",
     "detection_measures",
     "graded_auc",
     "human_likeness",
-    "is_correct",
+    "score_correct_answers",
     "measures_from_counts",
-    "random_criterion_sensitivity",
+    "random_criterion_d_prime",
     "rating_histogram",
-    "says_machine",
-    "score_histogram",
-    "sensitivity",
-    "sensitivity_by_condition",
-    "session_drift",
-    "share_human",
+    "ratings_to_machine_answers",
+    "correct_count_histogram",
+    "marginal_d_prime",
+    "d_prime_and_criterion_by_condition",
+    "change_per_session_position",
+    "share_answered_human",
     "signal_detection",
-    "stratified_sensitivity",
+    "mantel_haenszel_log_odds_ratio",
 ]

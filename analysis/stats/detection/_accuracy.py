@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, clusters, groups, power
-from analysis.stats.arrays import MIN_SPREAD, binary, group_sums, masked_codes, refuse_level, vector
-from analysis.stats.detection._answers import answers_and_truths, clustered_share
-from analysis.stats.detection._measures import annotator_scores
+from analysis.stats.arrays import MIN_SPREAD, binary_vector, group_sums, label_codes_where, validate_level, vector
+from analysis.stats.detection._answers import checked_answers_and_truths, one_or_two_way_clustered_mean
+from analysis.stats.detection._measures import accuracy_by_annotator
 from analysis.stats.results import Estimate
 
 
-def accuracy_paper(
+def mean_annotator_accuracy(
     correct: npt.ArrayLike,
     annotators: npt.ArrayLike,
     *,
@@ -54,12 +54,12 @@ def accuracy_paper(
 
     Examples
     --------
-    >>> result = accuracy_paper([1, 1, 0, 1, 0, 0, 1, 1, 1], [1, 1, 1, 2, 2, 2, 3, 3, 3])
+    >>> result = mean_annotator_accuracy([1, 1, 0, 1, 0, 0, 1, 1, 1], [1, 1, 1, 2, 2, 2, 3, 3, 3])
     >>> round(result.estimate, 4), result.test.df, result.mode
     (0.6667, 2, 'paper')
     """
-    return basic.one_sample(
-        annotator_scores(correct, annotators).accuracies,
+    return basic.one_sample_t_test(
+        accuracy_by_annotator(correct, annotators).accuracies,
         null=null,
         level=level,
         bounds=(0.0, 1.0),
@@ -70,7 +70,7 @@ def accuracy_paper(
     )
 
 
-def accuracy(
+def clustered_accuracy(
     correct: npt.ArrayLike,
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
@@ -111,12 +111,12 @@ def accuracy(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> result = accuracy(rng.random(300) < 0.6, np.repeat(np.arange(60), 5), rng.integers(0, 40, 300))
+    >>> result = clustered_accuracy(rng.random(300) < 0.6, np.repeat(np.arange(60), 5), rng.integers(0, 40, 300))
     >>> round(result.estimate, 3), result.detail["df"], result.detail["detectable"] > 0.05
     (0.547, 39.0, True)
     """
-    result = clustered_share(
-        binary(correct, "correct"),
+    result = one_or_two_way_clustered_mean(
+        binary_vector(correct, "correct"),
         annotators,
         items,
         null=null,
@@ -129,12 +129,14 @@ def accuracy(
     if result.status != "ok":
         return result
     n = max(2, int(result.detail["df"]) + 1)
-    found = power.detectable_effect(n, sd=result.detail["se"] * math.sqrt(n), significance=1 - level, tests=tests)
+    found = power.t_test_detectable_difference(
+        n, sd=result.detail["se"] * math.sqrt(n), significance=1 - level, tests=tests
+    )
     return replace(result, detail={**result.detail, "detectable": found}, settings={**result.settings, "tests": tests})
 
 
-def share_human(
-    says: npt.ArrayLike,
+def share_answered_human(
+    answered_machine: npt.ArrayLike,
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
     *,
@@ -169,11 +171,11 @@ def share_human(
 
     Examples
     --------
-    >>> share_human([0, 0, 1, 0, 1, 0, 0, 0], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
+    >>> share_answered_human([0, 0, 1, 0, 1, 0, 0, 0], [1, 1, 2, 2, 3, 3, 4, 4]).estimate
     0.75
     """
-    return clustered_share(
-        1 - binary(says, "says"),
+    return one_or_two_way_clustered_mean(
+        1 - binary_vector(answered_machine, "says"),
         annotators,
         items,
         null=null,
@@ -185,8 +187,8 @@ def share_human(
     )
 
 
-def detection_bias(
-    says: npt.ArrayLike,
+def human_answer_bias(
+    answered_machine: npt.ArrayLike,
     is_machine: npt.ArrayLike,
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
@@ -221,11 +223,11 @@ def detection_bias(
 
     Examples
     --------
-    >>> detection_bias([0, 0, 1, 0], [1, 0, 1, 0], [1, 1, 2, 2]).estimate
+    >>> human_answer_bias([0, 0, 1, 0], [1, 0, 1, 0], [1, 1, 2, 2]).estimate
     0.25
     """
-    answers, truths = answers_and_truths(says, is_machine)
-    return clustered_share(
+    answers, truths = checked_answers_and_truths(answered_machine, is_machine)
+    return one_or_two_way_clustered_mean(
         truths - answers,
         annotators,
         items,
@@ -238,13 +240,13 @@ def detection_bias(
     )
 
 
-def confidence_gain(
+def confident_accuracy_gain(
     correct: npt.ArrayLike,
     ratings: npt.ArrayLike,
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
     *,
-    ends: tuple[float, float] = (1, 4),
+    confident_ratings: tuple[float, float] = (1, 4),
     level: float = 0.95,
     analysis: str = "humanlike.confidence",
     unit: str = "annotator",
@@ -274,12 +276,12 @@ def confidence_gain(
     Examples
     --------
     >>> who = np.repeat(np.arange(8), 2)
-    >>> confidence_gain([1, 0] * 7 + [0, 1], [4, 2] * 8, who).estimate
+    >>> confident_accuracy_gain([1, 0] * 7 + [0, 1], [4, 2] * 8, who).estimate
     0.75
     """
     marks = vector(ratings, "ratings")
-    array = np.where(np.isnan(marks), np.nan, binary(correct, "correct"))
-    cells = np.where(np.isin(marks, ends), "confident", "unsure")
+    array = np.where(np.isnan(marks), np.nan, binary_vector(correct, "correct"))
+    cells = np.where(np.isin(marks, confident_ratings), "confident", "unsure")
     return groups.cell_contrast(
         array,
         cells,
@@ -293,7 +295,7 @@ def confidence_gain(
     )
 
 
-def session_drift(
+def change_per_session_position(
     values: npt.ArrayLike,
     positions: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -337,16 +339,16 @@ def session_drift(
     Examples
     --------
     >>> values, places = np.tile([0, 0, 1, 1], 10) - np.tile([0, 1], 20) * 0.1, np.tile([1, 2, 3, 4], 10)
-    >>> round(session_drift(values, places, np.repeat(np.arange(10), 4)).estimate, 3)
+    >>> round(change_per_session_position(values, places, np.repeat(np.arange(10), 4)).estimate, 3)
     0.38
     """
-    refuse_level(level)
+    validate_level(level)
     array, places = vector(values, "values"), vector(positions, "positions")
     if places.shape != array.shape:
         raise ValueError(f"positions: {len(places)} values where values has {len(array)}")
     here = ~np.isnan(array) & ~np.isnan(places)
     kept, places, n_rows = array[here], places[here], int(here.sum())
-    who, n_annotators = masked_codes(annotators, "annotators", here)
+    who, n_annotators = label_codes_where(annotators, "annotators", here)
     sizes = np.bincount(who, minlength=n_annotators)
     centred = places - (group_sums(who, places, n_annotators) / np.maximum(1, sizes))[who]
     sums, squares = group_sums(who, centred * kept, n_annotators), group_sums(who, centred**2, n_annotators)
@@ -374,6 +376,6 @@ def session_drift(
     if n == 1:
         return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=estimate, **common)
     se = math.sqrt(clusters.cv3_variance(sums, squares))
-    df = max(1.0, clusters.effective_clusters(squares) - 1)
-    result = clusters.t_estimate(estimate, se, df, fewest=n, level=level, method="cv3_t", null=0.0, **common)
+    df = max(1.0, clusters.effective_n_clusters(squares) - 1)
+    result = clusters.t_estimate(estimate, se, df, fewest_clusters=n, level=level, method="cv3_t", null=0.0, **common)
     return replace(result, warnings=clusters.cluster_warnings(sizes[moving], name=unit))

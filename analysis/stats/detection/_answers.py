@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap, clusters
-from analysis.stats.arrays import FloatArray, binary, group_sums, masked_codes, vector
+from analysis.stats.arrays import FloatArray, binary_vector, group_sums, label_codes_where, vector
 from analysis.stats.results import Estimate
 
 
-def says_machine(ratings: npt.ArrayLike, *, threshold: float = 2.5) -> FloatArray:
+def ratings_to_machine_answers(ratings: npt.ArrayLike, *, threshold: float = 2.5) -> FloatArray:
     """Convert ratings to 1 (machine) above the threshold and 0 (human) below it.
 
     Parameters
@@ -36,7 +36,7 @@ def says_machine(ratings: npt.ArrayLike, *, threshold: float = 2.5) -> FloatArra
 
     Examples
     --------
-    >>> says_machine([1, 2, 3, 4, None]).tolist()
+    >>> ratings_to_machine_answers([1, 2, 3, 4, None]).tolist()
     [0.0, 0.0, 1.0, 1.0, nan]
     """
     array = vector(ratings, "ratings")
@@ -46,7 +46,7 @@ def says_machine(ratings: npt.ArrayLike, *, threshold: float = 2.5) -> FloatArra
     return np.where(np.isnan(array), np.nan, (array > threshold).astype(np.float64))
 
 
-def is_correct(says: npt.ArrayLike, is_machine: npt.ArrayLike) -> FloatArray:
+def score_correct_answers(answered_machine: npt.ArrayLike, is_machine: npt.ArrayLike) -> FloatArray:
     """Compare answers with the truth.
 
     Parameters
@@ -63,16 +63,16 @@ def is_correct(says: npt.ArrayLike, is_machine: npt.ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> is_correct([1, 0, 1, None], [1, 1, 0, 0]).tolist()
+    >>> score_correct_answers([1, 0, 1, None], [1, 1, 0, 0]).tolist()
     [1.0, 0.0, 0.0, nan]
     """
-    answers, truths = answers_and_truths(says, is_machine)
+    answers, truths = checked_answers_and_truths(answered_machine, is_machine)
     return np.where(np.isnan(answers), np.nan, (answers == truths).astype(np.float64))
 
 
-def truths_of(is_machine: npt.ArrayLike, length: int) -> FloatArray:
+def checked_truths(is_machine: npt.ArrayLike, length: int) -> FloatArray:
     """Return 1 for machine texts and 0 for human texts. Raise ValueError with the row for a missing one."""
-    truths = binary(is_machine, "is_machine")
+    truths = binary_vector(is_machine, "is_machine")
     if len(truths) != length:
         raise ValueError(f"is_machine: {len(truths)} values where there are {length} answers")
     if np.isnan(truths).any():
@@ -80,37 +80,39 @@ def truths_of(is_machine: npt.ArrayLike, length: int) -> FloatArray:
     return truths
 
 
-def answers_and_truths(says: npt.ArrayLike, is_machine: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def checked_answers_and_truths(
+    answered_machine: npt.ArrayLike, is_machine: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
     """Return the answers (NaN is missing) and the truths."""
-    answers = binary(says, "says")
-    return answers, truths_of(is_machine, len(answers))
+    answers = binary_vector(answered_machine, "says")
+    return answers, checked_truths(is_machine, len(answers))
 
 
-def clustered_share(
+def one_or_two_way_clustered_mean(
     values: FloatArray, annotators: npt.ArrayLike, items: npt.ArrayLike | None, **more: Any
 ) -> Estimate:
     """Return the mean clustered by annotator and, if given, by text."""
     if items is None:
         return clusters.clustered_mean(values, annotators, **more)
-    return clusters.two_way_mean(values, annotators, items, **more)
+    return clusters.two_way_clustered_mean(values, annotators, items, **more)
 
 
-def annotator_counts(
-    says: npt.ArrayLike, is_machine: npt.ArrayLike, annotators: npt.ArrayLike
+def signal_counts_by_annotator(
+    answered_machine: npt.ArrayLike, is_machine: npt.ArrayLike, annotators: npt.ArrayLike
 ) -> tuple[int, FloatArray]:
     """Return the number of rows and the counts of each annotator, (n_annotators, 4).
 
     The columns are hits, machine texts, false alarms and human texts.
     """
-    answers, truths = answers_and_truths(says, is_machine)
+    answers, truths = checked_answers_and_truths(answered_machine, is_machine)
     here = ~np.isnan(answers)
-    who, n = masked_codes(annotators, "annotators", here)
+    who, n = label_codes_where(annotators, "annotators", here)
     said, truth = answers[here], truths[here]
     columns = (said * truth, truth, said * (1 - truth), 1 - truth)
     return int(here.sum()), np.stack([group_sums(who, column, n) for column in columns], axis=1)
 
 
-def resampled_sums(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
+def bootstrap_column_sums(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
     """Return the column sums over resampled rows (annotators), drawn in blocks as counts of the distinct rows."""
     patterns, counts = np.unique(table, axis=0, return_counts=True)
     n = len(table)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap, clusters
-from analysis.stats.arrays import FloatArray, codes, group_sums, masked_codes, refuse_level, vector
-from analysis.stats.detection._answers import resampled_sums, truths_of
+from analysis.stats.arrays import FloatArray, group_sums, label_codes, label_codes_where, validate_level, vector
+from analysis.stats.detection._answers import bootstrap_column_sums, checked_truths
 from analysis.stats.results import Estimate
 
 
@@ -65,12 +65,12 @@ def graded_auc(
     >>> round(graded_auc(ratings, truth, [*range(5)] * 2, rng=np.random.default_rng(0), resamples=99).estimate, 9)
     0.74
     """
-    refuse_level(level)
-    array, truths = vector(ratings, "ratings"), truths_of(is_machine, len(np.asarray(ratings)))
-    what = None if items is None else codes(np.asarray(items), "items", len(array))[0]
+    validate_level(level)
+    array, truths = vector(ratings, "ratings"), checked_truths(is_machine, len(np.asarray(ratings)))
+    what = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
     here = ~np.isnan(array)
     kept, truths, n_rows = array[here], truths[here], int(here.sum())
-    who, n_annotators = masked_codes(annotators, "annotators", here)
+    who, n_annotators = label_codes_where(annotators, "annotators", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "P(machine rated above human) + half the ties",
@@ -102,9 +102,9 @@ def graded_auc(
             reason = "one annotator alone rated a kind of text"
             return Estimate(status="not_identified", reason=reason, estimate=estimate, **common)
         variance = (n_annotators - 1) / n_annotators * float(np.sum((_aucs(*left) - estimate) ** 2))
-        df, method = max(1.0, clusters.effective_clusters(np.bincount(who)) - 1), "cv3_t"
+        df, method = max(1.0, clusters.effective_n_clusters(np.bincount(who)) - 1), "cv3_t"
     else:
-        what, n_items = codes(what[here], "items", n_rows)
+        what, n_items = label_codes(what[here], "items", n_rows)
         placements = _placements(machine.sum(axis=0), human.sum(axis=0))
         moves = np.where(truths > 0, (placements[0][place] - estimate) / n_machine, 0.0)
         moves += np.where(truths > 0, 0.0, (placements[1][place] - estimate) / n_human)
@@ -115,7 +115,7 @@ def graded_auc(
         detail |= {**spread.detail(), "n_items": n_items}
         if n_items < 2:
             return Estimate(status="n_lt_2", reason="one text has no spread", estimate=estimate, **common)
-    drawn = resampled_sums(np.hstack([machine, human]), resamples, rng)
+    drawn = bootstrap_column_sums(np.hstack([machine, human]), resamples, rng)
     draws = _aucs(drawn[:, :k], drawn[:, k:])
     named = {**common, "analysis": f"{analysis}.bootstrap"}
     resampled = bootstrap.percentile_estimate(draws, level=level, estimate=estimate, **named)
@@ -123,7 +123,7 @@ def graded_auc(
         estimate,
         math.sqrt(variance),
         df,
-        fewest=n_annotators if what is None else int(df) + 1,
+        fewest_clusters=n_annotators if what is None else int(df) + 1,
         level=level,
         method=method,
         null=0.5,
@@ -162,7 +162,7 @@ def _within_auc(machine: FloatArray, human: FloatArray, level: float, common: di
     estimate = float(wins.sum() / pairs.sum())
     if n == 1:
         return Estimate(status="n_lt_2", reason="one annotator has no spread", estimate=estimate, **common)
-    se, df = math.sqrt(clusters.cv3_variance(wins, pairs)), max(1.0, clusters.effective_clusters(pairs) - 1)
+    se, df = math.sqrt(clusters.cv3_variance(wins, pairs)), max(1.0, clusters.effective_n_clusters(pairs) - 1)
     return clusters.t_estimate(
-        estimate, se, df, fewest=n, level=level, method="cv3_t", null=0.5, bounds=(0.0, 1.0), **common
+        estimate, se, df, fewest_clusters=n, level=level, method="cv3_t", null=0.5, bounds=(0.0, 1.0), **common
     )

@@ -7,11 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap
-from analysis.stats.detection._accuracy import accuracy, accuracy_paper, detection_bias, share_human
-from analysis.stats.detection._answers import is_correct, says_machine
+from analysis.stats.detection._accuracy import (
+    clustered_accuracy,
+    human_answer_bias,
+    mean_annotator_accuracy,
+    share_answered_human,
+)
+from analysis.stats.detection._answers import ratings_to_machine_answers, score_correct_answers
 from analysis.stats.detection._auc import graded_auc
 from analysis.stats.detection._measures import DetectionMeasures, detection_measures
-from analysis.stats.detection._signal import criterion, sensitivity
+from analysis.stats.detection._signal import marginal_criterion, marginal_d_prime
 from analysis.stats.results import Estimate, Record
 
 
@@ -36,7 +41,7 @@ def human_likeness(
     items: npt.ArrayLike | None = None,
     *,
     threshold: float = 2.5,
-    ends: tuple[float, float] = (1, 4),
+    confident_ratings: tuple[float, float] = (1, 4),
     level: float = 0.95,
     resamples: int = bootstrap.RESAMPLES,
     rng: np.random.Generator,
@@ -78,17 +83,17 @@ def human_likeness(
     >>> cell.measures.n, cell.accuracy.n, cell.accuracy_paper.test.df
     (200, 50, 49)
     """
-    says = says_machine(ratings, threshold=threshold)
-    correct = is_correct(says, is_machine)
+    says = ratings_to_machine_answers(ratings, threshold=threshold)
+    correct = score_correct_answers(says, is_machine)
     plain: dict[str, Any] = {"level": level, "unit": unit}
     drawn: dict[str, Any] = {**plain, "resamples": resamples, "rng": rng}
     return HumanLikeness(
-        measures=detection_measures(ratings, is_machine, threshold=threshold, ends=ends),
-        accuracy_paper=accuracy_paper(correct, annotators, **plain),
-        accuracy=accuracy(correct, annotators, items, **plain),
-        sensitivity=sensitivity(says, is_machine, annotators, items, **drawn),
-        criterion=criterion(says, is_machine, annotators, items, **drawn),
+        measures=detection_measures(ratings, is_machine, threshold=threshold, confident_ratings=confident_ratings),
+        accuracy_paper=mean_annotator_accuracy(correct, annotators, **plain),
+        accuracy=clustered_accuracy(correct, annotators, items, **plain),
+        sensitivity=marginal_d_prime(says, is_machine, annotators, items, **drawn),
+        criterion=marginal_criterion(says, is_machine, annotators, items, **drawn),
         auc=graded_auc(ratings, is_machine, annotators, items, **drawn),
-        share_human=share_human(says, annotators, items, **plain),
-        bias=detection_bias(says, is_machine, annotators, items, **plain),
+        share_human=share_answered_human(says, annotators, items, **plain),
+        bias=human_answer_bias(says, is_machine, annotators, items, **plain),
     )

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, binary, codes, vector
-from analysis.stats.detection._answers import answers_and_truths, says_machine, truths_of
+from analysis.stats.arrays import FloatArray, IntArray, binary_vector, label_codes, vector
+from analysis.stats.detection._answers import checked_answers_and_truths, checked_truths, ratings_to_machine_answers
 from analysis.stats.results import Record
 
 
@@ -136,7 +136,11 @@ def measures_from_counts(
 
 
 def detection_measures(
-    ratings: npt.ArrayLike, is_machine: npt.ArrayLike, *, threshold: float = 2.5, ends: tuple[float, float] = (1, 4)
+    ratings: npt.ArrayLike,
+    is_machine: npt.ArrayLike,
+    *,
+    threshold: float = 2.5,
+    confident_ratings: tuple[float, float] = (1, 4),
 ) -> DetectionMeasures:
     """Detection measures of ratings, pooled over annotators; see `measures_from_counts`.
 
@@ -163,12 +167,12 @@ def detection_measures(
     (1, 0.6, 0.6)
     """
     array = vector(ratings, "ratings")
-    answers, truths = answers_and_truths(says_machine(array, threshold=threshold), is_machine)
+    answers, truths = checked_answers_and_truths(ratings_to_machine_answers(array, threshold=threshold), is_machine)
     table = [int(np.sum((answers == said) & (truths == truth))) for said, truth in ((1, 1), (1, 0), (0, 1), (0, 0))]
-    return measures_from_counts(*table, n_confident=int(np.isin(array, ends).sum()))
+    return measures_from_counts(*table, n_confident=int(np.isin(array, confident_ratings).sum()))
 
 
-def annotator_scores(
+def accuracy_by_annotator(
     correct: npt.ArrayLike, annotators: npt.ArrayLike, conditions: npt.ArrayLike | None = None
 ) -> AnnotatorScores:
     """Share of correct answers of each annotator, the paper's unit of analysis.
@@ -194,13 +198,13 @@ def annotator_scores(
 
     Examples
     --------
-    >>> scores = annotator_scores([1, 0, 1, 1], ["a", "a", "b", "b"], ["none", "none", "examples", "examples"])
+    >>> scores = accuracy_by_annotator([1, 0, 1, 1], ["a", "a", "b", "b"], ["none", "none", "examples", "examples"])
     >>> scores.accuracies.tolist(), scores.groups
     ([0.5, 1.0], ('none', 'examples'))
     """
-    array = binary(correct, "correct")
+    array = binary_vector(correct, "correct")
     labels = np.asarray(annotators)
-    positions, _ = codes(labels, "annotators", len(array))
+    positions, _ = label_codes(labels, "annotators", len(array))
     here = ~np.isnan(array)
     kept, who = labels[here], positions[here]
     _, first, inverse = np.unique(who, return_index=True, return_inverse=True)
@@ -209,7 +213,7 @@ def annotator_scores(
     arms = None
     if conditions is not None:
         names = np.asarray(conditions)
-        of, n_arms = codes(names, "conditions", len(array))
+        of, n_arms = label_codes(names, "conditions", len(array))
         pairs = np.unique(inverse * max(1, n_arms) + of[here])
         twice = np.flatnonzero(np.bincount(pairs // max(1, n_arms), minlength=len(first)) > 1)
         if len(twice):
@@ -289,7 +293,7 @@ def signal_detection(hits: int, misses: int, false_alarms: int, correct_rejectio
     )
 
 
-def score_histogram(correct: npt.ArrayLike, annotators: npt.ArrayLike) -> list[dict[str, Any]]:
+def correct_count_histogram(correct: npt.ArrayLike, annotators: npt.ArrayLike) -> list[dict[str, Any]]:
     """Number of annotators with 0, 1, .. all texts correct, and the numbers expected by guessing.
 
     Parameters
@@ -311,10 +315,10 @@ def score_histogram(correct: npt.ArrayLike, annotators: npt.ArrayLike) -> list[d
 
     Examples
     --------
-    >>> score_histogram([1, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3])
+    >>> correct_count_histogram([1, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3])
     [{'n_items': 2, 'n_annotators': 3, 'counts': [1, 1, 1], 'expected_by_chance': [0.75, 1.5, 0.75]}]
     """
-    scores = annotator_scores(correct, annotators)
+    scores = accuracy_by_annotator(correct, annotators)
     results = []
     for n_items in sorted(set(scores.n_items.tolist())):
         mine = scores.n_correct[scores.n_items == n_items]
@@ -360,7 +364,7 @@ def rating_histogram(
     {'machine': [0, 0, 0, 2], 'human': [1, 1, 0, 0], 'missing': [1]}
     """
     array = vector(ratings, "ratings")
-    truths = truths_of(is_machine, len(array))
+    truths = checked_truths(is_machine, len(array))
     strange = np.flatnonzero(~np.isnan(array) & ~np.isin(array, points))
     if len(strange):
         raise ValueError(f"ratings: row {int(strange[0])} is {array[strange[0]]:g}, no point of the scale")

@@ -8,10 +8,14 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import bootstrap, groups
-from analysis.stats.arrays import FloatArray, codes
-from analysis.stats.detection._answers import annotator_counts, answers_and_truths, resampled_sums
+from analysis.stats.arrays import FloatArray, label_codes
+from analysis.stats.detection._answers import (
+    bootstrap_column_sums,
+    checked_answers_and_truths,
+    signal_counts_by_annotator,
+)
 from analysis.stats.detection._measures import signal_detection
-from analysis.stats.detection._within import random_criterion_sensitivity, stratified_sensitivity
+from analysis.stats.detection._within import mantel_haenszel_log_odds_ratio, random_criterion_d_prime
 from analysis.stats.results import Estimate, Record
 
 
@@ -38,8 +42,8 @@ SENSITIVITY = _Probits("marginal d' (pooled over annotators)", 1.0, -1.0)
 CRITERION = _Probits("marginal criterion c (above 0: leans to human)", -0.5, -0.5)
 
 
-def sensitivity(
-    says: npt.ArrayLike,
+def marginal_d_prime(
+    answered_machine: npt.ArrayLike,
     is_machine: npt.ArrayLike,
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
@@ -85,23 +89,29 @@ def sensitivity(
     --------
     >>> rng = np.random.default_rng(0)
     >>> truth, who = rng.random(400) < 0.5, np.repeat(np.arange(80), 5)
-    >>> result = sensitivity(rng.random(400) < np.where(truth, 0.7, 0.3), truth, who, rng=rng, resamples=199)
+    >>> result = marginal_d_prime(rng.random(400) < np.where(truth, 0.7, 0.3), truth, who, rng=rng, resamples=199)
     >>> result.estimand, round(result.estimate, 1), [other.analysis.split(".")[-1] for other in result.sensitivity]
     ("marginal d' (pooled over annotators)", 1.0, ['bootstrap', 'random_criterion', 'stratified'])
     """
     more: dict[str, Any] = {"level": level, "unit": unit}
-    result = _marginal(SENSITIVITY, says, is_machine, annotators, items, resamples, rng, analysis=analysis, **more)
+    result = _marginal(
+        SENSITIVITY, answered_machine, is_machine, annotators, items, resamples, rng, analysis=analysis, **more
+    )
     if not result.sensitivity:
         return result
     others = (
-        random_criterion_sensitivity(says, is_machine, annotators, analysis=f"{analysis}.random_criterion", **more),
-        stratified_sensitivity(says, is_machine, annotators, analysis=f"{analysis}.stratified", **more),
+        random_criterion_d_prime(
+            answered_machine, is_machine, annotators, analysis=f"{analysis}.random_criterion", **more
+        ),
+        mantel_haenszel_log_odds_ratio(
+            answered_machine, is_machine, annotators, analysis=f"{analysis}.stratified", **more
+        ),
     )
     return replace(result, sensitivity=(*result.sensitivity, *others))
 
 
-def criterion(
-    says: npt.ArrayLike,
+def marginal_criterion(
+    answered_machine: npt.ArrayLike,
     is_machine: npt.ArrayLike,
     annotators: npt.ArrayLike,
     items: npt.ArrayLike | None = None,
@@ -141,16 +151,25 @@ def criterion(
     --------
     >>> rng = np.random.default_rng(1)
     >>> truth, who = rng.random(400) < 0.5, np.repeat(np.arange(80), 5)
-    >>> criterion(rng.random(400) < 0.3, truth, who, rng=rng, resamples=199).interval.low > 0
+    >>> marginal_criterion(rng.random(400) < 0.3, truth, who, rng=rng, resamples=199).interval.low > 0
     True
     """
     return _marginal(
-        CRITERION, says, is_machine, annotators, items, resamples, rng, analysis=analysis, level=level, unit=unit
+        CRITERION,
+        answered_machine,
+        is_machine,
+        annotators,
+        items,
+        resamples,
+        rng,
+        analysis=analysis,
+        level=level,
+        unit=unit,
     )
 
 
-def sensitivity_by_condition(
-    says: npt.ArrayLike,
+def d_prime_and_criterion_by_condition(
+    answered_machine: npt.ArrayLike,
     is_machine: npt.ArrayLike,
     annotators: npt.ArrayLike,
     conditions: npt.ArrayLike,
@@ -200,21 +219,21 @@ def sensitivity_by_condition(
     >>> rng = np.random.default_rng(0)
     >>> who, truth = np.repeat(np.arange(100), 6), np.tile([0, 1], 300)
     >>> arms = np.where(who % 2 == 1, "examples", "none")
-    >>> found = sensitivity_by_condition(rng.random(600) < 0.3 + 0.4 * truth * (arms == "examples"), truth, who, arms,
+    >>> found = d_prime_and_criterion_by_condition(rng.random(600) < 0.3 + 0.4 * truth * (arms == "examples"), truth, who, arms,
     ...                                  reference="none")
     >>> found.sensitivity_differences[0].settings["condition"], found.sensitivity_differences[0].interval.low > 0
     ('examples', True)
     """
-    answers, truths = answers_and_truths(says, is_machine)
-    arms, n_arms = codes(np.asarray(conditions), "conditions", len(answers))
+    answers, truths = checked_answers_and_truths(answered_machine, is_machine)
+    arms, n_arms = label_codes(np.asarray(conditions), "conditions", len(answers))
     first = np.array([int(np.flatnonzero(arms == arm)[0]) for arm in range(n_arms)], dtype=np.int64)
     names = np.asarray(conditions)[first].tolist()
     if reference not in names:
         raise ValueError(f"reference: {reference!r} is none of the conditions")
     base = names.index(reference)
     cells = 2 * arms + truths.astype(np.int64)
-    who, _ = codes(np.asarray(annotators), "annotators", len(answers))
-    what = None if items is None else codes(np.asarray(items), "items", len(answers))[0]
+    who, _ = label_codes(np.asarray(annotators), "annotators", len(answers))
+    what = None if items is None else label_codes(np.asarray(items), "items", len(answers))[0]
     results: dict[str, list[Estimate]] = {}
     for part, probits in (("sensitivity", SENSITIVITY), ("criterion", CRITERION)):
         name, machine, human = probits.estimand, probits.machine, probits.human
@@ -264,7 +283,7 @@ def _marginal(
     unit: str,
 ) -> Estimate:
     """Return a contrast of the two probits: clustered, with the bootstrap over annotators as sensitivity."""
-    answers, truths = answers_and_truths(says, is_machine)
+    answers, truths = checked_answers_and_truths(says, is_machine)
     weights = {1.0: probits.machine, 0.0: probits.human}
     common: dict[str, Any] = {"estimand": probits.estimand, "level": level, "unit": unit}
     result = groups.cell_contrast(
@@ -302,7 +321,7 @@ def _resampled_probits(
     **common: Any,
 ) -> Estimate:
     """Return the same contrast over resampled annotators, from counts of their distinct patterns of answers."""
-    n_rows, table = annotator_counts(says, is_machine, annotators)
+    n_rows, table = signal_counts_by_annotator(says, is_machine, annotators)
 
     def contrast(sums: FloatArray) -> FloatArray:
         hits, n_machine, false, n_human = sums.T
@@ -312,7 +331,7 @@ def _resampled_probits(
 
     n = len(table)
     return bootstrap.percentile_estimate(
-        contrast(resampled_sums(table, resamples, rng)),
+        contrast(bootstrap_column_sums(table, resamples, rng)),
         level=level,
         n=n,
         n_clusters=n,

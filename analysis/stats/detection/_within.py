@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from analysis.stats import basic, clusters
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, refuse_level
-from analysis.stats.detection._answers import annotator_counts
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, validate_level
+from analysis.stats.detection._answers import signal_counts_by_annotator
 from analysis.stats.detection._measures import SignalDetection, signal_detection
 from analysis.stats.results import Estimate
 
@@ -19,8 +19,8 @@ NODES = 41
 SPREAD = (1e-3, 6.0)
 
 
-def stratified_sensitivity(
-    says: npt.ArrayLike,
+def mantel_haenszel_log_odds_ratio(
+    answered_machine: npt.ArrayLike,
     is_machine: npt.ArrayLike,
     annotators: npt.ArrayLike,
     *,
@@ -62,11 +62,11 @@ def stratified_sensitivity(
     Examples
     --------
     >>> says, truth = [1, 0, 1, 0, 0, 0, 1, 1, 1, 0], [1, 0, 0, 1, 1, 0, 1, 0, 1, 0]
-    >>> round(stratified_sensitivity(says, truth, np.repeat([1, 2], 5)).estimate, 4)
+    >>> round(mantel_haenszel_log_odds_ratio(says, truth, np.repeat([1, 2], 5)).estimate, 4)
     0.9163
     """
-    refuse_level(level)
-    table = annotator_counts(says, is_machine, annotators)[1]
+    validate_level(level)
+    table = signal_counts_by_annotator(answered_machine, is_machine, annotators)[1]
     hits, n_machine, false, n_human = table.T
     size = np.maximum(1.0, n_machine + n_human)
     agreeing, crossing = hits * (n_human - false) / size, (n_machine - hits) * false / size
@@ -96,11 +96,11 @@ def stratified_sensitivity(
         return Estimate(status="n_lt_2", reason=reason, estimate=estimate, **common)
     without = np.log(left[0] / left[1])
     se = math.sqrt((n - 1) / n * float(np.sum((without - estimate) ** 2)))
-    return clusters.t_estimate(estimate, se, n - 1, fewest=n, level=level, method="cv3_t", null=0.0, **common)
+    return clusters.t_estimate(estimate, se, n - 1, fewest_clusters=n, level=level, method="cv3_t", null=0.0, **common)
 
 
-def random_criterion_sensitivity(
-    says: npt.ArrayLike,
+def random_criterion_d_prime(
+    answered_machine: npt.ArrayLike,
     is_machine: npt.ArrayLike,
     annotators: npt.ArrayLike,
     *,
@@ -144,12 +144,12 @@ def random_criterion_sensitivity(
     >>> rng = np.random.default_rng(0)
     >>> who, truth = np.repeat(np.arange(300), 10), np.tile([0, 1], 1500)
     >>> noise = rng.normal(0, 1, 3000) - np.repeat(rng.normal(0, 0.8, 300), 10)
-    >>> result = random_criterion_sensitivity(noise + truth > 0.5, truth, who)
+    >>> result = random_criterion_d_prime(noise + truth > 0.5, truth, who)
     >>> abs(result.estimate - 1) < 0.15, result.detail["marginal_d_prime"] < result.estimate
     (True, True)
     """
-    refuse_level(level)
-    n_rows, table = annotator_counts(says, is_machine, annotators)
+    validate_level(level)
+    n_rows, table = signal_counts_by_annotator(answered_machine, is_machine, annotators)
     hits, n_machine, false, n_human = table.sum(axis=0) if len(table) else np.zeros(4)
     common: dict[str, Any] = {
         "analysis": analysis,
@@ -175,7 +175,7 @@ def random_criterion_sensitivity(
     (d_prime, centre, spread), se = found
     detail = {"criterion": centre, "criterion_sd": spread, "marginal_d_prime": d_prime / math.sqrt(1 + spread**2)}
     null = 0.0 if len(table) >= clusters.TOO_FEW_CLUSTERS else None
-    return basic.wald(d_prime, se, null=null, level=level, detail=detail, **common)
+    return basic.wald_estimate(d_prime, se, null=null, level=level, detail=detail, **common)
 
 
 def _fit_criteria(

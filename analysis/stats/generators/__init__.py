@@ -9,18 +9,18 @@ from analysis.stats.generators._preferences import (
     ChoiceAnswers,
     LeaderboardAnswers,
     SpaAnswers,
-    choice_answers,
-    leaderboard_answers,
-    spa_answers,
+    simulate_choice_answers,
+    simulate_leaderboard_answers,
+    simulate_spa_answers,
 )
 from analysis.stats.generators._ratings import (
     FIVE_POINTS,
     ContinuousRatings,
     HumanLikeRatings,
     LikertRatings,
-    continuous_ratings,
-    human_like_ratings,
-    likert_ratings,
+    simulate_continuous_ratings,
+    simulate_human_like_ratings,
+    simulate_likert_ratings,
 )
 
 __all__ = [
@@ -31,10 +31,10 @@ __all__ = [
     "LeaderboardAnswers",
     "LikertRatings",
     "SpaAnswers",
-    "choice_answers",
-    "continuous_ratings",
-    "human_like_ratings",
-    "leaderboard_answers",
-    "likert_ratings",
-    "spa_answers",
+    "simulate_choice_answers",
+    "simulate_continuous_ratings",
+    "simulate_human_like_ratings",
+    "simulate_leaderboard_answers",
+    "simulate_likert_ratings",
+    "simulate_spa_answers",
 ]

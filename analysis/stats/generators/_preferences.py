@@ -8,12 +8,12 @@ import numpy as np
 from analysis.stats.arrays import (
     FloatArray,
     IntArray,
-    refuse_infinite,
-    refuse_negative,
-    refuse_share,
+    validate_finite,
+    validate_non_negative,
+    validate_share,
     vector,
 )
-from analysis.stats.choice_simulation import draw_agents
+from analysis.stats.choice_simulation import draw_annotators_and_requests
 from analysis.stats.generators._people import _assigned, _capped, _propensities, _refuse_counts, _within
 from analysis.stats.results import Record
 
@@ -42,7 +42,7 @@ class LeaderboardAnswers(Record):
     annotators: IntArray
 
 
-def spa_answers(
+def simulate_spa_answers(
     n_annotators: int,
     preferences: float | Sequence[float],
     *,
@@ -89,17 +89,17 @@ def spa_answers(
 
     Examples
     --------
-    >>> answers = spa_answers(500, 0.6, runs=20, rng=np.random.default_rng(0))
+    >>> answers = simulate_spa_answers(500, 0.6, runs=20, rng=np.random.default_rng(0))
     >>> answers.xy_percent.shape, bool(abs(answers.xy_percent.mean() - 60) < 1)
     ((20, 500, 1), True)
     >>> sorted({float(answer) % 5 for answer in answers.xy_percent.ravel()})
     [0.0]
     """
     _refuse_counts(n_annotators=n_annotators, runs=runs, rounding=rounding)
-    refuse_negative(annotator_sd=annotator_sd, order_sd=order_sd)
-    refuse_share(acquiescence_share, "acquiescence_share")
-    refuse_share(excluded_share, "excluded_share")
-    refuse_infinite(acquiescent_percent=acquiescent_percent)
+    validate_non_negative(annotator_sd=annotator_sd, order_sd=order_sd)
+    validate_share(acquiescence_share, "acquiescence_share")
+    validate_share(excluded_share, "excluded_share")
+    validate_finite(acquiescent_percent=acquiescent_percent)
     wanted = _within(np.atleast_1d(np.asarray(preferences, dtype=np.float64)), (0.0, 1.0), "preferences")
     shape = (runs, n_annotators, len(wanted))
     beliefs = 100 * (wanted + annotator_sd * rng.standard_normal(shape))
@@ -114,7 +114,7 @@ def spa_answers(
     return SpaAnswers(stated[0], stated[1])
 
 
-def choice_answers(
+def simulate_choice_answers(
     n_annotators: int,
     n_each: int,
     *,
@@ -153,14 +153,14 @@ def choice_answers(
 
     Examples
     --------
-    >>> made = choice_answers(200, 5, mean_difficulty=0.25, runs=20, rng=np.random.default_rng(0))
+    >>> made = simulate_choice_answers(200, 5, mean_difficulty=0.25, runs=20, rng=np.random.default_rng(0))
     >>> made.chose_a.shape, bool(abs(made.chose_a.mean() - 0.6125) < 0.01)
     ((20, 200, 5), True)
     """
     _refuse_counts(n_annotators=n_annotators, n_each=n_each, runs=runs)
-    refuse_negative(annotator_sd=annotator_sd)
+    validate_non_negative(annotator_sd=annotator_sd)
     items, n_distinct = _assigned(n_annotators, n_each, n_items, "n_items")
-    agents = draw_agents(
+    agents = draw_annotators_and_requests(
         mean_difficulty,
         runs * n_distinct,
         spread=spread,
@@ -176,7 +176,7 @@ def choice_answers(
     return ChoiceAnswers((rng.random(chance.shape) < chance).astype(np.float64), items)
 
 
-def leaderboard_answers(
+def simulate_leaderboard_answers(
     n_items: int,
     scores: Sequence[float],
     *,
@@ -195,7 +195,7 @@ def leaderboard_answers(
     q_wk) / (n_points - 1). How much each works is Pareto(`activity`), the less the more unequal, and nobody does more
     than `largest_share` of it on average (None: no cap; a cap below 1 / n_annotators becomes equal shares).
 
-    >>> made = leaderboard_answers(300, [0.8, 0.7], runs=20, rng=np.random.default_rng(0))
+    >>> made = simulate_leaderboard_answers(300, [0.8, 0.7], runs=20, rng=np.random.default_rng(0))
     >>> made.values.shape, bool(np.all(np.abs(made.values.mean(axis=(0, 2)) - [0.8, 0.7]) < 0.02))
     ((20, 2, 300), True)
     """

@@ -9,9 +9,9 @@ from analysis.stats.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
-    refuse_infinite,
-    refuse_negative,
-    refuse_share,
+    validate_finite,
+    validate_non_negative,
+    validate_share,
     vector,
 )
 from analysis.stats.generators._people import _assigned, _refuse_counts, _within
@@ -51,7 +51,7 @@ class HumanLikeRatings(Record):
     is_machine: BoolArray
 
 
-def likert_ratings(
+def simulate_likert_ratings(
     n_annotators: int,
     n_each: int,
     effects: Sequence[float],
@@ -72,12 +72,12 @@ def likert_ratings(
     prompt (prompt_taste_sd) + N(0, 1). Severity and ease cancel in a comparison within annotator and prompt; the two
     tastes are what makes its rows dependent.
 
-    >>> ratings = likert_ratings(40, 3, [0.5, 0.0], n_prompts=12, runs=10, rng=np.random.default_rng(0))
+    >>> ratings = simulate_likert_ratings(40, 3, [0.5, 0.0], n_prompts=12, runs=10, rng=np.random.default_rng(0))
     >>> ratings.ratings.shape, ratings.prompts.shape, bool((np.diff(ratings.ratings.mean(axis=(0, 1, 2))) < 0).all())
     ((10, 40, 3, 2), (40, 3), True)
     """
     _refuse_counts(n_annotators=n_annotators, n_each=n_each, runs=runs)
-    refuse_negative(
+    validate_non_negative(
         annotator_sd=annotator_sd,
         prompt_sd=prompt_sd,
         annotator_taste_sd=annotator_taste_sd,
@@ -100,7 +100,7 @@ def likert_ratings(
     return LikertRatings(np.searchsorted(cuts, latent).astype(np.float64) + 1, prompts)
 
 
-def continuous_ratings(
+def simulate_continuous_ratings(
     n_annotators: int,
     n_each: int,
     utilities: Sequence[float],
@@ -124,15 +124,15 @@ def continuous_ratings(
 
     Source: the SPA paper, section 4.
 
-    >>> rated = continuous_ratings(30, 4, [0.7, 0.5], runs=5, rng=np.random.default_rng(0))
+    >>> rated = simulate_continuous_ratings(30, 4, [0.7, 0.5], runs=5, rng=np.random.default_rng(0))
     >>> rated.ratings.shape, rated.reference_maximum.shape
     ((5, 30, 4, 2), (5, 30))
     """
     _refuse_counts(n_annotators=n_annotators, n_each=n_each, runs=runs)
-    refuse_negative(ends_sd=ends_sd, taste_sd=taste_sd, output_sd=output_sd, reference_sd=reference_sd)
-    refuse_share(violating_share, "violating_share")
+    validate_non_negative(ends_sd=ends_sd, taste_sd=taste_sd, output_sd=output_sd, reference_sd=reference_sd)
+    validate_share(violating_share, "violating_share")
     means = _within(vector(utilities, "utilities"), (0.0, 1.0), "utilities")
-    refuse_infinite(low_percent=low_percent, high_percent=high_percent)
+    validate_finite(low_percent=low_percent, high_percent=high_percent)
     if low_percent >= high_percent:
         raise ValueError(f"low_percent: {low_percent:g} is not below high_percent")
     low = low_percent + ends_sd * rng.standard_normal((runs, n_annotators))
@@ -150,7 +150,7 @@ def continuous_ratings(
     return ContinuousRatings(ratings, ends[0], ends[1])
 
 
-def human_like_ratings(
+def simulate_human_like_ratings(
     n_annotators: int,
     n_each: int,
     *,
@@ -175,20 +175,20 @@ def human_like_ratings(
 
     Source: signal detection as in `detection`; the design of Clark et al. 2021 is 130 annotators with 5 texts of 100.
 
-    >>> made = human_like_ratings(400, 5, d_prime=1.0, annotator_sd=0, text_sd=0, runs=5, rng=np.random.default_rng(0))
+    >>> made = simulate_human_like_ratings(400, 5, d_prime=1.0, annotator_sd=0, text_sd=0, runs=5, rng=np.random.default_rng(0))
     >>> hits = made.ratings[:, made.is_machine[made.texts]] > 2
     >>> bool(abs(hits.mean() - 0.6915) < 0.01)
     True
     """
     _refuse_counts(n_annotators=n_annotators, n_each=n_each, runs=runs)
-    refuse_negative(
+    validate_non_negative(
         annotator_sd=annotator_sd,
         annotator_d_prime_sd=annotator_d_prime_sd,
         text_sd=text_sd,
         confident_at=confident_at,
     )
-    refuse_share(machine_share, "machine_share")
-    refuse_infinite(d_prime=d_prime, criterion=criterion)
+    validate_share(machine_share, "machine_share")
+    validate_finite(d_prime=d_prime, criterion=criterion)
     texts, n_distinct = _assigned(n_annotators, n_each, n_texts, "n_texts")
     # Spread evenly over the texts, so that everybody's handful has machine and human ones in it.
     numbers = np.arange(n_distinct)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from analysis.stats.arrays import MIN_SPREAD, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, validate_level
 from analysis.stats.groups._sample import GroupSample
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
@@ -56,10 +56,10 @@ def one_way_anova(
     >>> result.detail["df_between"], result.detail["df_within"], round(result.test.statistic, 4)
     (2, 6, 9.5)
     """
-    refuse_level(level)
+    validate_level(level)
     sample = GroupSample.of(values, groups)
     common = sample.common(analysis, "eta squared", unit, mode, level)
-    problem = sample.problem(least=1)
+    problem = sample.problem(min_group_size=1)
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)
     k, n = len(sample.sizes), int(sample.sizes.sum())
@@ -126,10 +126,10 @@ def welch_anova(
     >>> round(result.test.statistic, 4), round(result.detail["df_within"], 4)
     (16.0157, 3.7895)
     """
-    refuse_level(level)
+    validate_level(level)
     sample = GroupSample.of(values, groups)
     common = sample.common(analysis, "eta squared", unit, mode, level)
-    problem = sample.problem(least=2)
+    problem = sample.problem(min_group_size=2)
     if problem is not None:
         return Estimate(status=problem[0], reason=problem[1], detail=sample.detail(), **common)
     constant = np.flatnonzero(sample.variances < MIN_SPREAD**2)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import FloatArray, IntArray, codes, group_sums, masked_codes, sizes_of, vector
-from analysis.stats.groups._sample import codes_and_names
+from analysis.stats.arrays import FloatArray, IntArray, group_sizes, group_sums, label_codes, label_codes_where, vector
+from analysis.stats.groups._sample import label_codes_and_names
 from analysis.stats.results import ResultWarning
 
 
@@ -35,7 +35,7 @@ class ContrastCovariance:
             *(float(part[0, 0]) for part in (self.annotators, self.items, self.two_way))
         ).detail()
 
-    def candidates(self) -> list[FloatArray]:
+    def candidate_covariances(self) -> list[FloatArray]:
         """Return the covariances; a joint hypothesis is rejected only if it is under each of them."""
         if self.items is None or self.two_way is None:
             return [self.annotators]
@@ -70,19 +70,19 @@ class CellRows:
         wanted: Sequence[Any],
     ) -> "CellRows":
         array = vector(values, "values")
-        positions, found = codes_and_names(cells, "cells", len(array))
-        what = None if items is None else codes(np.asarray(items), "items", len(array))[0]
+        positions, found = label_codes_and_names(cells, "cells", len(array))
+        what = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
         place = {cell: column for column, cell in enumerate(wanted)}
         columns = np.array([place.get(cell, -1) for cell in found], dtype=np.int64)
         column = columns[positions] if len(found) else positions
         chosen = column >= 0
         here = chosen & ~np.isnan(array)
         kept = array[here]
-        who, n_annotators = masked_codes(annotators, "annotators", here)
+        who, n_annotators = label_codes_where(annotators, "annotators", here)
         n_items = 0
         if what is not None:
-            what, n_items = codes(what[here], "items", len(kept))
-        sums, counts = group_sums(column[here], kept, len(place)), sizes_of(column[here], len(place))
+            what, n_items = label_codes(what[here], "items", len(kept))
+        sums, counts = group_sums(column[here], kept, len(place)), group_sizes(column[here], len(place))
         missing = int(chosen.sum()) - len(kept)
         return cls(kept, column[here], tuple(wanted), who, what, n_annotators, n_items, sums, counts, missing)
 
@@ -93,7 +93,7 @@ class CellRows:
     @property
     def df(self) -> float:
         if self.items is None:
-            return max(1.0, clusters.effective_clusters(sizes_of(self.annotators, self.n_annotators)) - 1)
+            return max(1.0, clusters.effective_n_clusters(group_sizes(self.annotators, self.n_annotators)) - 1)
         return float(self.n_clusters - 1)
 
     @property
@@ -102,7 +102,7 @@ class CellRows:
 
     def warnings(self, unit: str) -> tuple[ResultWarning, ...]:
         if self.items is None:
-            return clusters.cluster_warnings(sizes_of(self.annotators, self.n_annotators), name=unit)
+            return clusters.cluster_warnings(group_sizes(self.annotators, self.n_annotators), name=unit)
         return clusters.two_way_warnings(self.annotators, self.items, unit=unit)
 
     def covariance(
@@ -116,7 +116,7 @@ class CellRows:
         if self.items is None:
             one_way = self._jackknife(gradients, means, self.annotators, self.n_annotators)
             return None if one_way is None else ContrastCovariance(one_way)
-        pairs, n_pairs = codes(self.annotators * self.n_items + self.items, "pairs", len(self.values))
+        pairs, n_pairs = label_codes(self.annotators * self.n_items + self.items, "pairs", len(self.values))
         ways = ((self.annotators, self.n_annotators), (self.items, self.n_items), (pairs, n_pairs))
         if is_jackknife:
             found = [self._jackknife(gradients, means, positions, n) for positions, n in ways]
@@ -135,7 +135,7 @@ class CellRows:
         n_cells = len(self.counts)
         both = positions * n_cells + self.cells
         sums = group_sums(both, self.values, n_clusters * n_cells).reshape(-1, n_cells)
-        counts = sizes_of(both, n_clusters * n_cells).reshape(-1, n_cells)
+        counts = group_sizes(both, n_clusters * n_cells).reshape(-1, n_cells)
         left = self.counts - counts
         if np.any(left == 0):
             return None

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import basic, clusters
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, codes, refuse_level, refuse_outside, vector
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, label_codes, validate_level, validate_within_bounds, vector
 from analysis.stats.groups._cells import CellRows
-from analysis.stats.groups._sample import codes_and_names, detectable_difference
+from analysis.stats.groups._sample import difference_detectable_at_power_80, label_codes_and_names
 from analysis.stats.results import Estimate, HypothesisTest, Record
 
 LINKS = ("identity", "logit", "probit")
@@ -107,14 +107,14 @@ def cell_contrast(
     >>> turned.interval.low < turned.estimate < 0
     True
     """
-    refuse_level(level)
+    validate_level(level)
     if link not in LINKS:
         raise ValueError(f"link: {link!r} is none of {', '.join(LINKS)}")
     rows = CellRows.of(
         values, cells, annotators, items, wanted=[cell for cell, weight in weights.items() if weight != 0]
     )
     if bounds is not None:
-        refuse_outside(rows.values, bounds, "values")
+        validate_within_bounds(rows.values, bounds, "values")
     if link != "identity" and not np.isin(rows.values, (0.0, 1.0)).all():
         raise ValueError(f"values: the {link} link takes shares of 0 and 1")
     factors = np.array([float(weights[cell]) for cell in rows.names])
@@ -168,12 +168,12 @@ def cell_contrast(
     se = math.sqrt(max(0.0, float(spread.variance()[0])))
     detail |= spread.detail()
     if se >= MIN_SPREAD:
-        detail["detectable"] = detectable_difference(se, rows.df, level)
+        detail["detectable"] = difference_detectable_at_power_80(se, rows.df, level)
     return clusters.t_estimate(
         estimate,
         se,
         rows.df,
-        fewest=rows.n_clusters,
+        fewest_clusters=rows.n_clusters,
         level=level,
         method=rows.method,
         null=null,
@@ -256,15 +256,15 @@ def condition_model(
     (4, 'examples', 1)
     """
     array = vector(values, "values")
-    arms, arm_names = codes_and_names(conditions, "conditions", len(array))
-    places, place_names = codes_and_names(domains, "domains", len(array))
+    arms, arm_names = label_codes_and_names(conditions, "conditions", len(array))
+    places, place_names = label_codes_and_names(domains, "domains", len(array))
     if reference not in arm_names:
         raise ValueError(f"reference: {reference!r} is none of the conditions")
     base = arm_names.index(reference)
     n_places = len(place_names)
     cells = arms * n_places + places
-    who, _ = codes(np.asarray(annotators), "annotators", len(array))
-    what = None if items is None else codes(np.asarray(items), "items", len(array))[0]
+    who, _ = label_codes(np.asarray(annotators), "annotators", len(array))
+    what = None if items is None else label_codes(np.asarray(items), "items", len(array))[0]
     common: dict[str, Any] = {"link": link, "level": level, "unit": unit, "mode": mode}
 
     def contrast(weights: dict[int, float], named: dict[str, Any], **more: Any) -> Estimate:
@@ -321,7 +321,7 @@ def _linked(means: FloatArray, link: str) -> tuple[FloatArray, FloatArray]:
 
 def _exact(rows: CellRows, level: float) -> dict[str, list[float]]:
     return {
-        str(cell): list(basic.clopper_pearson(int(hits), int(n), level))
+        str(cell): list(basic.clopper_pearson_interval(int(hits), int(n), level))
         for cell, hits, n in zip(rows.names, rows.sums, rows.counts, strict=True)
     }
 
@@ -357,7 +357,7 @@ def _joint(
         return Estimate(status="not_identified", reason=reason, **common)
     contrasts = hypotheses @ scores
     statistics = []
-    for covariance in spread.candidates():
+    for covariance in spread.candidate_covariances():
         smallest = float(np.linalg.eigvalsh(covariance)[0])
         if smallest <= MIN_SPREAD * max(1.0, float(np.trace(covariance))):
             continue

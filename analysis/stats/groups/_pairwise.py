@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from analysis.stats import effects
-from analysis.stats.arrays import MIN_SPREAD, refuse_level
-from analysis.stats.groups._sample import GroupSample, detectable_difference
+from analysis.stats.arrays import MIN_SPREAD, validate_level
+from analysis.stats.groups._sample import GroupSample, difference_detectable_at_power_80
 from analysis.stats.quadrature import gauss_legendre
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
@@ -67,13 +67,13 @@ def pairwise_comparisons(
     >>> [(pair.settings["x"], pair.settings["y"], round(pair.pvalue, 4)) for pair in pairs]
     [('a', 'b', 0.0901), ('a', 'c', 0.2694), ('b', 'c', 0.0117)]
     """
-    refuse_level(level)
+    validate_level(level)
     if method not in ("tukey_hsd", "games_howell"):
         raise ValueError(f"method: {method!r} is neither tukey_hsd nor games_howell")
     sample = GroupSample.of(values, groups)
     k = len(sample.names)
     pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
-    problem = sample.problem(least=2)
+    problem = sample.problem(min_group_size=2)
     within = float(np.sum(sample.variances * (sample.sizes - 1)))
     df_within = float(sample.sizes.sum()) - k
     if problem is None and within < MIN_SPREAD * max(1.0, df_within):
@@ -124,7 +124,7 @@ def pairwise_comparisons(
                 interval=Interval(level, difference - half, difference + half, method),
                 test=test,
                 effect=effects.cohen_d(sample.members[i], sample.members[j], level=level),
-                detail={**detail, "se": se, "detectable": detectable_difference(se, df, level, len(pairs))},
+                detail={**detail, "se": se, "detectable": difference_detectable_at_power_80(se, df, level, len(pairs))},
                 **common,
             )
         )

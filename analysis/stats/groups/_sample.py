@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import power
-from analysis.stats.arrays import FloatArray, IntArray, codes, vector
+from analysis.stats.arrays import FloatArray, IntArray, label_codes, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class GroupSample:
     @classmethod
     def of(cls, values: npt.ArrayLike, groups: npt.ArrayLike) -> "GroupSample":
         array = vector(values, "values")
-        positions, names = codes_and_names(groups, "groups", len(array))
+        positions, names = label_codes_and_names(groups, "groups", len(array))
         here = ~np.isnan(array)
         members = tuple(array[here & (positions == group)] for group in range(len(names)))
         sizes = np.array([len(member) for member in members], dtype=np.float64)
@@ -56,29 +56,29 @@ class GroupSample:
             },
         }
 
-    def problem(self, *, least: int) -> tuple[str, str] | None:
+    def problem(self, *, min_group_size: int) -> tuple[str, str] | None:
         """Return a status and reason if a group has fewer than `least` values or there is only one group."""
         if not np.any(self.sizes):
             return "no_data", "no value to analyse"
         if len(self.sizes) < 2:
             return "not_identified", "there is one group only"
-        small = np.flatnonzero(self.sizes < least)
+        small = np.flatnonzero(self.sizes < min_group_size)
         if len(small):
             name, n = self.names[int(small[0])], int(self.sizes[small[0]])
             return ("no_data", f"group {name} has no value") if n == 0 else ("n_lt_2", f"group {name} has one value")
         return None
 
 
-def codes_and_names(labels: npt.ArrayLike, name: str, length: int) -> tuple[IntArray, tuple[Any, ...]]:
+def label_codes_and_names(labels: npt.ArrayLike, name: str, length: int) -> tuple[IntArray, tuple[Any, ...]]:
     """Return the codes of labels, and the labels in the order of their codes."""
     array = np.asarray(labels)
-    positions, n_groups = codes(array, name, length)
+    positions, n_groups = label_codes(array, name, length)
     first = np.full(n_groups, length, dtype=np.int64)
     np.minimum.at(first, positions, np.arange(length))
     return positions, tuple(array[first].tolist())
 
 
-def detectable_difference(se: float, df: float, level: float, tests: int = 1) -> float:
+def difference_detectable_at_power_80(se: float, df: float, level: float, tests: int = 1) -> float:
     """Return the smallest distance that a t test with this standard error finds with power .8."""
     n = max(2, int(df) + 1)
-    return power.detectable_effect(n, sd=se * math.sqrt(n), significance=1 - level, tests=tests)
+    return power.t_test_detectable_difference(n, sd=se * math.sqrt(n), significance=1 - level, tests=tests)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import basic, multiplicity
-from analysis.stats.arrays import matrix, refuse_level
+from analysis.stats.arrays import matrix, validate_level
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record, ResultWarning
 
 # Below this expected count the chi-square approximation is poor.
@@ -76,7 +76,7 @@ def share_difference(
     """
     from scipy import stats
 
-    refuse_level(level)
+    validate_level(level)
     for name, successes, n in (("successes_x", successes_x, n_x), ("successes_y", successes_y, n_y)):
         if not 0 <= successes <= n:
             raise ValueError(f"{name}: {successes} is not in 0..{n}")
@@ -93,8 +93,8 @@ def share_difference(
     if min(n_x, n_y) == 0:
         return Estimate(status="no_data", reason="a group is empty", detail=detail, **common)
     x, y = successes_x / n_x, successes_y / n_y
-    low_x, high_x = basic.wilson(successes_x, n_x, level)
-    low_y, high_y = basic.wilson(successes_y, n_y, level)
+    low_x, high_x = basic.wilson_interval(successes_x, n_x, level)
+    low_y, high_y = basic.wilson_interval(successes_y, n_y, level)
     low = x - y - math.hypot(x - low_x, high_y - y)
     high = x - y + math.hypot(high_x - x, y - low_y)
     common |= {"estimate": x - y, "interval": Interval(level, low, high, "newcombe"), "detail": detail}

@@ -9,10 +9,15 @@ Reference: Genie (Khashabi et al. 2022), sections 4 and 6, appendix C.
 
 from analysis.stats.leaderboard._board import Leaderboard, leaderboard
 from analysis.stats.leaderboard._differences import differences_from_reference, score_difference
-from analysis.stats.leaderboard._precision import LabellingSpread, design_effect, labelling_spread, worst_case_se
-from analysis.stats.leaderboard._rows import unit_scores
+from analysis.stats.leaderboard._precision import (
+    LabellingSpread,
+    design_effect,
+    unilabel_and_multilabel_spread,
+    worst_case_se,
+)
+from analysis.stats.leaderboard._rows import points_to_unit_scores
 from analysis.stats.leaderboard._scores import system_score
-from analysis.stats.leaderboard._stability import score_stability
+from analysis.stats.leaderboard._stability import largest_score_difference_between_days
 
 __all__ = [
     "LabellingSpread",
@@ -20,10 +25,10 @@ __all__ = [
     "design_effect",
     "score_difference",
     "differences_from_reference",
-    "labelling_spread",
+    "unilabel_and_multilabel_spread",
     "leaderboard",
-    "score_stability",
+    "largest_score_difference_between_days",
     "system_score",
-    "unit_scores",
+    "points_to_unit_scores",
     "worst_case_se",
 ]

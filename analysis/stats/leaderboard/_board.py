@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap, clusters, ranks
-from analysis.stats.arrays import FloatArray, codes, refuse_outside, vector
+from analysis.stats.arrays import FloatArray, label_codes, validate_within_bounds, vector
 from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
 from analysis.stats.leaderboard._scores import system_score
 from analysis.stats.results import Estimate, HypothesisTest, Interval, Record
@@ -80,10 +80,10 @@ def leaderboard(
     (('b', 'a'), (1, 2), (True, False))
     """
     array = vector(values, "values")
-    refuse_outside(array, (0.0, 1.0), "values")
+    validate_within_bounds(array, (0.0, 1.0), "values")
     labels = np.asarray(systems)
-    codes(labels, "systems", len(array))
-    drawn = ranks.score_draws(
+    label_codes(labels, "systems", len(array))
+    drawn = ranks.bootstrap_system_scores(
         SCALE * array,
         annotators,
         labels,
@@ -95,7 +95,7 @@ def leaderboard(
     order = np.argsort(-drawn.scores, kind="stable")
     names = tuple(drawn.systems[i] for i in order)
     frame: dict[str, Any] = {"level": level, "df": drawn.df[np.ix_(order, order)]}
-    sets = ranks.rank_sets(
+    sets = ranks.rank_confidence_sets(
         drawn.scores[order],
         drawn.draws[:, order],
         systems=names,

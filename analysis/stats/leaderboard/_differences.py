@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import codes, refuse_level, refuse_outside, vector
+from analysis.stats.arrays import label_codes, validate_level, validate_within_bounds, vector
 from analysis.stats.leaderboard._rows import SCALE, ContrastTerm, ScoreRows, contrast_variance
 from analysis.stats.multiplicity import Family, adjust_family
 from analysis.stats.results import Estimate
@@ -63,13 +63,13 @@ def score_difference(
     >>> found.estimate, found.detail["n_items"], found.test is None
     (37.5, 4, True)
     """
-    refuse_level(level)
+    validate_level(level)
     array = vector(values, "values")
-    refuse_outside(array, (0.0, 1.0), "values")
+    validate_within_bounds(array, (0.0, 1.0), "values")
     labels = np.asarray(systems)
-    codes(labels, "systems", len(array))
-    item_codes, n_all = codes(np.asarray(items), "items", len(array))
-    codes(np.asarray(annotators), "annotators", len(array))
+    label_codes(labels, "systems", len(array))
+    item_codes, n_all = label_codes(np.asarray(items), "items", len(array))
+    label_codes(np.asarray(annotators), "annotators", len(array))
     given = ~np.isnan(array)
     is_x, is_y = given & np.asarray(labels == x), given & np.asarray(labels == y)
     shared = (np.bincount(item_codes[is_x], minlength=n_all) > 0) & (np.bincount(item_codes[is_y], minlength=n_all) > 0)
@@ -107,7 +107,7 @@ def score_difference(
         estimate,
         SCALE * math.sqrt(found.variance),
         found.df,
-        fewest=both.n_annotators,
+        fewest_clusters=both.n_annotators,
         level=level,
         method="cv3_t",
         null=0.0,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import refuse_outside, refuse_share
+from analysis.stats.arrays import validate_share, validate_within_bounds
 from analysis.stats.leaderboard._rows import SCALE
 from analysis.stats.results import Record
 
@@ -109,11 +109,11 @@ def design_effect(cluster_size: float, icc: float) -> float:
     """
     if not cluster_size >= 1:
         raise ValueError(f"cluster_size: {cluster_size!r} is less than 1")
-    refuse_share(icc, "icc")
+    validate_share(icc, "icc")
     return 1 + (cluster_size - 1) * icc
 
 
-def labelling_spread(
+def unilabel_and_multilabel_spread(
     labels: npt.ArrayLike, *, rng: np.random.Generator, rounds: int = 500, aggregate: str = "mean"
 ) -> LabellingSpread:
     """Spread of the score if one budget buys k labels on few items, or one label on k times as many items.
@@ -152,7 +152,7 @@ def labelling_spread(
     --------
     >>> rng = np.random.default_rng(0)
     >>> labels = np.clip(rng.normal(0.7, 0.2, (90, 1)) + rng.normal(0, 0.2, (90, 3)), 0, 1)
-    >>> found = labelling_spread(labels, rng=rng)
+    >>> found = unilabel_and_multilabel_spread(labels, rng=rng)
     >>> found.exact_multilabel > found.exact_unilabel, round(found.design_effect, 1)
     (True, 1.7)
     """
@@ -161,7 +161,7 @@ def labelling_spread(
         raise ValueError(f"labels: at least two items with two labels each are needed, got shape {table.shape}")
     if np.isnan(table).any():
         raise ValueError(f"labels: row {int(np.argwhere(np.isnan(table))[0][0])} has a missing label")
-    refuse_outside(table.ravel(), (0.0, 1.0), "labels")
+    validate_within_bounds(table.ravel(), (0.0, 1.0), "labels")
     if aggregate not in ("mean", "majority"):
         raise ValueError(f"aggregate: {aggregate!r} is neither mean nor majority")
     if rounds < 2:
@@ -171,7 +171,7 @@ def labelling_spread(
     each = table.mean(axis=1) if aggregate == "mean" else np.median(table, axis=1)
     few = each[rng.integers(0, n_items, (rounds, n_few))].mean(axis=1)
     many = table.ravel()[rng.integers(0, n_items * k, (rounds, n_items))].mean(axis=1)
-    parts = clusters.between_variance(table.ravel(), np.repeat(np.arange(n_items), k))
+    parts = clusters.variance_components(table.ravel(), np.repeat(np.arange(n_items), k))
     return LabellingSpread(
         sd_unilabel=SCALE * float(np.std(many, ddof=1)),
         sd_multilabel=SCALE * float(np.std(few, ddof=1)),

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import FloatArray, IntArray, codes, masked_codes, refuse_outside, vector
+from analysis.stats.arrays import FloatArray, IntArray, label_codes, label_codes_where, validate_within_bounds, vector
 
 SCALE = 100.0
 BOUNDS = (0.0, SCALE)
 
 
-def unit_scores(points: npt.ArrayLike, *, n_points: int = 5) -> FloatArray:
+def points_to_unit_scores(points: npt.ArrayLike, *, n_points: int = 5) -> FloatArray:
     """Convert points 1..n of a Likert scale to equally spaced scores 0..1.
 
     Parameters
@@ -41,13 +41,13 @@ def unit_scores(points: npt.ArrayLike, *, n_points: int = 5) -> FloatArray:
 
     Examples
     --------
-    >>> unit_scores([1, 2, 3, 4, 5]).tolist(), unit_scores([1, 2], n_points=2).tolist()
+    >>> points_to_unit_scores([1, 2, 3, 4, 5]).tolist(), points_to_unit_scores([1, 2], n_points=2).tolist()
     ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 1.0])
     """
     if n_points < 2:
         raise ValueError(f"n_points: {n_points} is less than 2")
     array = vector(points, "points")
-    refuse_outside(array, (1, n_points), "points")
+    validate_within_bounds(array, (1, n_points), "points")
     between = np.flatnonzero(~np.isnan(array) & (array != np.round(array)))
     if len(between):
         raise ValueError(f"points: row {int(between[0])} is {array[between[0]]:g}, no point of the scale")
@@ -68,11 +68,11 @@ class ScoreRows:
     @classmethod
     def of(cls, values: npt.ArrayLike, items: npt.ArrayLike, annotators: npt.ArrayLike) -> "ScoreRows":
         array = vector(values, "values")
-        refuse_outside(array, (0.0, 1.0), "values")
+        validate_within_bounds(array, (0.0, 1.0), "values")
         here = ~np.isnan(array)
         n = int(here.sum())
-        item_codes, n_items = masked_codes(items, "items", here)
-        annotator_codes, n_annotators = masked_codes(annotators, "annotators", here)
+        item_codes, n_items = label_codes_where(items, "items", here)
+        annotator_codes, n_annotators = label_codes_where(annotators, "annotators", here)
         return cls(array[here], item_codes, annotator_codes, n_items, n_annotators, len(array) - n)
 
     @property
@@ -118,15 +118,15 @@ class _Variance:
         }
 
 
-def contrast_variance(arms: Sequence[ContrastTerm], *, items_sampled: bool, is_difference: bool) -> _Variance | None:
+def contrast_variance(terms: Sequence[ContrastTerm], *, items_sampled: bool, is_difference: bool) -> _Variance | None:
     """Return the variance of sum(sign * mean) over the arms; None if one annotator gave all answers of an arm."""
-    rows = arms[0].rows
+    rows = terms[0].rows
     n = rows.n_annotators
-    contrast = sum(arm.sign * arm.mean for arm in arms)
+    contrast = sum(arm.sign * arm.mean for arm in terms)
     without = np.zeros(n)
     shares = np.zeros(n)
     influence = np.zeros(len(rows.values))
-    for arm in arms:
+    for arm in terms:
         weight = np.bincount(rows.annotators, arm.weights, n)
         if float(weight.max()) > 1 - 1e-12:
             return None
@@ -135,13 +135,13 @@ def contrast_variance(arms: Sequence[ContrastTerm], *, items_sampled: bool, is_d
         shares += weight
         influence += arm.sign * arm.weights * (rows.values - arm.mean)
     by_annotator = (n - 1) / n * float(np.sum((without - contrast) ** 2))
-    effective = clusters.effective_clusters(shares)
+    effective = clusters.effective_n_clusters(shares)
     df = max(1.0, effective - 1)
     if not items_sampled or rows.n_items < 2:
         return _Variance(by_annotator, df, by_annotator, None, None, effective)
     # Influences are shares of the score already, where `cr1_variance` divides by the number of rows.
     moves = influence * len(influence)
-    cells, _ = codes(rows.annotators * rows.n_items + rows.items, "cells", len(moves))
+    cells, _ = label_codes(rows.annotators * rows.n_items + rows.items, "cells", len(moves))
     by_item, by_cell = clusters.cr1_variance(moves, rows.items), clusters.cr1_variance(moves, cells)
     combined = by_annotator + by_item - by_cell
     # A difference that is paired by item must not be widened by what the pairing took out, so V_a is no floor there.
@@ -149,11 +149,11 @@ def contrast_variance(arms: Sequence[ContrastTerm], *, items_sampled: bool, is_d
     return _Variance(variance, min(df, rows.n_items - 1.0), by_annotator, by_item, by_cell, effective)
 
 
-def equal_item_weights(array: FloatArray, systems: npt.ArrayLike, items: npt.ArrayLike) -> FloatArray:
+def equal_item_weights(values: FloatArray, systems: npt.ArrayLike, items: npt.ArrayLike) -> FloatArray:
     """Return 1 / (answers of the row's item for the row's system), so that items have equal weights; 0 if missing."""
-    system_codes, _ = codes(np.asarray(systems), "systems", len(array))
-    item_codes, n_items = codes(np.asarray(items), "items", len(array))
+    system_codes, _ = label_codes(np.asarray(systems), "systems", len(values))
+    item_codes, n_items = label_codes(np.asarray(items), "items", len(values))
     cells = system_codes * n_items + item_codes
-    given = ~np.isnan(array)
+    given = ~np.isnan(values)
     counts = np.bincount(cells[given], minlength=int(cells.max(initial=0)) + 1)[cells]
     return np.where(given, 1 / np.maximum(counts, 1), 0.0)

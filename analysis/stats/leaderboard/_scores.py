@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, betting, bootstrap, clusters
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, group_sums, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, group_sums, validate_level
 from analysis.stats.leaderboard._precision import worst_case_se
 from analysis.stats.leaderboard._rows import BOUNDS, SCALE, ContrastTerm, ScoreRows, contrast_variance
 from analysis.stats.results import MODES, Estimate, Interval, ResultWarning
@@ -80,7 +80,7 @@ def system_score(
     >>> round(found.estimate, 1), found.interval.method, found.n
     (76.5, 'cv3_t', 20)
     """
-    refuse_level(level)
+    validate_level(level)
     if mode not in MODES:
         raise ValueError(f"mode: {mode!r} is none of {', '.join(MODES)}")
     rows = ScoreRows.of(values, items, annotators)
@@ -135,7 +135,7 @@ def system_score(
             **common,
         )
     interval: Interval = basic.t_interval(estimate, se, found.df, level=level, bounds=BOUNDS, method="cv3_t")
-    share = basic.largest_share(rows.values)
+    share = basic.most_frequent_value_share(rows.values)
     if bet is not None and rows.n_annotators < basic.CEILING_N and share >= basic.CEILING_SHARE:
         ends = {"cv3_t_low": interval.low, "cv3_t_high": interval.high}
         warnings = (*warnings, ResultWarning("ceiling", "warn", {"largest_share": share, **ends}))
@@ -159,7 +159,7 @@ def _arms(estimate: float, interval: Interval) -> dict[str, float]:
 
 def _worst_case(rows: ScoreRows, estimate: float) -> dict[str, Any]:
     """Return the bound for independent answers, and the same times the root of the observed design effect."""
-    parts = clusters.between_variance(rows.values, rows.annotators)
+    parts = clusters.variance_components(rows.values, rows.annotators)
     n, score = len(rows.values), min(SCALE, max(0.0, estimate))
     dependent = None if parts.design_effect is None else worst_case_se(score, n, design_effect=parts.design_effect)
     return {
@@ -225,7 +225,7 @@ def _sensitivities(
         interval=interval,
         settings={"method": "bca", "level": level, "resamples": resamples},
     )
-    of_means = basic.one_sample(
+    of_means = basic.one_sample_t_test(
         np.clip(means, *BOUNDS),
         null=estimate,
         level=level,

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap, clusters, ranks
-from analysis.stats.arrays import codes, refuse_level, refuse_outside, vector
+from analysis.stats.arrays import label_codes, validate_level, validate_within_bounds, vector
 from analysis.stats.leaderboard._rows import SCALE, equal_item_weights
 from analysis.stats.results import Estimate, HypothesisTest, Interval
 
 
-def score_stability(
+def largest_score_difference_between_days(
     values: npt.ArrayLike,
     days: npt.ArrayLike,
     items: npt.ArrayLike,
@@ -60,16 +60,16 @@ def score_stability(
     --------
     >>> rng = np.random.default_rng(0)
     >>> days, items, annotators = np.repeat([1, 2], 60), np.tile(np.arange(60), 2), np.repeat(np.arange(24), 5)
-    >>> found = score_stability(rng.choice([0.5, 0.75, 1], 120), days, items, annotators, rng=rng, resamples=999)
+    >>> found = largest_score_difference_between_days(rng.choice([0.5, 0.75, 1], 120), days, items, annotators, rng=rng, resamples=999)
     >>> found.detail["n_items"], found.interval.low
     (60, 0.0)
     """
-    refuse_level(level)
+    validate_level(level)
     array = vector(values, "values")
-    refuse_outside(array, (0.0, 1.0), "values")
-    day_codes, _ = codes(np.asarray(days), "days", len(array))
-    item_codes, n_items = codes(np.asarray(items), "items", len(array))
-    codes(np.asarray(annotators), "annotators", len(array))
+    validate_within_bounds(array, (0.0, 1.0), "values")
+    day_codes, _ = label_codes(np.asarray(days), "days", len(array))
+    item_codes, n_items = label_codes(np.asarray(items), "items", len(array))
+    label_codes(np.asarray(annotators), "annotators", len(array))
     given = ~np.isnan(array)
     present = np.unique(day_codes[given])
     seen = np.zeros((int(day_codes.max(initial=0)) + 1, n_items), dtype=bool)
@@ -99,7 +99,7 @@ def score_stability(
         return Estimate(status="not_applicable", reason="all answers are of one day", detail=detail, **common)
     if not here.any():
         return Estimate(status="not_identified", reason="no item was answered on every day", detail=detail, **common)
-    drawn = ranks.score_draws(
+    drawn = ranks.bootstrap_system_scores(
         SCALE * array[here],
         people,
         labels,

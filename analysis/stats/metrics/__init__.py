@@ -6,14 +6,14 @@ with few annotators, the agreement is with these annotators.
 """
 
 from analysis.stats.metrics._comparison import compare_metrics
-from analysis.stats.metrics._segments import segment_tau, tie_calibrated_accuracy
+from analysis.stats.metrics._segments import segment_level_kendall_tau, tie_calibrated_accuracy
 from analysis.stats.metrics._systems import STATISTICS, pairwise_accuracy, soft_pairwise_accuracy, system_correlations
 
 __all__ = [
     "STATISTICS",
     "compare_metrics",
     "pairwise_accuracy",
-    "segment_tau",
+    "segment_level_kendall_tau",
     "soft_pairwise_accuracy",
     "system_correlations",
     "tie_calibrated_accuracy",

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats.arrays import MIN_SPREAD, FloatArray, matrix
-from analysis.stats.metrics._flips import sign_flips
-from analysis.stats.metrics._statistics import agreement_statistic, divide_by_max
+from analysis.stats.metrics._flips import sign_flip_blocks
+from analysis.stats.metrics._statistics import agreement_statistic_by_row, divide_by_max_abs
 from analysis.stats.metrics._systems import MIN_SYSTEMS, STATISTICS
-from analysis.stats.metrics._tables import OutputPairs, ScoreTables, too_few_systems
+from analysis.stats.metrics._tables import OutputPairs, ScoreTables, too_few_systems_estimate
 from analysis.stats.results import Estimate, HypothesisTest
 
 
@@ -85,10 +85,10 @@ def compare_metrics(
         "settings": {"statistic": statistic, "resamples": resamples},
     }
     minimum = MIN_SYSTEMS if statistic in ("pearson", "spearman", "kendall") else 2
-    edge = too_few_systems(tables, minimum, common)
+    edge = too_few_systems_estimate(tables, minimum, common)
     if edge is not None:
         return edge
-    if np.nanstd(divide_by_max(one)) < MIN_SPREAD or np.nanstd(divide_by_max(other)) < MIN_SPREAD:
+    if np.nanstd(divide_by_max_abs(one)) < MIN_SPREAD or np.nanstd(divide_by_max_abs(other)) < MIN_SPREAD:
         return Estimate(status="not_identified", reason="a metric is constant", **common)
     one, other = ((table - np.nanmean(table)) / np.nanstd(table) for table in (one, other))
     observed, draws = (_swapped_taus if statistic == "segment_tau" else _swapped_systems)(
@@ -125,21 +125,21 @@ def _swapped_systems(
 ) -> tuple[float | None, FloatArray]:
     counts = np.sum(~np.isnan(human), axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        target = np.nansum(divide_by_max(human), axis=0) / counts
+        target = np.nansum(divide_by_max_abs(human), axis=0) / counts
         first, second = np.nansum(one, axis=0), np.nansum(other, axis=0)
         change = np.nan_to_num(other - one)
         observed = [
-            agreement_statistic(statistic, target[None], (total / counts)[None])[0] for total in (first, second)
+            agreement_statistic_by_row(statistic, target[None], (total / counts)[None])[0] for total in (first, second)
         ]
         if not np.isfinite(observed).all():
             return None, np.empty(0)
         draws = []
-        for signs in sign_flips(len(human), resamples, False, rng):
+        for signs in sign_flip_blocks(len(human), resamples, False, rng):
             moved = ((signs + 1) / 2) @ change
             wide = np.broadcast_to(target, moved.shape)
             draws.append(
-                agreement_statistic(statistic, wide, (first + moved) / counts)
-                - agreement_statistic(statistic, wide, (second - moved) / counts)
+                agreement_statistic_by_row(statistic, wide, (first + moved) / counts)
+                - agreement_statistic_by_row(statistic, wide, (second - moved) / counts)
             )
     return float(observed[0] - observed[1]), np.concatenate(draws)
 
@@ -152,10 +152,10 @@ def _swapped_taus(
     resamples: int,
     rng: np.random.Generator,
 ) -> tuple[float | None, FloatArray]:
-    taus = [OutputPairs.of(ScoreTables.of(human, table), "item").taus() for table in (one, other)]
+    taus = [OutputPairs.of(ScoreTables.of(human, table), "item").taus_by_group() for table in (one, other)]
     apart = taus[0] - taus[1]
     apart = apart[np.isfinite(apart)]
     if len(apart) == 0:
         return None, np.empty(0)
-    draws = [signs @ apart / len(apart) for signs in sign_flips(len(apart), resamples, False, rng)]
+    draws = [signs @ apart / len(apart) for signs in sign_flip_blocks(len(apart), resamples, False, rng)]
     return float(apart.mean()), np.concatenate(draws)

@@ -7,20 +7,20 @@ import numpy as np
 from analysis.stats.arrays import MIN_SPREAD, FloatArray
 
 
-def pair_differences(table: FloatArray) -> FloatArray:
+def system_pair_differences(table: FloatArray) -> FloatArray:
     """The difference of every two systems on each item, 0 where one is missing; shape (n_items, n_pairs)."""
     left, right = np.triu_indices(table.shape[1], 1)
     return np.nan_to_num(table[:, left] - table[:, right])
 
 
-def sign_flip_upper_tail(differences: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
+def sign_flip_upper_tail_pvalues(differences: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
     """P(sum of sign-flipped differences > the observed sum), ties half, of each column of (n_items, n_columns)."""
     n = len(differences)
     observed = differences.sum(axis=0)
     slack = 1e-9 * np.maximum(MIN_SPREAD, np.abs(differences).sum(axis=0))
     is_exact = n < 60 and 2**n <= resamples
     above = np.zeros(differences.shape[1])
-    for signs in sign_flips(n, resamples, is_exact, rng):
+    for signs in sign_flip_blocks(n, resamples, is_exact, rng):
         flipped = signs @ differences
         above += np.sum(flipped > observed + slack, axis=0) + np.sum(np.abs(flipped - observed) <= slack, axis=0) / 2
     if is_exact:
@@ -29,7 +29,7 @@ def sign_flip_upper_tail(differences: FloatArray, *, resamples: int, rng: np.ran
     return np.asarray((0.5 + above) / (1 + resamples))
 
 
-def sign_flips(n: int, resamples: int, is_exact: bool, rng: np.random.Generator) -> Iterator[FloatArray]:
+def sign_flip_blocks(n: int, resamples: int, is_exact: bool, rng: np.random.Generator) -> Iterator[FloatArray]:
     """Yield signs of the items in blocks of shape (up to 1,024, n): all 2^n of them, or random ones."""
     total = 2**n if is_exact else resamples
     for start in range(0, total, 1024):

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import BoolArray, FloatArray, refuse_level, refuse_negative
+from analysis.stats.arrays import BoolArray, FloatArray, validate_level, validate_non_negative
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval, ratio_draws
 from analysis.stats.metrics._tables import OutputPairs, ScoreTables
 from analysis.stats.results import Estimate, ResultWarning
 
 
-def segment_tau(
+def segment_level_kendall_tau(
     human: npt.ArrayLike,
     metric: npt.ArrayLike,
     *,
@@ -47,11 +47,11 @@ def segment_tau(
     Examples
     --------
     >>> human, metric = [[1, 2, 3], [3, 2, 1], [2, 2, 2]], [[1, 2, 3], [3, 1, 2], [1, 2, 3]]
-    >>> found = segment_tau(human, metric, rng=np.random.default_rng(0), resamples=99)
+    >>> found = segment_level_kendall_tau(human, metric, rng=np.random.default_rng(0), resamples=99)
     >>> round(found.estimate, 4), found.n, found.detail["n_undefined"]
     (0.6667, 2, 1)
     """
-    refuse_level(level)
+    validate_level(level)
     tables = ScoreTables.of(human, metric)
     pairs = OutputPairs.of(tables, grouping)
     common: dict[str, Any] = {
@@ -63,7 +63,7 @@ def segment_tau(
     }
     if len(pairs.group) == 0:
         return Estimate(status="no_data", reason="no two outputs to compare", n=0, **common)
-    each = pairs.taus()
+    each = pairs.taus_by_group()
     taus = each[np.isfinite(each)]
     if len(taus) == 0:
         return Estimate(status="not_identified", reason="every item's scores are equal", n=0, **common)
@@ -129,9 +129,9 @@ def tie_calibrated_accuracy(
     >>> found.estimate, round(found.detail["threshold"], 2)
     (1.0, 0.05)
     """
-    refuse_level(level)
+    validate_level(level)
     if threshold is not None:
-        refuse_negative(threshold=threshold)
+        validate_non_negative(threshold=threshold)
     tables = ScoreTables.of(human, metric)
     pairs = OutputPairs.of(tables, grouping)
     common: dict[str, Any] = {

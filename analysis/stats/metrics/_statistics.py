@@ -12,22 +12,22 @@ BLOCK = 128
 
 def system_means(table: FloatArray) -> FloatArray:
     """The mean of each system's scores, missing ones left out."""
-    return np.asarray(weighted_means(table, np.ones((1, len(table))))[0])
+    return np.asarray(weighted_system_means(table, np.ones((1, len(table))))[0])
 
 
-def weighted_means(table: FloatArray, weights: FloatArray) -> FloatArray:
+def weighted_system_means(table: FloatArray, weights: FloatArray) -> FloatArray:
     """`system_means` of resampled items: `weights` (resamples, n_items) count how often each was drawn."""
     here = ~np.isnan(table)
     return ratio_draws(np.nan_to_num(table), here.astype(np.float64), iter([weights]))
 
 
-def agreement_statistic(
-    statistic: str, ours: FloatArray, theirs: FloatArray, chosen: BoolArray | None = None
+def agreement_statistic_by_row(
+    statistic: str, first: FloatArray, second: FloatArray, pair_mask: BoolArray | None = None
 ) -> FloatArray:
     """The statistic of each row of two (B, K) arrays, NaN where it is undefined."""
     results = [
-        _BY_NAME[statistic](ours[start : start + BLOCK], theirs[start : start + BLOCK], chosen)
-        for start in range(0, len(ours), BLOCK)
+        _BY_NAME[statistic](first[start : start + BLOCK], second[start : start + BLOCK], pair_mask)
+        for start in range(0, len(first), BLOCK)
     ]
     return np.concatenate(results)
 
@@ -80,7 +80,7 @@ def _scale(scores: FloatArray) -> FloatArray:
     return np.maximum(1.0, largest)
 
 
-def divide_by_max(table: FloatArray) -> FloatArray:
+def divide_by_max_abs(table: FloatArray) -> FloatArray:
     """The scores divided by the largest in size."""
     largest = float(np.max(np.abs(np.nan_to_num(table)), initial=0.0))
     return table / largest if largest > 0 else table

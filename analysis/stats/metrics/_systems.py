@@ -5,11 +5,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import BoolArray, FloatArray, matrix, refuse_level
+from analysis.stats.arrays import BoolArray, FloatArray, matrix, validate_level
 from analysis.stats.bootstrap import multinomial_weights, percentile_interval
-from analysis.stats.metrics._flips import pair_differences, sign_flip_upper_tail
-from analysis.stats.metrics._statistics import agreement_statistic, divide_by_max, system_means, weighted_means
-from analysis.stats.metrics._tables import ScoreTables, too_few_systems
+from analysis.stats.metrics._flips import sign_flip_upper_tail_pvalues, system_pair_differences
+from analysis.stats.metrics._statistics import (
+    agreement_statistic_by_row,
+    divide_by_max_abs,
+    system_means,
+    weighted_system_means,
+)
+from analysis.stats.metrics._tables import ScoreTables, too_few_systems_estimate
 from analysis.stats.results import Estimate, ResultWarning
 
 # Under this many systems a correlation of systems is a line through two or three points.
@@ -194,11 +199,11 @@ def soft_pairwise_accuracy(
         "n_rows": tables.n_cells,
         "settings": {"resamples": resamples},
     }
-    edge = too_few_systems(tables, 2, common)
+    edge = too_few_systems_estimate(tables, 2, common)
     if edge is not None:
         return edge
-    both = np.concatenate([pair_differences(tables.human), pair_differences(tables.metric)], axis=1)
-    pvalues = sign_flip_upper_tail(both, resamples=resamples, rng=rng)
+    both = np.concatenate([system_pair_differences(tables.human), system_pair_differences(tables.metric)], axis=1)
+    pvalues = sign_flip_upper_tail_pvalues(both, resamples=resamples, rng=rng)
     n_pairs = k * (k - 1) // 2
     apart = np.abs(pvalues[:n_pairs] - pvalues[n_pairs:])
     detail = {"n_systems": k, "n_pairs": n_pairs, "human": pvalues[:n_pairs], "metric": pvalues[n_pairs:]}
@@ -217,7 +222,7 @@ def _of_systems(
     chosen: BoolArray | None = None,
     sensitivity: tuple[Estimate, ...] = (),
 ) -> Estimate:
-    refuse_level(level)
+    validate_level(level)
     k = tables.n_systems
     common: dict[str, Any] = {
         "analysis": f"metrics.{statistic}" + ("" if chosen is None else ".significant"),
@@ -228,7 +233,7 @@ def _of_systems(
         "settings": {"level": level, "resamples": resamples},
         "sensitivity": sensitivity,
     }
-    edge = too_few_systems(tables, minimum, common)
+    edge = too_few_systems_estimate(tables, minimum, common)
     if edge is not None:
         return edge
     scored, metric_scored = (
@@ -246,10 +251,10 @@ def _of_systems(
                 **common,
             )
     # To one scale, on which equal means differ by rounding and by nothing else.
-    human, metric = divide_by_max(tables.human), divide_by_max(tables.metric)
-    fixed = None if tables.fixed is None else divide_by_max(tables.fixed)
+    human, metric = divide_by_max_abs(tables.human), divide_by_max_abs(tables.metric)
+    fixed = None if tables.fixed is None else divide_by_max_abs(tables.fixed)
     theirs_now = system_means(metric) if fixed is None else fixed
-    estimate = agreement_statistic(statistic, system_means(human)[None, :], theirs_now[None, :], chosen)[0]
+    estimate = agreement_statistic_by_row(statistic, system_means(human)[None, :], theirs_now[None, :], chosen)[0]
     if not np.isfinite(estimate):
         return Estimate(
             status="not_identified", reason="the scores of the systems are equal or missing", detail=detail, **common
@@ -259,9 +264,9 @@ def _of_systems(
     if tables.n_items > 1:
         draws = []
         for block in multinomial_weights(tables.n_items, resamples, rng):
-            ours = weighted_means(human, block)
-            theirs = weighted_means(metric, block) if fixed is None else np.broadcast_to(fixed, ours.shape)
-            draws.append(agreement_statistic(statistic, ours, theirs, chosen))
+            ours = weighted_system_means(human, block)
+            theirs = weighted_system_means(metric, block) if fixed is None else np.broadcast_to(fixed, ours.shape)
+            draws.append(agreement_statistic_by_row(statistic, ours, theirs, chosen))
         drawn = np.concatenate(draws)
         defined = drawn[np.isfinite(drawn)]
         if len(defined) < len(drawn):
@@ -279,4 +284,4 @@ _ESTIMANDS = {
 
 
 def _one_sided(table: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
-    return sign_flip_upper_tail(pair_differences(table), resamples=resamples, rng=rng)
+    return sign_flip_upper_tail_pvalues(system_pair_differences(table), resamples=resamples, rng=rng)

@@ -78,7 +78,7 @@ class OutputPairs:
         group = np.broadcast_to(np.arange(n)[:, None], first.shape)[there]
         return cls(first[there], second[there], np.asarray(group, dtype=np.int64), n)
 
-    def taus(self) -> FloatArray:
+    def taus_by_group(self) -> FloatArray:
         """Return tau-b of each group; NaN if a side has no two different scores."""
         ours, theirs = np.sign(self.human), np.sign(self.metric)
         together, of_human, of_metric = (
@@ -88,7 +88,7 @@ class OutputPairs:
             return np.asarray(together / np.sqrt(of_human * of_metric))
 
 
-def too_few_systems(tables: ScoreTables, minimum: int, common: dict[str, Any]) -> Estimate | None:
+def too_few_systems_estimate(tables: ScoreTables, minimum: int, common: dict[str, Any]) -> Estimate | None:
     """Return the estimate without a value if there are no scores or fewer than `minimum` systems, else None."""
     if tables.n_cells == 0:
         return Estimate(status="no_data", reason="no output was scored by both sides", **common)

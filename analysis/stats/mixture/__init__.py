@@ -8,24 +8,24 @@ output) and negative ones (an output of something else) have separate fits. Nois
 Reference: Genie (Khashabi et al. 2022), section 5 and appendix B.1.
 """
 
-from analysis.stats.mixture._boundaries import FlagBoundaries, flag_boundaries, flag_probability
+from analysis.stats.mixture._boundaries import FlagBoundaries, cumulative_flag_probability, flag_boundaries
 from analysis.stats.mixture._fit import EM_CONCENTRATION, MixtureFit, fit_beta_mixture
 from analysis.stats.mixture._priors import (
     CUTOFF_RULES,
     MODELS,
     PRIORS,
     BetaMixture,
-    class_posterior,
     is_noisy,
-    noise_posterior,
-    rate_posterior,
+    low_accuracy_posterior,
+    noisy_annotator_posterior,
+    not_best_class_posterior,
 )
 from analysis.stats.mixture._screening import (
     Screening,
     TestAnswerCounts,
     count_test_answers,
-    default_model,
-    score_answers,
+    default_screening_model,
+    score_test_answers,
     screen_annotators,
 )
 
@@ -40,14 +40,14 @@ __all__ = [
     "Screening",
     "TestAnswerCounts",
     "flag_boundaries",
-    "class_posterior",
-    "default_model",
+    "not_best_class_posterior",
+    "default_screening_model",
     "fit_beta_mixture",
-    "flag_probability",
+    "cumulative_flag_probability",
     "is_noisy",
-    "noise_posterior",
-    "rate_posterior",
-    "score_answers",
+    "noisy_annotator_posterior",
+    "low_accuracy_posterior",
+    "score_test_answers",
     "screen_annotators",
     "count_test_answers",
 ]

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.stats.arrays import FloatArray
-from analysis.stats.mixture._priors import CUTOFF, RATE_THRESHOLD, ROUNDING, BetaMixture, is_noisy, noise_posterior
+from analysis.stats.mixture._priors import (
+    CUTOFF,
+    RATE_THRESHOLD,
+    ROUNDING,
+    BetaMixture,
+    is_noisy,
+    noisy_annotator_posterior,
+)
 from analysis.stats.results import Record
 
 
@@ -68,7 +75,9 @@ def flag_boundaries(
         if asked < 0:
             raise ValueError(f"questions: {asked} is negative")
         right = np.arange(asked + 1)
-        found = noise_posterior(prior, right, np.full(asked + 1, asked), criterion=criterion, threshold=threshold)
+        found = noisy_annotator_posterior(
+            prior, right, np.full(asked + 1, asked), criterion=criterion, threshold=threshold
+        )
         flagged = is_noisy(found, cutoff=cutoff, rule=rule)
         first_free = int(np.argmin(flagged)) if not flagged.all() else asked + 1
         at_most.append(first_free - 1 if first_free else None)
@@ -76,7 +85,9 @@ def flag_boundaries(
     return FlagBoundaries(tuple(int(asked) for asked in questions), tuple(at_most), tuple(irregular))
 
 
-def flag_probability(at_most: Sequence[int | None], accuracy: float, *, skip_rate: float = 0.0) -> FloatArray:
+def cumulative_flag_probability(
+    at_most: Sequence[int | None], accuracy: float, *, skip_rate: float = 0.0
+) -> FloatArray:
     """Exact probability that an annotator has been flagged after each question.
 
     Parameters
@@ -106,7 +117,7 @@ def flag_probability(at_most: Sequence[int | None], accuracy: float, *, skip_rat
     Examples
     --------
     >>> table = flag_boundaries(PRIORS["fixed2"], range(1, 11), criterion="rate")
-    >>> flag_probability(table.at_most, 0.4)[[4, 9]].round(3).tolist()
+    >>> cumulative_flag_probability(table.at_most, 0.4)[[4, 9]].round(3).tolist()
     [0.372, 0.746]
     """
     if not (0 <= accuracy <= 1 and 0 <= skip_rate <= 1 and accuracy + skip_rate <= 1 + ROUNDING):

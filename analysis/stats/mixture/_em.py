@@ -10,16 +10,16 @@ from analysis.stats.mixture._tails import MixtureSolution, TailIndicators
 EM_BLOCK = 128
 
 
-def expectation_maximisation(
-    tails: TailIndicators, k: int, starts: int, rng: np.random.Generator
+def fit_mixture_by_em(
+    tails: TailIndicators, n_components: int, starts: int, rng: np.random.Generator
 ) -> MixtureSolution | None:
     """Run all starts at once, each with its own stopping tolerance."""
     # One component is fitted in the first step, whatever it starts from.
-    starts = starts if k > 1 else 1
-    drawn = [(rng.uniform(0.0, 1.0, k), rng.standard_gamma(2.0, k)) for _ in range(starts)]
+    starts = starts if n_components > 1 else 1
+    drawn = [(rng.uniform(0.0, 1.0, n_components), rng.standard_gamma(2.0, n_components)) for _ in range(starts)]
     means, concentrations = np.array([pair[0] for pair in drawn]), np.array([pair[1] for pair in drawn])
     alphas, betas = means * concentrations, (1 - means) * concentrations
-    weights = np.full((starts, k), 1 / k)
+    weights = np.full((starts, n_components), 1 / n_components)
 
     def misfit(chosen: IntArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -34,7 +34,7 @@ def expectation_maximisation(
             shares = joint / joint.sum(axis=1, keepdims=True) * tails.counts
         weights[active] = shares.sum(axis=-1) / tails.counts.sum()
         fitted = _fixed_point(tails, shares.reshape(-1, len(tails.counts)))
-        alphas[active], betas[active] = (values.reshape(-1, k) for values in fitted)
+        alphas[active], betas[active] = (values.reshape(-1, n_components) for values in fitted)
         before, now[active] = now[active], misfit(active)
         with np.errstate(invalid="ignore", divide="ignore"):
             goes_on = (before - now[active]) / before >= 1e-6

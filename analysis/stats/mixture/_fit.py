@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from analysis.stats.arrays import FloatArray
-from analysis.stats.mixture._em import expectation_maximisation
-from analysis.stats.mixture._priors import BetaMixture, checked_pairs
+from analysis.stats.mixture._em import fit_mixture_by_em
+from analysis.stats.mixture._priors import BetaMixture, checked_successes_and_trials
 from analysis.stats.mixture._tails import MixtureSolution, TailIndicators
 from analysis.stats.results import Record
 
@@ -109,7 +109,7 @@ def fit_beta_mixture(
         raise ValueError(f"starts: {starts} is less than 1")
     if not MIN_CONCENTRATION < max_concentration < math.inf:
         raise ValueError(f"max_concentration: {max_concentration!r} is not above {MIN_CONCENTRATION}")
-    right, asked = checked_pairs(successes, trials)
+    right, asked = checked_successes_and_trials(successes, trials)
     n_annotators, n_answers = int(np.sum(asked > 0)), int(asked.sum())
     common: dict[str, Any] = {
         "n_annotators": n_annotators,
@@ -134,7 +134,7 @@ def fit_beta_mixture(
         return MixtureFit("not_identified", reason, **empty, **common)
     tails = TailIndicators.of(right, asked)
     if method == "em":
-        found = expectation_maximisation(tails, n_components, starts, rng)
+        found = fit_mixture_by_em(tails, n_components, starts, rng)
     else:
         found = _climb(tails, n_components, starts, max_concentration, rng)
     if found is None:

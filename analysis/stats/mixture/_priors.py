@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, refuse_level
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray, validate_level
 from analysis.stats.results import Record, json_safe
 
 RATE_THRESHOLD = 0.9
@@ -68,7 +68,7 @@ MODELS: dict[str, tuple[str, str | int]] = {
 }
 
 
-def rate_posterior(
+def low_accuracy_posterior(
     prior: BetaMixture, successes: npt.ArrayLike, trials: npt.ArrayLike, *, threshold: float = RATE_THRESHOLD
 ) -> FloatArray:
     """Posterior probability that each annotator's accuracy is below a threshold.
@@ -89,18 +89,18 @@ def rate_posterior(
 
     Examples
     --------
-    >>> rate_posterior(PRIORS["fixed2"], [0, 9], [3, 10]).round(4).tolist()
+    >>> low_accuracy_posterior(PRIORS["fixed2"], [0, 9], [3, 10]).round(4).tolist()
     [0.9981, 0.2671]
     """
-    refuse_level(threshold)
-    right, asked = checked_pairs(successes, trials)
+    validate_level(threshold)
+    right, asked = checked_successes_and_trials(successes, trials)
     weights = _component_posterior(prior, right, asked)
     alphas, betas = np.array(prior.alphas), np.array(prior.betas)
     below = special.betainc(alphas + right[:, None], betas + (asked - right)[:, None], threshold)
     return np.asarray(np.sum(weights * below, axis=1), dtype=np.float64)
 
 
-def class_posterior(prior: BetaMixture, successes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
+def not_best_class_posterior(prior: BetaMixture, successes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
     """Posterior probability that each annotator does not belong to the best component.
 
     Parameters
@@ -126,18 +126,18 @@ def class_posterior(prior: BetaMixture, successes: npt.ArrayLike, trials: npt.Ar
 
     Examples
     --------
-    >>> class_posterior(PRIORS["fixed2"], [0, 9], [3, 10]).round(4).tolist()
+    >>> not_best_class_posterior(PRIORS["fixed2"], [0, 9], [3, 10]).round(4).tolist()
     [0.966, 0.0002]
     """
     if len(prior.weights) < 2:
         raise ValueError("prior: the class criterion needs at least two components")
-    weights = _component_posterior(prior, *checked_pairs(successes, trials))
+    weights = _component_posterior(prior, *checked_successes_and_trials(successes, trials))
     others = [k for k in range(len(prior.weights)) if k != prior.best]
     # The sum over the others, not one minus the best: it keeps its digits where it is tiny.
     return np.asarray(np.sum(weights[:, others], axis=1), dtype=np.float64)
 
 
-def noise_posterior(
+def noisy_annotator_posterior(
     prior: BetaMixture,
     successes: npt.ArrayLike,
     trials: npt.ArrayLike,
@@ -170,13 +170,13 @@ def noise_posterior(
 
     Examples
     --------
-    >>> noise_posterior(PRIORS["uniform"], [0], [1], criterion="rate").round(4).tolist()
+    >>> noisy_annotator_posterior(PRIORS["uniform"], [0], [1], criterion="rate").round(4).tolist()
     [0.99]
     """
     if criterion == "rate":
-        return rate_posterior(prior, successes, trials, threshold=threshold)
+        return low_accuracy_posterior(prior, successes, trials, threshold=threshold)
     if criterion == "class":
-        return class_posterior(prior, successes, trials)
+        return not_best_class_posterior(prior, successes, trials)
     raise ValueError(f"criterion: {criterion!r} is neither rate nor class")
 
 
@@ -205,20 +205,20 @@ def is_noisy(posteriors: npt.ArrayLike, *, cutoff: float = CUTOFF, rule: str = "
 
     Examples
     --------
-    >>> at_the_point = rate_posterior(PRIORS["uniform"], [0], [1])
+    >>> at_the_point = low_accuracy_posterior(PRIORS["uniform"], [0], [1])
     >>> is_noisy(at_the_point).tolist(), is_noisy(at_the_point, rule="more_than").tolist()
     ([True], [False])
     """
-    refuse_level(cutoff)
+    validate_level(cutoff)
     if rule not in CUTOFF_RULES:
         raise ValueError(f"rule: {rule!r} is none of {', '.join(CUTOFF_RULES)}")
     values = np.asarray(posteriors, dtype=np.float64)
     return np.asarray(values >= cutoff - ROUNDING if rule == "at_least" else values > cutoff + ROUNDING)
 
 
-def checked_pairs(successes: npt.ArrayLike, trials: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+def checked_successes_and_trials(successes: npt.ArrayLike, trials: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     """Return correct and counted answers. Raise ValueError if an annotator has more correct than counted ones."""
-    right, asked = whole_counts(successes, "successes"), whole_counts(trials, "trials")
+    right, asked = checked_whole_counts(successes, "successes"), checked_whole_counts(trials, "trials")
     if right.ndim != 1 or right.shape != asked.shape:
         raise ValueError(f"trials: shape {asked.shape} where successes has {right.shape}")
     wrong = np.flatnonzero(right > asked)
@@ -228,7 +228,7 @@ def checked_pairs(successes: npt.ArrayLike, trials: npt.ArrayLike) -> tuple[IntA
     return right, asked
 
 
-def whole_counts(values: npt.ArrayLike, name: str) -> IntArray:
+def checked_whole_counts(values: npt.ArrayLike, name: str) -> IntArray:
     """Return `values` as whole numbers. Raise ValueError with the row for anything else."""
     array = np.asarray(values, dtype=np.float64)
     bad = np.argwhere(~(np.isfinite(array) & (array >= 0) & (array == np.round(array))))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, codes, refuse_outside, vector
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray, label_codes, validate_within_bounds, vector
 from analysis.stats.mixture._fit import MAX_CONCENTRATION, MixtureFit, fit_beta_mixture
 from analysis.stats.mixture._priors import (
     CUTOFF,
@@ -14,9 +14,9 @@ from analysis.stats.mixture._priors import (
     PRIORS,
     RATE_THRESHOLD,
     BetaMixture,
+    checked_whole_counts,
     is_noisy,
-    noise_posterior,
-    whole_counts,
+    noisy_annotator_posterior,
 )
 from analysis.stats.results import MODES, Record, ResultWarning
 
@@ -67,7 +67,7 @@ class Screening(Record):
         return Record.as_dict(self) | {"unit": "annotator"}
 
 
-def score_answers(
+def score_test_answers(
     values: npt.ArrayLike, is_positive: npt.ArrayLike, *, midpoint: float = 0.5, neutral: str = "skip"
 ) -> FloatArray:
     """Score answers to test questions: 1 (correct), 0 (wrong) or NaN (not counted).
@@ -95,13 +95,13 @@ def score_answers(
 
     Examples
     --------
-    >>> score_answers([0.75, 0.5, 0.25], [True, True, False]).tolist()
+    >>> score_test_answers([0.75, 0.5, 0.25], [True, True, False]).tolist()
     [1.0, nan, 1.0]
     """
     if neutral not in ("skip", "wrong"):
         raise ValueError(f"neutral: {neutral!r} is neither skip nor wrong")
     answers = vector(values, "values")
-    refuse_outside(answers, (0.0, 1.0), "values")
+    validate_within_bounds(answers, (0.0, 1.0), "values")
     positive = np.asarray(is_positive)
     if positive.shape != answers.shape or positive.dtype != bool:
         raise ValueError(f"is_positive: {len(answers)} truth values are needed")
@@ -142,8 +142,8 @@ def count_test_answers(
     >>> counted.successes.tolist(), counted.trials.tolist(), counted.skipped.tolist()
     ([[1, 1], [0, 0]], [[1, 1], [1, 0]], [[1, 0], [0, 0]])
     """
-    right = score_answers(values, is_positive, midpoint=midpoint, neutral=neutral)
-    positions, n = codes(np.asarray(annotators), "annotators", len(right))
+    right = score_test_answers(values, is_positive, midpoint=midpoint, neutral=neutral)
+    positions, n = label_codes(np.asarray(annotators), "annotators", len(right))
     cell = 2 * positions + np.where(np.asarray(is_positive, dtype=bool), 0, 1)
     counted, given = ~np.isnan(right), ~np.isnan(vector(values, "values"))
 
@@ -158,7 +158,7 @@ def count_test_answers(
     )
 
 
-def default_model(trials: npt.ArrayLike) -> str:
+def default_screening_model(trials: npt.ArrayLike) -> str:
     """Return the default model: `class_learned2`, or `rate_fixed2` with too few data.
 
     Parameters
@@ -173,7 +173,7 @@ def default_model(trials: npt.ArrayLike) -> str:
 
     Examples
     --------
-    >>> default_model([[5, 5]] * 29), default_model([[5, 5]] * 30)
+    >>> default_screening_model([[5, 5]] * 29), default_screening_model([[5, 5]] * 30)
     ('rate_fixed2', 'class_learned2')
     """
     enough = np.sum(_typed(trials, "trials") >= LEARNED_MIN_QUESTIONS, axis=0)
@@ -240,7 +240,7 @@ def screen_annotators(
     right, asked = _typed(successes, "successes"), _typed(trials, "trials")
     if right.shape != asked.shape:
         raise ValueError(f"trials: shape {asked.shape} where successes has {right.shape}")
-    chosen = model if model is not None else ("class_learned2" if mode == "paper" else default_model(asked))
+    chosen = model if model is not None else ("class_learned2" if mode == "paper" else default_screening_model(asked))
     if chosen not in MODELS:
         raise ValueError(f"model: {chosen!r} is none of {', '.join(MODELS)}")
     criterion, prior = MODELS[chosen]
@@ -270,7 +270,7 @@ def screen_annotators(
     flagged = np.zeros((n, 2), dtype=bool)
     if broken is None:
         for column in range(2):
-            posteriors[:, column] = noise_posterior(
+            posteriors[:, column] = noisy_annotator_posterior(
                 priors[column], right[:, column], asked[:, column], criterion=criterion, threshold=threshold
             )
         flagged = is_noisy(posteriors, cutoff=cutoff, rule=used_rule)
@@ -313,7 +313,7 @@ def screen_annotators(
 
 
 def _typed(values: npt.ArrayLike, name: str) -> IntArray:
-    array = whole_counts(values, name)
+    array = checked_whole_counts(values, name)
     if array.size == 0:
         return array.reshape(0, 2)
     if array.ndim != 2 or array.shape[1] != 2:

@@ -26,8 +26,8 @@ class TailIndicators:
     binomial: FloatArray
 
     @classmethod
-    def of(cls, right: IntArray, asked: IntArray) -> "TailIndicators":
-        rows, counts = np.unique(np.column_stack([right, asked]), axis=0, return_counts=True)
+    def of(cls, successes: IntArray, trials: IntArray) -> "TailIndicators":
+        rows, counts = np.unique(np.column_stack([successes, trials]), axis=0, return_counts=True)
         parts = (rows[:, 0], rows[:, 1] - rows[:, 0], rows[:, 1])
         ranges = [np.arange(part.max(initial=0)) for part in parts]
         kind = np.repeat(np.arange(3), [len(values) for values in ranges])

@@ -26,10 +26,10 @@ from analysis.stats.planning._simulation import (
     Outcomes,
     SimulationCancelled,
     one_sample_outcomes,
-    outcomes_of,
-    refuse_size,
+    outcomes_from_estimates,
     simulate,
     two_way_outcomes,
+    validate_simulation_size,
 )
 from analysis.stats.planning._spa import plan_spa
 
@@ -42,7 +42,7 @@ __all__ = [
     "Plan",
     "Prices",
     "one_sample_outcomes",
-    "outcomes_of",
+    "outcomes_from_estimates",
     "plan_choice",
     "plan_expected_utility",
     "plan_group_sequential",
@@ -55,7 +55,7 @@ __all__ = [
     "plan_spa",
     "plan_strategy",
     "plan_two_groups",
-    "refuse_size",
+    "validate_simulation_size",
     "simulate",
     "two_way_outcomes",
 ]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from analysis.stats import choice, choice_simulation, generators
-from analysis.stats.planning._plan import Plan, PlanOptions, plan_of
-from analysis.stats.planning._search import simulated_plan, simulated_runs
-from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes, outcomes_of
+from analysis.stats.planning._plan import Plan, PlanOptions, build_plan
+from analysis.stats.planning._search import plan_by_simulation, simulate_runs
+from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes, outcomes_from_estimates
 from analysis.stats.sequential import Boundaries
 
 
@@ -20,7 +20,7 @@ def plan_strategy(
     rule: Boundaries,
     rng: np.random.Generator,
     options: PlanOptions | None = None,
-    **agents: Any,
+    **agent_options: Any,
 ) -> Plan:
     """Plan a labelling strategy with its stopping rule, by simulation.
 
@@ -57,8 +57,8 @@ def plan_strategy(
     chosen = options or PlanOptions()
 
     def generate(size: int, generator: np.random.Generator) -> choice.Effort:
-        return choice_simulation.planned_effort(
-            mean_difficulty, n_requests, strategy, rule=rule, runs=size, rng=generator, **agents
+        return choice_simulation.simulate_effort_of_new_agents(
+            mean_difficulty, n_requests, strategy, rule=rule, runs=size, rng=generator, **agent_options
         )
 
     def analyse(effort: choice.Effort) -> Outcomes:
@@ -66,11 +66,11 @@ def plan_strategy(
         winner = effort.winner.astype(np.float64)
         return Outcomes(winner, effort.n_requests.astype(np.float64), effort.n_labels.astype(np.float64), winner)
 
-    found = simulated_runs(generate, analyse, n_requests * strategy.most, chosen, rng)
+    found = simulate_runs(generate, analyse, n_requests * strategy.most, chosen, rng)
     side = 1.0 if mean_difficulty > 0 else -1.0
     is_right = found.estimate == side if mean_difficulty else found.estimate != 0
     labels = found.high
-    return plan_of(
+    return build_plan(
         chosen,
         protocol="choice",
         estimand="share of A among requests decided by the strategy",
@@ -91,7 +91,7 @@ def plan_strategy(
             "strategy": strategy.name,
             "workers": strategy.workers,
             "rule": rule.name,
-            **agents,
+            **agent_options,
         },
     )
 
@@ -103,7 +103,7 @@ def plan_choice(
     *,
     rng: np.random.Generator,
     options: PlanOptions | None = None,
-    **answers: Any,
+    **generator_options: Any,
 ) -> Plan:
     """Plan pairwise choices at a fixed n, by simulation.
 
@@ -139,8 +139,8 @@ def plan_choice(
     level = 1 - chosen.significance
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.ChoiceAnswers]:
-        return lambda runs, generator: generators.choice_answers(
-            n_annotators, n_each, mean_difficulty=effect, runs=runs, rng=generator, **answers
+        return lambda runs, generator: generators.simulate_choice_answers(
+            n_annotators, n_each, mean_difficulty=effect, runs=runs, rng=generator, **generator_options
         )
 
     def analyse(made: generators.ChoiceAnswers) -> Outcomes:
@@ -149,19 +149,21 @@ def plan_choice(
         # What the test says depends on the number of labels for A alone, which few runs do not share.
         _, first, which = np.unique(made.chose_a.sum(axis=(1, 2)), return_index=True, return_inverse=True)
         who = np.arange(n_annotators)
-        found = outcomes_of(choice.preference(made.chose_a[row, :, 0], who, level=level) for row in first)
+        found = outcomes_from_estimates(
+            choice.preference_share(made.chose_a[row, :, 0], who, level=level) for row in first
+        )
         return Outcomes(found.estimate[which], found.low[which], found.high[which], found.pvalue[which])
 
-    return simulated_plan(
+    return plan_by_simulation(
         generate,
         analyse,
         mean_difficulty,
         largest=1.0,
-        size=n_annotators * n_each,
+        n_answers=n_annotators * n_each,
         options=chosen,
         rng=rng,
         protocol="choice",
         estimand="annotator-weighted share of A",
         n=n_annotators,
-        settings={"n_each": n_each, **answers},
+        settings={"n_each": n_each, **generator_options},
     )

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from analysis.stats import basic, choice_simulation, group_sequential, power
-from analysis.stats.planning._plan import Plan, PlanOptions, n_to_recruit, plan_of, require_positive
+from analysis.stats.planning._plan import Plan, PlanOptions, build_plan, n_to_recruit, require_positive
 from analysis.stats.sequential import Boundaries
 
 
@@ -60,8 +60,8 @@ def plan_mean(
     """
     chosen = options or PlanOptions()
     level = chosen.significance / chosen.tests
-    found = power.t_power(difference / require_positive(sd, "sd"), n, significance=level)
-    detectable = power.detectable_effect(
+    found = power.t_test_power(difference / require_positive(sd, "sd"), n, significance=level)
+    detectable = power.t_test_detectable_difference(
         n, sd=sd, power=chosen.wanted, significance=chosen.significance, tests=chosen.tests
     )
     expected_sd = sd * math.exp(
@@ -73,7 +73,7 @@ def plan_mean(
         detail["equivalence_power"] = power.equivalence_power(
             n, sd=sd, margin=margin, difference=difference, significance=chosen.significance
         )
-    return plan_of(
+    return build_plan(
         chosen,
         protocol=protocol,
         estimand="mean of one value a unit, against its null",
@@ -134,8 +134,8 @@ def plan_two_groups(
     chosen = options or PlanOptions()
     other = sd_x if sd_y is None else sd_y
     level = chosen.significance / chosen.tests
-    found = power.two_sample_power(difference, n_x, n_y, sd_x=sd_x, sd_y=sd_y, significance=level)
-    detectable = power.two_sample_detectable(
+    found = power.two_sample_t_test_power(difference, n_x, n_y, sd_x=sd_x, sd_y=sd_y, significance=level)
+    detectable = power.two_sample_detectable_difference(
         n_x,
         n_y,
         sd_x=sd_x,
@@ -147,7 +147,7 @@ def plan_two_groups(
     part_x, part_y = sd_x**2 / n_x, other**2 / n_y
     df = (part_x + part_y) ** 2 / (part_x**2 / (n_x - 1) + part_y**2 / (n_y - 1))
     width = 2 * float(special.stdtrit(df, 1 - chosen.significance / 2)) * math.sqrt(part_x + part_y)
-    return plan_of(
+    return build_plan(
         chosen,
         protocol=protocol,
         estimand="difference of the means of two independent groups",
@@ -211,7 +211,7 @@ def plan_share(
     level = chosen.significance / chosen.tests
     found = power.proportion_power(p, n, null=null, significance=level)
     try:
-        detectable = power.proportion_detectable(
+        detectable = power.proportion_detectable_difference(
             n, null=null, power=chosen.wanted, significance=chosen.significance, tests=chosen.tests
         )
     except ValueError:
@@ -225,8 +225,8 @@ def plan_share(
         + special.xlog1py(n - counts, -p)
     )
     counts, chances = counts[chances > 1e-14], chances[chances > 1e-14]
-    ends = np.array([basic.wilson(int(k), n, 1 - chosen.significance) for k in counts])
-    return plan_of(
+    ends = np.array([basic.wilson_interval(int(k), n, 1 - chosen.significance) for k in counts])
+    return build_plan(
         chosen,
         protocol=protocol,
         estimand="share of independent labels",
@@ -272,10 +272,10 @@ def plan_sequential(
     (1.0, 170)
     """
     chosen = options or PlanOptions()
-    table = choice_simulation.rule_table(p, rule)
+    table = choice_simulation.exact_verdict_probabilities(p, rule)
     wins, losses = float(table.a_better[-1]), float(table.b_better[-1])
     found = wins if p > 0.5 else losses if p < 0.5 else wins + losses
-    return plan_of(
+    return build_plan(
         chosen,
         protocol=protocol,
         estimand="share of independent labels, watched",
@@ -342,10 +342,10 @@ def plan_group_sequential(
         at / at[-1], shape=shape, significance=chosen.significance / chosen.tests
     )
     drift = difference / require_positive(sd, "sd") * math.sqrt(float(at[-1]))
-    leaving = group_sequential.exit_probabilities(at / at[-1], boundaries.z, drift=drift)
+    leaving = group_sequential.first_crossing_probabilities(at / at[-1], boundaries.z, drift=drift)
     found = min(1.0, float(leaving.sum()))
     expected = float(leaving @ at) + (1 - found) * float(at[-1])
-    return plan_of(
+    return build_plan(
         chosen,
         protocol=protocol,
         estimand="mean of one value a unit, against its null, at planned looks",

@@ -7,8 +7,8 @@ import numpy as np
 
 from analysis.stats import generators, groups
 from analysis.stats.planning._plan import Plan, PlanOptions
-from analysis.stats.planning._search import simulated_plan
-from analysis.stats.planning._simulation import Outcomes, outcomes_of, two_way_outcomes
+from analysis.stats.planning._search import plan_by_simulation
+from analysis.stats.planning._simulation import Outcomes, outcomes_from_estimates, two_way_outcomes
 
 
 def plan_human_likeness(
@@ -19,7 +19,7 @@ def plan_human_likeness(
     measure: str = "accuracy",
     rng: np.random.Generator,
     options: PlanOptions | None = None,
-    **answers: Any,
+    **generator_options: Any,
 ) -> Plan:
     """Plan a human-likeness study, by simulation.
 
@@ -66,8 +66,8 @@ def plan_human_likeness(
     level = 1 - chosen.significance
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.HumanLikeRatings]:
-        return lambda runs, generator: generators.human_like_ratings(
-            n_annotators, n_each, d_prime=effect, runs=runs, rng=generator, **answers
+        return lambda runs, generator: generators.simulate_human_like_ratings(
+            n_annotators, n_each, d_prime=effect, runs=runs, rng=generator, **generator_options
         )
 
     def analyse(made: generators.HumanLikeRatings) -> Outcomes:
@@ -76,23 +76,23 @@ def plan_human_likeness(
         truth = made.is_machine[texts]
         if measure == "accuracy":
             return two_way_outcomes(says == truth, who, texts, level=level, bounds=(0.0, 1.0))
-        return outcomes_of(
+        return outcomes_from_estimates(
             groups.cell_contrast(
                 said, truth, {True: 1.0, False: -1.0}, who, texts, link="probit", corrected=True, level=level
             )
             for said in says.astype(np.float64)
         )
 
-    return simulated_plan(
+    return plan_by_simulation(
         generate,
         analyse,
         d_prime,
         largest=4.0,
-        size=n_annotators * n_each,
+        n_answers=n_annotators * n_each,
         options=chosen,
         rng=rng,
         protocol="humanlike",
         estimand="share of correct answers" if measure == "accuracy" else "marginal d'",
         n=n_annotators,
-        settings={"n_each": n_each, "measure": measure, **answers},
+        settings={"n_each": n_each, "measure": measure, **generator_options},
     )

@@ -7,8 +7,8 @@ import numpy as np
 
 from analysis.stats import generators, leaderboard
 from analysis.stats.planning._plan import Plan, PlanOptions
-from analysis.stats.planning._search import simulated_plan
-from analysis.stats.planning._simulation import Outcomes, outcomes_of
+from analysis.stats.planning._search import plan_by_simulation
+from analysis.stats.planning._simulation import Outcomes, outcomes_from_estimates
 
 
 def plan_leaderboard(
@@ -18,7 +18,7 @@ def plan_leaderboard(
     score: float = 0.7,
     rng: np.random.Generator,
     options: PlanOptions | None = None,
-    **answers: Any,
+    **generator_options: Any,
 ) -> Plan:
     """Plan the difference of two systems on one draw of items with one label each, by simulation.
 
@@ -52,28 +52,28 @@ def plan_leaderboard(
     items, systems = np.tile(np.arange(n_items), 2), np.repeat([0, 1], n_items)
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.LeaderboardAnswers]:
-        return lambda runs, generator: generators.leaderboard_answers(
-            n_items, [score + effect, score], runs=runs, rng=generator, **answers
+        return lambda runs, generator: generators.simulate_leaderboard_answers(
+            n_items, [score + effect, score], runs=runs, rng=generator, **generator_options
         )
 
     def analyse(made: generators.LeaderboardAnswers) -> Outcomes:
-        return outcomes_of(
+        return outcomes_from_estimates(
             leaderboard.score_difference(
                 values.ravel(), systems, items, annotators.ravel(), x=0, y=1, level=1 - chosen.significance
             )
             for values, annotators in zip(made.values, made.annotators, strict=True)
         )
 
-    return simulated_plan(
+    return plan_by_simulation(
         generate,
         analyse,
         difference,
         largest=1.0 - score,
-        size=2 * n_items,
+        n_answers=2 * n_items,
         options=chosen,
         rng=rng,
         protocol="leaderboard",
         estimand="difference of two systems' scores, points of 100",
-        n=int(answers.get("n_annotators", 50)),
-        settings={"n_items": n_items, "score": score, **answers},
+        n=int(generator_options.get("n_annotators", 50)),
+        settings={"n_items": n_items, "score": score, **generator_options},
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.stats.arrays import refuse_level
+from analysis.stats.arrays import validate_level
 from analysis.stats.bootstrap import monte_carlo_error
 from analysis.stats.cost import Cost, study_cost
 from analysis.stats.results import Record, ResultWarning
@@ -44,8 +44,8 @@ class PlanOptions:
     is_cancelled: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
-        refuse_level(self.significance)
-        refuse_level(self.wanted)
+        validate_level(self.significance)
+        validate_level(self.wanted)
         if self.tests < 1:
             raise ValueError(f"tests: {self.tests} is less than 1")
 
@@ -82,8 +82,8 @@ class Plan(Record):
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-def plan_of(
-    options: PlanOptions, *, method: str, power: float, labels: float, settings: dict[str, Any], **named: Any
+def build_plan(
+    options: PlanOptions, *, method: str, power: float, labels: float, settings: dict[str, Any], **plan_fields: Any
 ) -> Plan:
     """Return a plan with its costs and, if simulated, its Monte-Carlo error."""
     is_simulated = method == "monte_carlo"
@@ -110,7 +110,7 @@ def plan_of(
         tests=options.tests,
         wanted=options.wanted,
         settings=settings,
-        **named,
+        **plan_fields,
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.stats import clusters, generators, ratings
 from analysis.stats.planning._plan import Plan, PlanOptions
-from analysis.stats.planning._search import simulated_plan
+from analysis.stats.planning._search import plan_by_simulation
 from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes, two_way_outcomes
 
 
@@ -20,7 +20,7 @@ def plan_rating(
     estimator: str = "superiority",
     rng: np.random.Generator,
     options: PlanOptions | None = None,
-    **answers: Any,
+    **generator_options: Any,
 ) -> Plan:
     """Plan two systems rated on a Likert scale by the same annotators, by simulation.
 
@@ -60,12 +60,12 @@ def plan_rating(
     if estimator not in ("superiority", "mean_difference"):
         raise ValueError(f"estimator: {estimator!r} is neither superiority nor mean_difference")
     is_superiority = estimator == "superiority"
-    is_two_way = not is_superiority and answers.get("n_prompts") is not None
-    points = len(answers.get("thresholds", generators.FIVE_POINTS))
+    is_two_way = not is_superiority and generator_options.get("n_prompts") is not None
+    points = len(generator_options.get("thresholds", generators.FIVE_POINTS))
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.LikertRatings]:
-        return lambda runs, generator: generators.likert_ratings(
-            n_annotators, n_each, [effect, 0.0], runs=runs, rng=generator, **answers
+        return lambda runs, generator: generators.simulate_likert_ratings(
+            n_annotators, n_each, [effect, 0.0], runs=runs, rng=generator, **generator_options
         )
 
     def analyse(made: generators.LikertRatings) -> Outcomes:
@@ -81,18 +81,18 @@ def plan_rating(
         few = n_annotators < clusters.TOO_FEW_CLUSTERS and n_each > 1
         return replace(found, pvalue=np.full_like(found.pvalue, np.nan)) if few else found
 
-    return simulated_plan(
+    return plan_by_simulation(
         generate,
         analyse,
         difference,
         largest=6.0,
-        size=n_annotators * n_each * 2,
+        n_answers=n_annotators * n_each * 2,
         options=chosen,
         rng=rng,
         protocol="rating",
         estimand="P(x rated above y), ties half" if is_superiority else "mean difference of ratings, points",
         n=n_annotators,
-        settings={"n_each": n_each, "estimator": estimator, "n_points": points + 1, **answers},
+        settings={"n_each": n_each, "estimator": estimator, "n_points": points + 1, **generator_options},
     )
 
 
@@ -104,7 +104,7 @@ def plan_expected_utility(
     utility: float = 0.5,
     rng: np.random.Generator,
     options: PlanOptions | None = None,
-    **answers: Any,
+    **generator_options: Any,
 ) -> Plan:
     """Plan two systems rated on a continuous scale with planted references, by simulation.
 
@@ -151,8 +151,8 @@ def plan_expected_utility(
 
     def generate(effect: float) -> Callable[[int, np.random.Generator], generators.ContinuousRatings]:
         means = [utility + effect / 2, utility - effect / 2]
-        return lambda runs, generator: generators.continuous_ratings(
-            n_annotators, n_each, means, runs=runs, rng=generator, **answers
+        return lambda runs, generator: generators.simulate_continuous_ratings(
+            n_annotators, n_each, means, runs=runs, rng=generator, **generator_options
         )
 
     def analyse(made: generators.ContinuousRatings) -> Outcomes:
@@ -171,16 +171,16 @@ def plan_expected_utility(
         means = rescaled.reshape(runs, n_annotators, n_each, 2).mean(axis=2)
         return one_sample_outcomes(means[..., 0] - means[..., 1], null=0.0, level=1 - chosen.significance)
 
-    return simulated_plan(
+    return plan_by_simulation(
         generate,
         analyse,
         difference,
         largest=2 * min(utility, 1 - utility),
-        size=n_annotators * (2 * n_each + 2),
+        n_answers=n_annotators * (2 * n_each + 2),
         options=chosen,
         rng=rng,
         protocol="rating",
         estimand="difference of expected expected utilities",
         n=n_annotators,
-        settings={"n_each": n_each, "utility": utility, **answers},
+        settings={"n_each": n_each, "utility": utility, **generator_options},
     )

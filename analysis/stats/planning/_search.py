@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from analysis.stats.arrays import FloatArray
-from analysis.stats.planning._plan import Plan, PlanOptions, plan_of
+from analysis.stats.planning._plan import Plan, PlanOptions, build_plan
 from analysis.stats.planning._simulation import Outcomes, T, simulate
 from analysis.stats.results import ResultWarning
 
@@ -15,30 +15,30 @@ from analysis.stats.results import ResultWarning
 HALVINGS = 10
 
 
-def simulated_plan(
+def plan_by_simulation(
     generate: Callable[[float], Callable[[int, np.random.Generator], T]],
     analyse: Callable[[T], Outcomes],
     effect: float,
     *,
     largest: float,
-    size: int,
+    n_answers: int,
     options: PlanOptions,
     rng: np.random.Generator,
-    **named: Any,
+    **plan_fields: Any,
 ) -> Plan:
     """Return the plan of one comparison by simulation, with the least effect in 0..`largest` if asked for."""
     level = options.significance / options.tests
-    found = simulated_runs(generate(effect), analyse, size, options, rng)
-    detectable, warnings = least_detectable(
+    found = simulate_runs(generate(effect), analyse, n_answers, options, rng)
+    detectable, warnings = least_detectable_effect(
         lambda other, seeded, hooks: float(
-            np.mean(simulated_runs(generate(other), analyse, size, hooks, seeded).pvalue < level)
+            np.mean(simulate_runs(generate(other), analyse, n_answers, hooks, seeded).pvalue < level)
         ),
         largest,
         options,
         rng,
     )
-    means = mean_outcomes(found, None)
-    return plan_of(
+    means = mean_estimate_and_width(found, None)
+    return build_plan(
         options,
         method="monte_carlo",
         unit="annotator",
@@ -46,17 +46,17 @@ def simulated_plan(
         power=float(np.mean(found.pvalue < level)),
         detectable=detectable,
         width=means["width"],
-        labels=float(size),
+        labels=float(n_answers),
         warnings=warnings,
         detail={"estimate": means["estimate"], "n_undefined": int(np.isnan(found.pvalue).sum())},
-        **named,
+        **plan_fields,
     )
 
 
-def simulated_runs(
+def simulate_runs(
     generate: Callable[[int, np.random.Generator], T],
     analyse: Callable[[T], Outcomes],
-    size: int,
+    n_answers: int,
     options: PlanOptions,
     rng: np.random.Generator,
 ) -> Outcomes:
@@ -64,7 +64,7 @@ def simulated_runs(
     return simulate(
         generate,
         analyse,
-        answers=size,
+        n_answers=n_answers,
         runs=options.runs,
         rng=rng,
         progress=_progress_hook(options, 0),
@@ -81,9 +81,9 @@ def _progress_hook(chosen: PlanOptions, before: int) -> Callable[[int, int], Non
     return lambda done, _: report_progress(min(total, before + done), total)
 
 
-def least_detectable(
+def least_detectable_effect(
     power_at: Callable[[float, np.random.Generator, PlanOptions], float],
-    largest: float,
+    largest_effect: float,
     options: PlanOptions,
     rng: np.random.Generator,
 ) -> tuple[float | None, tuple[ResultWarning, ...]]:
@@ -97,12 +97,12 @@ def least_detectable(
         hooks = replace(options, find_detectable=False, progress=report_progress)
         return power_at(effect, np.random.default_rng(seed), hooks)
 
-    if at(largest, 0) < options.wanted:
+    if at(largest_effect, 0) < options.wanted:
         # The rest of the search is skipped, so report it as done.
         if (report_progress := _progress_hook(options, options.runs * (HALVINGS + 1))) is not None:
             report_progress(options.runs, options.runs)
-        return None, (ResultWarning("not_detectable", "warn", {"largest": largest, "wanted": options.wanted}),)
-    low, high = 0.0, largest
+        return None, (ResultWarning("not_detectable", "warn", {"largest": largest_effect, "wanted": options.wanted}),)
+    low, high = 0.0, largest_effect
     for number in range(1, HALVINGS + 1):
         middle = (low + high) / 2
         if at(middle, number) >= options.wanted:
@@ -112,13 +112,16 @@ def least_detectable(
     return high, ()
 
 
-def mean_outcomes(found: Outcomes, column: int | None) -> dict[str, float | None]:
+def mean_estimate_and_width(outcomes: Outcomes, column: int | None) -> dict[str, float | None]:
     """Return the mean estimate and interval width over runs, of one comparison if there are several."""
     chosen = slice(None) if column is None else (slice(None), column)
-    return {"estimate": mean_defined(found.estimate[chosen]), "width": mean_defined((found.high - found.low)[chosen])}
+    return {
+        "estimate": nan_mean_or_none(outcomes.estimate[chosen]),
+        "width": nan_mean_or_none((outcomes.high - outcomes.low)[chosen]),
+    }
 
 
-def mean_defined(values: FloatArray) -> float | None:
+def nan_mean_or_none(values: FloatArray) -> float | None:
     """Return the mean of the values that are not NaN, or None."""
     kept = values[~np.isnan(values)]
     return float(np.mean(kept)) if kept.size else None

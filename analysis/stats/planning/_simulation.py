@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import basic, clusters
-from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, codes, refuse_level
+from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray, label_codes, validate_level
 from analysis.stats.results import Estimate, Record
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ def simulate(
     generate: Callable[[int, np.random.Generator], T],
     analyse: Callable[[T], Outcomes],
     *,
-    answers: int,
+    n_answers: int,
     runs: int,
     rng: np.random.Generator,
     progress: Callable[[int, int], None] | None = None,
@@ -80,13 +80,13 @@ def simulate(
 
     Examples
     --------
-    >>> outcomes = simulate(lambda size, rng: rng.normal(0.6, 0.2, (size, 30)), one_sample_outcomes, answers=30, runs=400,
+    >>> outcomes = simulate(lambda size, rng: rng.normal(0.6, 0.2, (size, 30)), one_sample_outcomes, n_answers=30, runs=400,
     ...                     rng=np.random.default_rng(0))
     >>> bool(np.mean(outcomes.pvalue < 0.05) > 0.6)
     True
     """
-    refuse_size(runs, answers)
-    size = max(1, min(CELLS // max(1, answers), math.ceil(runs / BLOCKS)))
+    validate_simulation_size(runs, n_answers)
+    size = max(1, min(CELLS // max(1, n_answers), math.ceil(runs / BLOCKS)))
     parts = []
     for start in range(0, runs, size):
         if is_cancelled is not None and is_cancelled():
@@ -105,7 +105,7 @@ def simulate(
     )
 
 
-def refuse_size(runs: int, answers: int) -> None:
+def validate_simulation_size(runs: int, n_answers: int) -> None:
     """Raise ValueError for a simulation that is too large to run next to a website.
 
     Parameters
@@ -120,21 +120,23 @@ def refuse_size(runs: int, answers: int) -> None:
 
     Examples
     --------
-    >>> refuse_size(2000, 40_000)
+    >>> validate_simulation_size(2000, 40_000)
     Traceback (most recent call last):
         ...
     ValueError: runs: 2000 runs of 40000 answers are more than 50000000 answers; at most 1250 runs of this study
     """
     if not 1 <= runs <= MAX_RUNS:
         raise ValueError(f"runs: {runs} is not in 1..{MAX_RUNS}")
-    if runs * answers > MAX_ANSWERS:
+    if runs * n_answers > MAX_ANSWERS:
         advice = (
-            f"at most {MAX_ANSWERS // answers} runs of this study" if answers <= MAX_ANSWERS else "too large a study"
+            f"at most {MAX_ANSWERS // n_answers} runs of this study"
+            if n_answers <= MAX_ANSWERS
+            else "too large a study"
         )
-        raise ValueError(f"runs: {runs} runs of {answers} answers are more than {MAX_ANSWERS} answers; {advice}")
+        raise ValueError(f"runs: {runs} runs of {n_answers} answers are more than {MAX_ANSWERS} answers; {advice}")
 
 
-def outcomes_of(estimates: Iterable[Estimate]) -> Outcomes:
+def outcomes_from_estimates(estimates: Iterable[Estimate]) -> Outcomes:
     """Collect the outcomes of an analysis that handles one run at a time.
 
     Parameters
@@ -149,7 +151,7 @@ def outcomes_of(estimates: Iterable[Estimate]) -> Outcomes:
 
     Examples
     --------
-    >>> outcomes_of([basic.one_sample([0.6, 0.7], null=0.5), basic.one_sample([], null=0.5)]).pvalue.round(3).tolist()
+    >>> outcomes_from_estimates([basic.one_sample_t_test([0.6, 0.7], null=0.5), basic.one_sample_t_test([], null=0.5)]).pvalue.round(3).tolist()
     [0.205, nan]
     """
     rows = []
@@ -191,11 +193,11 @@ def one_sample_outcomes(
     Examples
     --------
     >>> values = np.random.default_rng(0).normal(0.6, 0.2, (3, 30))
-    >>> ours, theirs = one_sample_outcomes(values), basic.one_sample(values[1], null=0.5)
+    >>> ours, theirs = one_sample_outcomes(values), basic.one_sample_t_test(values[1], null=0.5)
     >>> bool(abs(ours.pvalue[1] - theirs.pvalue) < 1e-12)
     True
     """
-    refuse_level(level)
+    validate_level(level)
     table = np.asarray(values, dtype=np.float64)
     here = ~np.isnan(table)
     n = here.sum(axis=1)
@@ -218,7 +220,7 @@ def one_sample_outcomes(
         reach = special.stdtrit(df, level) * scale
         equivalent = is_plain & (mean - reach > null - margin) & (mean + reach < null + margin)
     for row in np.flatnonzero(~is_plain):
-        alone = outcomes_of([basic.one_sample(table[row], null=null, level=level, bounds=bounds)])
+        alone = outcomes_from_estimates([basic.one_sample_t_test(table[row], null=null, level=level, bounds=bounds)])
         mean[row], low[row], high[row], pvalue[row] = alone.estimate[0], alone.low[0], alone.high[0], alone.pvalue[0]
     return Outcomes(mean, low, high, pvalue, equivalent)
 
@@ -257,17 +259,17 @@ def two_way_outcomes(
     >>> values = np.random.default_rng(0).random((2, 60)) < 0.6
     >>> who, what = np.repeat(np.arange(12), 5), np.tile(np.arange(20), 3)
     >>> ours = two_way_outcomes(values, who, what)
-    >>> bool(abs(ours.pvalue[0] - clusters.two_way_mean(values[0], who, what, null=0.5).pvalue) < 1e-12)
+    >>> bool(abs(ours.pvalue[0] - clusters.two_way_clustered_mean(values[0], who, what, null=0.5).pvalue) < 1e-12)
     True
     """
-    refuse_level(level)
+    validate_level(level)
     table = np.asarray(values, dtype=np.float64)
     n_rows = table.shape[1]
-    who, n_annotators = codes(np.asarray(annotators), "annotators", n_rows)
-    what, n_items = codes(np.asarray(items), "items", n_rows)
+    who, n_annotators = label_codes(np.asarray(annotators), "annotators", n_rows)
+    what, n_items = label_codes(np.asarray(items), "items", n_rows)
     mean = table.mean(axis=1)
     residuals = table - mean[:, None]
-    cells, n_cells = codes(who * n_items + what, "cells", n_rows)
+    cells, n_cells = label_codes(who * n_items + what, "cells", n_rows)
     fewest = min(n_annotators, n_items)
     if fewest < 2:
         nothing = np.full(len(table), np.nan)

@@ -7,8 +7,13 @@ import numpy as np
 
 from analysis.stats import generators, multiplicity, spa
 from analysis.stats.arrays import MIN_SPREAD, BoolArray, FloatArray
-from analysis.stats.planning._plan import Plan, PlanOptions, plan_of
-from analysis.stats.planning._search import least_detectable, mean_defined, mean_outcomes, simulated_runs
+from analysis.stats.planning._plan import Plan, PlanOptions, build_plan
+from analysis.stats.planning._search import (
+    least_detectable_effect,
+    mean_estimate_and_width,
+    nan_mean_or_none,
+    simulate_runs,
+)
 from analysis.stats.planning._simulation import Outcomes, one_sample_outcomes
 from analysis.stats.results import MODES
 
@@ -22,7 +27,7 @@ def plan_spa(
     margin: float | None = None,
     rng: np.random.Generator,
     options: PlanOptions | None = None,
-    **answers: Any,
+    **generator_options: Any,
 ) -> Plan:
     """Plan a study of system-level probabilities, by simulation.
 
@@ -77,8 +82,8 @@ def plan_spa(
 
     def generate(distance: float | None) -> Callable[[int, np.random.Generator], generators.SpaAnswers]:
         pairs = wanted if distance is None else np.full(len(wanted), 0.5 + distance)
-        return lambda runs, generator: generators.spa_answers(
-            n_annotators, pairs.tolist(), runs=runs, rng=generator, **answers
+        return lambda runs, generator: generators.simulate_spa_answers(
+            n_annotators, pairs.tolist(), runs=runs, rng=generator, **generator_options
         )
 
     def analyse(made: generators.SpaAnswers) -> Outcomes:
@@ -95,11 +100,11 @@ def plan_spa(
         is_found = _holm_found(found.pvalue, chosen)
         return float(np.mean(is_found[:, real])) if real.any() else float(np.mean(is_found.any(axis=1)))
 
-    found = simulated_runs(generate(None), analyse, size, chosen, rng)
+    found = simulate_runs(generate(None), analyse, size, chosen, rng)
     is_found = _holm_found(found.pvalue, chosen)
-    detectable, warnings = least_detectable(
+    detectable, warnings = least_detectable_effect(
         lambda distance, seeded, hooks: share(
-            simulated_runs(generate(distance), analyse, size, hooks, seeded), np.ones(len(wanted), dtype=np.bool_)
+            simulate_runs(generate(distance), analyse, size, hooks, seeded), np.ones(len(wanted), dtype=np.bool_)
         ),
         0.5,
         chosen,
@@ -109,12 +114,12 @@ def plan_spa(
         {
             "preference": float(wanted[pair]),
             "power": float(np.mean(is_found[:, pair])),
-            **mean_outcomes(found, pair),
+            **mean_estimate_and_width(found, pair),
             "equivalence_power": None if found.is_equivalent is None else float(np.mean(found.is_equivalent[:, pair])),
         }
         for pair in range(len(wanted))
     ]
-    return plan_of(
+    return build_plan(
         chosen,
         protocol="spa",
         estimand="mean over annotators of P[x > y]",
@@ -124,7 +129,7 @@ def plan_spa(
         effect=float(np.mean(np.abs(wanted[is_real] - 0.5))) if is_real.any() else 0.0,
         power=share(found, is_real),
         detectable=detectable,
-        width=mean_defined(found.high - found.low),
+        width=nan_mean_or_none(found.high - found.low),
         labels=float(size),
         warnings=warnings,
         detail={
@@ -132,7 +137,7 @@ def plan_spa(
             "all_found": float(np.mean(is_found[:, is_real].all(axis=1))) if is_real.any() else None,
             "n_undefined": int(np.isnan(found.pvalue).sum()),
         },
-        settings={"preferences": wanted.tolist(), "mode": mode, "tau": tau, "margin": margin, **answers},
+        settings={"preferences": wanted.tolist(), "mode": mode, "tau": tau, "margin": margin, **generator_options},
     )
 
 
@@ -142,7 +147,7 @@ def _spa_values(made: generators.SpaAnswers, mode: str, tau: float | None) -> Fl
         return np.asarray(values)
     # The rule judges each annotator alone, so all runs' annotators are judged in one call.
     flat = (-1, made.xy_percent.shape[2])
-    flags = spa.tau_flags(made.xy_percent.reshape(flat), made.yx_percent.reshape(flat), tau=tau)
+    flags = spa.tau_incoherence_flags(made.xy_percent.reshape(flat), made.yx_percent.reshape(flat), tau=tau)
     incoherent = flags.incoherent.reshape(made.xy_percent.shape[:2])
     return np.where(incoherent[:, :, None], np.nan, values)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from analysis.stats.arrays import refuse_level, vector
-from analysis.stats.power._means import safe_power
-from analysis.stats.power._search import least_effect, least_n, refuse_family
+from analysis.stats.arrays import validate_level, vector
+from analysis.stats.power._means import power_from_tails
+from analysis.stats.power._search import least_effect, least_n, validate_n_tests
 
 
 def cohen_f(means: Sequence[float], sizes: Sequence[int], *, sd: float) -> float:
@@ -76,17 +76,19 @@ def anova_power(effect: float, sizes: Sequence[int], *, significance: float = 0.
     >>> round(anova_power(0.1094, [130, 130, 130]), 3)
     0.472
     """
-    refuse_level(significance)
+    validate_level(significance)
     counts = vector(sizes, "sizes")
     k, n = len(counts), float(np.sum(counts))
     if k < 2 or np.any(counts < 1) or n - k < 1:
         raise ValueError(f"sizes: {counts.tolist()} leave no variance within groups to compare with")
     critical = float(special.fdtri(k - 1, n - k, 1 - significance))
     noncentrality = n * effect**2
-    return safe_power(1 - float(special.ncfdtr(k - 1, n - k, noncentrality, critical)))
+    return power_from_tails(1 - float(special.ncfdtr(k - 1, n - k, noncentrality, critical)))
 
 
-def anova_detectable(sizes: Sequence[int], *, power: float = 0.8, significance: float = 0.05, tests: int = 1) -> float:
+def anova_detectable_effect(
+    sizes: Sequence[int], *, power: float = 0.8, significance: float = 0.05, tests: int = 1
+) -> float:
     """Smallest Cohen's f that the one-way analysis of variance finds with the given power.
 
     Parameters
@@ -107,16 +109,18 @@ def anova_detectable(sizes: Sequence[int], *, power: float = 0.8, significance: 
 
     Examples
     --------
-    >>> round(anova_detectable([130, 130, 130]), 3)
+    >>> round(anova_detectable_effect([130, 130, 130]), 3)
     0.158
     """
-    refuse_family(tests)
+    validate_n_tests(tests)
     return least_effect(
         lambda effect: anova_power(effect, sizes, significance=significance / tests), power, start=0.1, end=math.inf
     )
 
 
-def n_for_anova(effect: float, n_groups: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1) -> int:
+def n_per_group_for_anova(
+    effect: float, n_groups: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
+) -> int:
     """Least number of units per group for the given power of the analysis of variance.
 
     Parameters
@@ -144,11 +148,11 @@ def n_for_anova(effect: float, n_groups: int, *, power: float = 0.8, significanc
 
     Examples
     --------
-    >>> n_for_anova(0.25, 3)
+    >>> n_per_group_for_anova(0.25, 3)
     53
     """
-    refuse_level(power)
-    refuse_family(tests)
+    validate_level(power)
+    validate_n_tests(tests)
     if effect == 0:
         raise ValueError("effect: no number of units finds an effect of 0")
     if n_groups < 2:

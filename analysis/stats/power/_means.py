@@ -5,12 +5,12 @@ import math
 import numpy as np
 from scipy import optimize, special
 
-from analysis.stats.arrays import FloatArray, refuse_infinite, refuse_level, refuse_negative
-from analysis.stats.power._search import least_effect, least_n, refuse_family
+from analysis.stats.arrays import FloatArray, validate_finite, validate_level, validate_non_negative
+from analysis.stats.power._search import least_effect, least_n, validate_n_tests
 from analysis.stats.quadrature import gauss_legendre
 
 
-def t_power(effect: float, n: int, *, significance: float = 0.05) -> float:
+def t_test_power(effect: float, n: int, *, significance: float = 0.05) -> float:
     """Power of the two-sided one-sample or paired t test.
 
     Parameters
@@ -38,11 +38,11 @@ def t_power(effect: float, n: int, *, significance: float = 0.05) -> float:
 
     Examples
     --------
-    >>> round(t_power(0.3, 90), 6)
+    >>> round(t_test_power(0.3, 90), 6)
     0.803794
     """
-    refuse_level(significance)
-    refuse_infinite(effect=effect)
+    validate_level(significance)
+    validate_finite(effect=effect)
     if n < 2:
         raise ValueError(f"n: {n} is less than 2")
     df, noncentrality = n - 1, abs(effect) * math.sqrt(n)
@@ -50,10 +50,10 @@ def t_power(effect: float, n: int, *, significance: float = 0.05) -> float:
     beyond = 1 - float(special.nctdtr(df, noncentrality, critical))
     wrong_way = float(special.nctdtr(df, noncentrality, -critical))
     # Far from the critical value, where the distribution cannot be evaluated, a normal shift is exact enough.
-    return safe_power(beyond, wrong_way, limit=float(special.ndtr(noncentrality - critical)))
+    return power_from_tails(beyond, wrong_way, limit=float(special.ndtr(noncentrality - critical)))
 
 
-def detectable_effect(
+def t_test_detectable_difference(
     n: int, *, sd: float = 1.0, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
     """Smallest difference that the one-sample t test finds with the given power.
@@ -78,16 +78,16 @@ def detectable_effect(
 
     Examples
     --------
-    >>> round(detectable_effect(90, sd=0.30), 3), round(detectable_effect(90, sd=0.30, tests=5), 3)
+    >>> round(t_test_detectable_difference(90, sd=0.30), 3), round(t_test_detectable_difference(90, sd=0.30, tests=5), 3)
     (0.09, 0.11)
     """
-    refuse_level(power)
-    refuse_family(tests)
-    refuse_negative(sd=sd)
+    validate_level(power)
+    validate_n_tests(tests)
+    validate_non_negative(sd=sd)
     level = significance / tests
 
     def shortfall(effect: float) -> float:
-        return t_power(effect, n, significance=level) - power
+        return t_test_power(effect, n, significance=level) - power
 
     if shortfall(0.0) >= 0:
         return 0.0
@@ -97,7 +97,7 @@ def detectable_effect(
     return sd * float(optimize.brentq(shortfall, 0.0, high, xtol=1e-10))
 
 
-def n_for_power(effect: float, *, power: float = 0.8, significance: float = 0.05, tests: int = 1) -> int:
+def n_for_t_test(effect: float, *, power: float = 0.8, significance: float = 0.05, tests: int = 1) -> int:
     """Least number of units for the given power of the one-sample or paired t test.
 
     Parameters
@@ -123,15 +123,15 @@ def n_for_power(effect: float, *, power: float = 0.8, significance: float = 0.05
 
     Examples
     --------
-    >>> n_for_power(0.5)
+    >>> n_for_t_test(0.5)
     34
     """
-    refuse_level(power)
-    refuse_family(tests)
+    validate_level(power)
+    validate_n_tests(tests)
     level = significance / tests
     if effect == 0:
         raise ValueError("effect: no number of units finds an effect of 0")
-    return least_n(lambda n: t_power(effect, n, significance=level) >= power)
+    return least_n(lambda n: t_test_power(effect, n, significance=level) >= power)
 
 
 def equivalence_power(
@@ -163,7 +163,7 @@ def equivalence_power(
     >>> round(equivalence_power(216, sd=0.25, margin=0.05), 3)
     0.801
     """
-    refuse_infinite(difference=difference)
+    validate_finite(difference=difference)
     if n < 2:
         raise ValueError(f"n: {n} is less than 2")
     if not sd > 0:
@@ -219,7 +219,7 @@ def n_for_equivalence(
     >>> n_for_equivalence(sd=0.25, margin=0.10)
     55
     """
-    refuse_level(power)
+    validate_level(power)
     if abs(difference) >= margin:
         raise ValueError("difference: a difference of at least the margin is not equivalence")
     return least_n(
@@ -227,13 +227,13 @@ def n_for_equivalence(
     )
 
 
-def safe_power(upper: float, lower: float = 0.0, *, limit: float = 1.0) -> float:
+def power_from_tails(upper: float, lower: float = 0.0, *, limit: float = 1.0) -> float:
     """The probability of the two tails of a test, 0..1, also where a library could not compute one of them.
 
     Noncentral distributions come back as nan far out. A `lower` tail (the wrong way) that is nan is next to 0 there,
     so only the upper counts; an `upper` tail that is nan is `limit`, what it tends to there.
 
-    >>> safe_power(0.8, 0.01), safe_power(0.8, math.nan), safe_power(math.nan, math.nan)
+    >>> power_from_tails(0.8, 0.01), power_from_tails(0.8, math.nan), power_from_tails(math.nan, math.nan)
     (0.81, 0.8, 1.0)
     """
     beyond = limit if math.isnan(upper) else upper
@@ -241,7 +241,7 @@ def safe_power(upper: float, lower: float = 0.0, *, limit: float = 1.0) -> float
     return min(1.0, max(0.0, beyond + wrong_way))
 
 
-def two_sample_power(
+def two_sample_t_test_power(
     difference: float,
     n_x: int,
     n_y: int,
@@ -288,13 +288,13 @@ def two_sample_power(
 
     Examples
     --------
-    >>> round(two_sample_power(0.25, 130, 130), 3), round(two_sample_power(0.25, 130, 130, variances="equal"), 3)
+    >>> round(two_sample_t_test_power(0.25, 130, 130), 3), round(two_sample_t_test_power(0.25, 130, 130, variances="equal"), 3)
     (0.519, 0.519)
-    >>> round(two_sample_power(0.5, 20, 60, sd_x=1.0, sd_y=2.0), 3)
+    >>> round(two_sample_t_test_power(0.5, 20, 60, sd_x=1.0, sd_y=2.0), 3)
     0.302
     """
-    refuse_level(significance)
-    refuse_infinite(difference=difference)
+    validate_level(significance)
+    validate_finite(difference=difference)
     other = sd_x if sd_y is None else sd_y
     for name, n in (("n_x", n_x), ("n_y", n_y)):
         if n < 2:
@@ -308,7 +308,7 @@ def two_sample_power(
         if other != sd_x:
             raise ValueError("sd_y: the pooled test assumes that it equals sd_x")
         scale = math.sqrt(1 / n_x + 1 / n_y) * math.sqrt(n_x + n_y - 1)
-        return t_power(difference / (sd_x * scale), n_x + n_y - 1, significance=significance)
+        return t_test_power(difference / (sd_x * scale), n_x + n_y - 1, significance=significance)
     part_x, part_y = sd_x**2 / n_x, other**2 / n_y
     shift = abs(difference) / math.sqrt(part_x + part_y)
     ratio_x, weight_x = _spread_nodes(n_x - 1)
@@ -317,10 +317,10 @@ def two_sample_power(
     df = (seen_x + seen_y) ** 2 / (seen_x**2 / (n_x - 1) + seen_y**2 / (n_y - 1))
     bound = special.stdtrit(df, 1 - significance / 2) * np.sqrt((seen_x + seen_y) / (part_x + part_y))
     beyond = special.ndtr(shift - bound) + special.ndtr(-shift - bound)
-    return safe_power(float(weight_x @ beyond @ weight_y))
+    return power_from_tails(float(weight_x @ beyond @ weight_y))
 
 
-def two_sample_detectable(
+def two_sample_detectable_difference(
     n_x: int,
     n_y: int,
     *,
@@ -335,20 +335,20 @@ def two_sample_detectable(
 
     With several `tests` in a Holm family, the level is significance / tests.
 
-    >>> round(two_sample_detectable(130, 130), 2), round(two_sample_detectable(130, 130, tests=15), 2)
+    >>> round(two_sample_detectable_difference(130, 130), 2), round(two_sample_detectable_difference(130, 130, tests=15), 2)
     (0.35, 0.47)
     """
-    refuse_family(tests)
+    validate_n_tests(tests)
 
     def power_at(difference: float) -> float:
-        return two_sample_power(
+        return two_sample_t_test_power(
             difference, n_x, n_y, sd_x=sd_x, sd_y=sd_y, variances=variances, significance=significance / tests
         )
 
     return least_effect(power_at, power, start=sd_x, end=math.inf)
 
 
-def n_for_two_samples(
+def n_for_two_sample_t_test(
     difference: float,
     *,
     sd_x: float = 1.0,
@@ -361,11 +361,11 @@ def n_for_two_samples(
 ) -> tuple[int, int]:
     """Least units in each group, n_y = ratio n_x rounded up, for the given `power` of `two_sample_power`.
 
-    >>> n_for_two_samples(0.05, sd_x=0.224), n_for_two_samples(0.5, ratio=2)
+    >>> n_for_two_sample_t_test(0.05, sd_x=0.224), n_for_two_sample_t_test(0.5, ratio=2)
     ((317, 317), (49, 98))
     """
-    refuse_level(power)
-    refuse_family(tests)
+    validate_level(power)
+    validate_n_tests(tests)
     if difference == 0:
         raise ValueError("difference: no number of units finds a difference of 0")
     if not (math.isfinite(ratio) and ratio > 0):
@@ -376,7 +376,7 @@ def n_for_two_samples(
 
     n_x = least_n(
         lambda n: (
-            two_sample_power(
+            two_sample_t_test_power(
                 difference, *sizes(n), sd_x=sd_x, sd_y=sd_y, variances=variances, significance=significance / tests
             )
             >= power

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from scipy import optimize
 
-from analysis.stats.arrays import refuse_level
+from analysis.stats.arrays import validate_level
 
 MAX_N = 10_000_000
 
@@ -26,20 +26,20 @@ def least_n(is_enough: Callable[[int], bool], *, largest: int = MAX_N) -> int:
     return low
 
 
-def refuse_family(tests: int) -> None:
+def validate_n_tests(tests: int) -> None:
     """Raise ValueError for a family without a test."""
     if tests < 1:
         raise ValueError(f"tests: {tests} is less than 1")
 
 
-def least_effect(power_at: Callable[[float], float], wanted: float, *, start: float, end: float) -> float:
+def least_effect(power_at: Callable[[float], float], target_power: float, *, start: float, end: float) -> float:
     """Return the least effect in 0..end with the wanted power, for a power that grows with the effect."""
-    refuse_level(wanted)
-    if power_at(0.0) >= wanted:
+    validate_level(target_power)
+    if power_at(0.0) >= target_power:
         return 0.0
     high = start
-    while power_at(high) < wanted:
+    while power_at(high) < target_power:
         if high >= end:
-            raise ValueError(f"n: too few units to find even the largest effect with power {wanted:g}")
+            raise ValueError(f"n: too few units to find even the largest effect with power {target_power:g}")
         high = min(end, 2 * high)
-    return float(optimize.brentq(lambda effect: power_at(effect) - wanted, 0.0, high, xtol=1e-10))
+    return float(optimize.brentq(lambda effect: power_at(effect) - target_power, 0.0, high, xtol=1e-10))

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from analysis.stats.arrays import FloatArray, IntArray, refuse_level, refuse_share
-from analysis.stats.power._means import safe_power
-from analysis.stats.power._search import least_effect, least_n, refuse_family
+from analysis.stats.arrays import FloatArray, IntArray, validate_level, validate_share
+from analysis.stats.power._means import power_from_tails
+from analysis.stats.power._search import least_effect, least_n, validate_n_tests
 
 # Exact tests on counts take time in proportion to what they enumerate.
 MAX_EXACT_N = 1_000_000
@@ -50,8 +50,8 @@ def proportion_power(p: float, n: int, *, null: float = 0.5, significance: float
     >>> round(proportion_power(0.55, 820), 3), round(proportion_power(0.9, 60, null=0.8), 3)
     (0.81, 0.437)
     """
-    refuse_level(significance)
-    refuse_share(p, "p")
+    validate_level(significance)
+    validate_share(p, "p")
     if not 0 < null < 1:
         raise ValueError(f"null: {null!r} is not strictly between 0 and 1")
     if n < 1:
@@ -59,20 +59,20 @@ def proportion_power(p: float, n: int, *, null: float = 0.5, significance: float
     low, high = _binomial_region(n, null, significance)
     below = float(special.bdtr(low, n, p)) if low >= 0 else 0.0
     above = float(special.bdtrc(high - 1, n, p)) if high <= n else 0.0
-    return safe_power(above, below)
+    return power_from_tails(above, below)
 
 
-def proportion_detectable(
+def proportion_detectable_difference(
     n: int, *, null: float = 0.5, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
     """Smallest distance above `null` of a share that the exact test finds with probability `power`.
 
     Raise ValueError if even a share of 1 is not found: n is then too small for the test to reject.
 
-    >>> round(proportion_detectable(210), 3)
+    >>> round(proportion_detectable_difference(210), 3)
     0.097
     """
-    refuse_family(tests)
+    validate_n_tests(tests)
     return least_effect(
         lambda distance: proportion_power(null + distance, n, null=null, significance=significance / tests),
         power,
@@ -89,9 +89,9 @@ def n_for_proportion(
     >>> n_for_proportion(0.60), n_for_proportion(0.65), n_for_proportion(0.9, null=0.8)
     (210, 97, 120)
     """
-    refuse_level(power)
-    refuse_family(tests)
-    refuse_share(p, "p")
+    validate_level(power)
+    validate_n_tests(tests)
+    validate_share(p, "p")
     if p == null:
         raise ValueError("p: no number of units finds a share that equals the null")
     level = significance / tests
@@ -134,9 +134,9 @@ def two_proportions_power(p_x: float, p_y: float, n_x: int, n_y: int, *, signifi
     >>> round(two_proportions_power(0.5, 0.7, 93, 93), 3)
     0.751
     """
-    refuse_level(significance)
+    validate_level(significance)
     for name, p in (("p_x", p_x), ("p_y", p_y)):
-        refuse_share(p, name)
+        validate_share(p, name)
     for name, n in (("n_x", n_x), ("n_y", n_y)):
         if n < 1:
             raise ValueError(f"{name}: {n} is less than 1")
@@ -144,19 +144,19 @@ def two_proportions_power(p_x: float, p_y: float, n_x: int, n_y: int, *, signifi
     low, high = _fisher_region(n_x, n_y, int(of_x[0] + of_y[0]), int(of_x[-1] + of_y[-1]), significance)
     row = of_x[:, None] + of_y[None, :] - (of_x[0] + of_y[0])
     is_rejected = (of_x[:, None] <= low[row]) | (of_x[:, None] >= high[row])
-    return safe_power(float(_binomial_pmf(of_x, n_x, p_x) @ is_rejected @ _binomial_pmf(of_y, n_y, p_y)))
+    return power_from_tails(float(_binomial_pmf(of_x, n_x, p_x) @ is_rejected @ _binomial_pmf(of_y, n_y, p_y)))
 
 
-def two_proportions_detectable(
+def two_proportions_detectable_difference(
     p_y: float, n_x: int, n_y: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
     """Smallest distance above p_y of the other share that Fisher's test finds with probability `power`.
 
-    >>> round(two_proportions_detectable(0.5, 93, 93), 3)
+    >>> round(two_proportions_detectable_difference(0.5, 93, 93), 3)
     0.211
     """
-    refuse_family(tests)
-    refuse_share(p_y, "p_y")
+    validate_n_tests(tests)
+    validate_share(p_y, "p_y")
     return least_effect(
         lambda distance: two_proportions_power(p_y + distance, p_y, n_x, n_y, significance=significance / tests),
         power,
@@ -175,8 +175,8 @@ def n_for_two_proportions(
     >>> n_for_two_proportions(0.5, 0.7)
     (102, 102)
     """
-    refuse_level(power)
-    refuse_family(tests)
+    validate_level(power)
+    validate_n_tests(tests)
     if p_x == p_y:
         raise ValueError("p_x: no number of units finds a difference of 0")
     if not (math.isfinite(ratio) and ratio > 0):
@@ -229,9 +229,9 @@ def paired_proportions_power(only_x: float, only_y: float, n: int, *, significan
     >>> round(paired_proportions_power(0.25, 0.10, 100), 3)
     0.674
     """
-    refuse_level(significance)
+    validate_level(significance)
     for name, share in (("only_x", only_x), ("only_y", only_y)):
-        refuse_share(share, name)
+        validate_share(share, name)
     discordant = only_x + only_y
     if discordant > 1 or discordant == 0:
         raise ValueError(f"only_x: with only_y it makes {discordant:g}, which is not in 0..1 or nothing to count")
@@ -244,7 +244,7 @@ def paired_proportions_power(only_x: float, only_y: float, n: int, *, significan
     below, above = np.zeros(len(seen)), np.zeros(len(seen))
     below[is_possible] = special.bdtr((seen - critical)[is_possible], seen[is_possible], share)
     above[is_possible] = special.bdtrc((critical - 1)[is_possible], seen[is_possible], share)
-    return safe_power(float(_binomial_pmf(seen, n, discordant) @ (below + above)))
+    return power_from_tails(float(_binomial_pmf(seen, n, discordant) @ (below + above)))
 
 
 def n_for_paired_proportions(
@@ -255,8 +255,8 @@ def n_for_paired_proportions(
     >>> n_for_paired_proportions(0.25, 0.10)
     129
     """
-    refuse_level(power)
-    refuse_family(tests)
+    validate_level(power)
+    validate_n_tests(tests)
     if only_x == only_y:
         raise ValueError("only_x: no number of units finds a difference of 0")
     return least_n(
@@ -265,15 +265,15 @@ def n_for_paired_proportions(
     )
 
 
-def paired_proportions_detectable(
+def paired_proportions_detectable_difference(
     discordant: float, n: int, *, power: float = 0.8, significance: float = 0.05, tests: int = 1
 ) -> float:
     """Smallest difference of paired shares, only_x - only_y, that is found if `discordant` of the units differ.
 
-    >>> round(paired_proportions_detectable(0.35, 100), 3)
+    >>> round(paired_proportions_detectable_difference(0.35, 100), 3)
     0.171
     """
-    refuse_family(tests)
+    validate_n_tests(tests)
     return least_effect(
         lambda difference: paired_proportions_power(
             (discordant + difference) / 2, (discordant - difference) / 2, n, significance=significance / tests

@@ -8,22 +8,22 @@ Reference: Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluatio
 
 from analysis.stats.ratings._differences import (
     ReversalGuard,
-    mean_difference,
-    paired_delta_paper,
-    rank_tests,
-    reversal_guard,
-    superiority,
+    paired_difference_paper,
+    paired_mean_difference,
+    probability_of_superiority,
+    rounding_reversal_guard,
+    sign_and_wilcoxon_tests,
 )
 from analysis.stats.ratings._mixed import crossed_mixed_model
 from analysis.stats.ratings._ordinal import cumulative_logit
-from analysis.stats.ratings._position import position_effect
+from analysis.stats.ratings._position import rating_change_per_position
 from analysis.stats.ratings._scales import (
     RescaledRatings,
     ZScores,
     expected_utility,
     rescale_to_references,
-    scale_usage,
-    z_scores,
+    scale_usage_by_annotator,
+    z_scores_by_annotator,
 )
 
 __all__ = [
@@ -34,12 +34,12 @@ __all__ = [
     "crossed_mixed_model",
     "cumulative_logit",
     "expected_utility",
-    "mean_difference",
-    "paired_delta_paper",
-    "position_effect",
-    "rank_tests",
-    "reversal_guard",
-    "superiority",
-    "scale_usage",
-    "z_scores",
+    "paired_mean_difference",
+    "paired_difference_paper",
+    "rating_change_per_position",
+    "sign_and_wilcoxon_tests",
+    "rounding_reversal_guard",
+    "probability_of_superiority",
+    "scale_usage_by_annotator",
+    "z_scores_by_annotator",
 ]

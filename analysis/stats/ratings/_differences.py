@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, bootstrap, clusters
-from analysis.stats.arrays import FloatArray, codes, group_sums, refuse_outside, sizes_of, vector
+from analysis.stats.arrays import FloatArray, group_sizes, group_sums, label_codes, validate_within_bounds, vector
 from analysis.stats.results import Estimate, Record, ResultWarning
 
 
@@ -32,7 +32,7 @@ class ReversalGuard(Record):
         return Record.as_dict(self) | {"sentence": sentence}
 
 
-def paired_delta_paper(
+def paired_difference_paper(
     x: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.95, analysis: str = "rating.pair", unit: str = "annotator"
 ) -> Estimate:
     """The paper's comparison: the mean difference of each annotator's ratings of two systems, with a paired t test.
@@ -57,15 +57,15 @@ def paired_delta_paper(
 
     Examples
     --------
-    >>> paired_delta_paper([3, 2, 4, 5], [3, 1, 4, 5]).estimate
+    >>> paired_difference_paper([3, 2, 4, 5], [3, 1, 4, 5]).estimate
     0.25
     """
-    return basic.paired(
+    return basic.paired_t_test(
         x, y, level=level, analysis=analysis, estimand="mean difference of ratings x - y", unit=unit, mode="paper"
     )
 
 
-def reversal_guard(observed: float, *, step: float = 1.0) -> ReversalGuard:
+def rounding_reversal_guard(observed: float, *, step: float = 1.0) -> ReversalGuard:
     """Check whether rounding to the scale can have reversed a preference (propositions 1 and 2 of the paper).
 
     Parameters
@@ -97,7 +97,7 @@ def reversal_guard(observed: float, *, step: float = 1.0) -> ReversalGuard:
 
     Examples
     --------
-    >>> reversal_guard(0.644).is_reversal_possible, reversal_guard(-1.2).is_reversal_possible
+    >>> rounding_reversal_guard(0.644).is_reversal_possible, rounding_reversal_guard(-1.2).is_reversal_possible
     (True, False)
     """
     if not (math.isfinite(step) and step > 0):
@@ -107,7 +107,7 @@ def reversal_guard(observed: float, *, step: float = 1.0) -> ReversalGuard:
     return ReversalGuard(observed, step, observed - step, observed + step, abs(observed) < step)
 
 
-def mean_difference(
+def paired_mean_difference(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -147,7 +147,7 @@ def mean_difference(
 
     Examples
     --------
-    >>> result = mean_difference([4, 5, 3, 4], [3, 3, 3, 3], [1, 2, 3, 4], scale=(1, 5))
+    >>> result = paired_mean_difference([4, 5, 3, 4], [3, 3, 3, 3], [1, 2, 3, 4], scale=(1, 5))
     >>> result.estimate, result.detail["share_of_range"]
     (1.0, 0.25)
     """
@@ -160,14 +160,14 @@ def mean_difference(
         "unit": unit,
     }
     if prompts is not None:
-        result = clusters.two_way_mean(first - second, annotators, prompts, **common)
+        result = clusters.two_way_clustered_mean(first - second, annotators, prompts, **common)
     else:
         labels = np.asarray(annotators)
         here = ~np.isnan(first - second)
         is_one_each = labels.shape == first.shape and len(np.unique(labels[here])) == int(here.sum())
         if is_one_each:
             del common["null"]
-            result = basic.paired(first, second, **common)
+            result = basic.paired_t_test(first, second, **common)
         else:
             result = clusters.clustered_mean(first - second, labels, **common)
     share = None if result.estimate is None else result.estimate / (scale[1] - scale[0])
@@ -180,7 +180,7 @@ def mean_difference(
     )
 
 
-def superiority(
+def probability_of_superiority(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -228,7 +228,7 @@ def superiority(
 
     Examples
     --------
-    >>> result = superiority([4, 5, 3, 4], [3, 3, 3, 5], [1, 2, 3, 4], rng=np.random.default_rng(0), resamples=999)
+    >>> result = probability_of_superiority([4, 5, 3, 4], [3, 3, 3, 5], [1, 2, 3, 4], rng=np.random.default_rng(0), resamples=999)
     >>> result.estimate, result.detail["cliff_delta"], result.detail["n_ties"]
     (0.625, 0.25, 1)
     """
@@ -260,7 +260,7 @@ def superiority(
     return replace(tested, detail=detail, warnings=tuple(found.values()), settings=settings)
 
 
-def rank_tests(
+def sign_and_wilcoxon_tests(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -290,15 +290,15 @@ def rank_tests(
 
     Examples
     --------
-    >>> sign, symmetry = rank_tests([4, 5, 3, 4], [3, 3, 3, 5], [1, 2, 3, 4])
+    >>> sign, symmetry = sign_and_wilcoxon_tests([4, 5, 3, 4], [3, 3, 3, 5], [1, 2, 3, 4])
     >>> sign.detail["n_ties"], sign.estimate
     (1, 0.6666666666666666)
     """
     first, second = _rated(x, y, None)
     difference = first - second
     here = ~np.isnan(difference)
-    positions, n_annotators = codes(np.asarray(annotators)[here], "annotators", int(here.sum()))
-    means = group_sums(positions, difference[here], n_annotators) / sizes_of(positions, n_annotators)
+    positions, n_annotators = label_codes(np.asarray(annotators)[here], "annotators", int(here.sum()))
+    means = group_sums(positions, difference[here], n_annotators) / group_sizes(positions, n_annotators)
     return (
         basic.sign_test(means, analysis=f"{analysis}.sign_test", unit=unit),
         basic.wilcoxon(means, analysis=f"{analysis}.wilcoxon", unit=unit),
@@ -310,6 +310,6 @@ def _rated(x: npt.ArrayLike, y: npt.ArrayLike, scale: tuple[float, float] | None
     if first.shape != second.shape:
         raise ValueError(f"y: {len(second)} ratings where x has {len(first)}")
     if scale is not None:
-        refuse_outside(first, scale, "x")
-        refuse_outside(second, scale, "y")
+        validate_within_bounds(first, scale, "x")
+        validate_within_bounds(second, scale, "y")
     return first, second

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, masked_codes, refuse_level, sizes_of
+from analysis.stats.arrays import MIN_SPREAD, FloatArray, IntArray, group_sizes, label_codes_where, validate_level
 from analysis.stats.ratings._systems import missing_rating_estimate, select_two_systems
 from analysis.stats.results import Estimate, ResultWarning
 
@@ -69,10 +69,10 @@ def crossed_mixed_model(
     >>> round(crossed_mixed_model(ratings, systems, annotators, prompts, system="x", reference="y").estimate, 1)
     1.0
     """
-    refuse_level(level)
+    validate_level(level)
     kept, treated, here = select_two_systems(ratings, systems, system, reference)
-    annotator_codes, n_annotators = masked_codes(annotators, "annotators", here)
-    prompt_codes, n_prompts = masked_codes(prompts, "prompts", here)
+    annotator_codes, n_annotators = label_codes_where(annotators, "annotators", here)
+    prompt_codes, n_prompts = label_codes_where(prompts, "prompts", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "difference of mean ratings, system - reference",
@@ -107,12 +107,12 @@ def crossed_mixed_model(
         value,
         se,
         float(min(n_annotators, n_prompts) - 1),
-        fewest=min(n_annotators, n_prompts),
+        fewest_clusters=min(n_annotators, n_prompts),
         level=level,
         method=f"{detail['method']}_t",
         null=0.0,
-        test=detail["method"],
-        warnings=(*warnings, *clusters.cluster_warnings(sizes_of(annotator_codes, n_annotators), name=unit)),
+        test_name=detail["method"],
+        warnings=(*warnings, *clusters.cluster_warnings(group_sizes(annotator_codes, n_annotators), name=unit)),
         detail=detail,
         **common,
     )

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import clusters
-from analysis.stats.arrays import FloatArray, IntArray, masked_codes, refuse_level, sizes_of
+from analysis.stats.arrays import FloatArray, IntArray, group_sizes, label_codes_where, validate_level
 from analysis.stats.ratings._systems import missing_rating_estimate, select_two_systems
 from analysis.stats.results import Estimate
 
@@ -71,9 +71,9 @@ def cumulative_logit(
     >>> result.status, result.estimate > 0
     ('ok', True)
     """
-    refuse_level(level)
+    validate_level(level)
     kept, treated, here = select_two_systems(ratings, systems, system, reference)
-    positions, n_annotators = masked_codes(annotators, "annotators", here)
+    positions, n_annotators = label_codes_where(annotators, "annotators", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "log odds ratio of a higher rating, system against reference",
@@ -106,11 +106,11 @@ def cumulative_logit(
         value,
         se,
         n_annotators - 1,
-        fewest=n_annotators,
+        fewest_clusters=n_annotators,
         level=level,
         method="cr1_t",
         null=0.0,
-        warnings=clusters.cluster_warnings(sizes_of(positions, n_annotators), name=unit),
+        warnings=clusters.cluster_warnings(group_sizes(positions, n_annotators), name=unit),
         detail={**detail, "odds_ratio": math.exp(min(700.0, value))},
         **common,
     )
@@ -133,7 +133,7 @@ def _fit_ordered(ratings: FloatArray, treated: FloatArray, positions: IntArray) 
     _, level = np.unique(ratings, return_inverse=True)
     n_cuts, n_annotators = int(level.max()), int(positions.max()) + 1
     row = treated.astype(np.int64)
-    counts = sizes_of(row * (n_cuts + 1) + level, 2 * (n_cuts + 1)).reshape(2, n_cuts + 1)
+    counts = group_sizes(row * (n_cuts + 1) + level, 2 * (n_cuts + 1)).reshape(2, n_cuts + 1)
     above = np.cumsum(counts.sum(axis=0)) / counts.sum()
     point = np.append(special.logit(above[:-1]), 0.0)
     now = _Cumulative.at(point, counts)
@@ -153,7 +153,7 @@ def _fit_ordered(ratings: FloatArray, treated: FloatArray, positions: IntArray) 
         return "the fit did not converge"
     scores = now.scores.reshape(-1, n_cuts + 1)
     cells = positions * len(scores) + row * (n_cuts + 1) + level
-    by_annotator = sizes_of(cells, n_annotators * len(scores)).reshape(n_annotators, -1) @ scores
+    by_annotator = group_sizes(cells, n_annotators * len(scores)).reshape(n_annotators, -1) @ scores
     bread = np.linalg.inv(now.information)
     n_rows, k = len(ratings), n_cuts + 1
     factor = n_annotators / (n_annotators - 1) * (n_rows - 1) / (n_rows - k)

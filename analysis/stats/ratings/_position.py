@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import clusters
-from analysis.stats.arrays import masked_codes, refuse_level, sizes_of, vector
+from analysis.stats.arrays import group_sizes, label_codes_where, validate_level, vector
 from analysis.stats.results import Estimate
 
 
-def position_effect(
+def rating_change_per_position(
     ratings: npt.ArrayLike,
     positions: npt.ArrayLike,
     annotators: npt.ArrayLike,
@@ -53,16 +53,16 @@ def position_effect(
     --------
     >>> annotators = np.repeat(np.arange(10), 3)
     >>> noise = np.tile([0.1, -0.1, 0.0, 0.2, -0.2], 6)
-    >>> round(position_effect(3 - np.tile([0, 1, 2], 10) + noise, np.tile([0, 1, 2], 10), annotators).estimate, 1)
+    >>> round(rating_change_per_position(3 - np.tile([0, 1, 2], 10) + noise, np.tile([0, 1, 2], 10), annotators).estimate, 1)
     -1.0
     """
-    refuse_level(level)
+    validate_level(level)
     array, places = vector(ratings, "ratings"), vector(positions, "positions")
     if places.shape != array.shape:
         raise ValueError(f"positions: {len(places)} values where ratings has {len(array)}")
     here = ~np.isnan(array) & ~np.isnan(places)
-    labels, n_annotators = masked_codes(annotators, "annotators", here)
-    groups, n_groups = masked_codes(np.zeros(len(array)) if systems is None else systems, "systems", here)
+    labels, n_annotators = label_codes_where(annotators, "annotators", here)
+    groups, n_groups = label_codes_where(np.zeros(len(array)) if systems is None else systems, "systems", here)
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "change of the rating per place",
@@ -85,10 +85,10 @@ def position_effect(
         float(fit.coefficients[-1]),
         math.sqrt(float(fit.covariance[-1, -1])),
         fit.df,
-        fewest=n_annotators,
+        fewest_clusters=n_annotators,
         level=level,
         method="cv3_t",
         null=0.0,
-        warnings=clusters.cluster_warnings(sizes_of(labels, n_annotators), name=unit),
+        warnings=clusters.cluster_warnings(group_sizes(labels, n_annotators), name=unit),
         **common,
     )

@@ -12,11 +12,11 @@ from analysis.stats.arrays import (
     MIN_SPREAD,
     FloatArray,
     IntArray,
-    codes,
+    group_sizes,
     group_sums,
-    masked_codes,
-    refuse_outside,
-    sizes_of,
+    label_codes,
+    label_codes_where,
+    validate_within_bounds,
     vector,
 )
 from analysis.stats.results import Estimate, Record, ResultWarning
@@ -50,7 +50,9 @@ class RescaledRatings(Record):
     no_references: tuple[Any, ...]
 
 
-def z_scores(values: npt.ArrayLike, annotators: npt.ArrayLike, *, minimum: int = MIN_Z_RATINGS) -> ZScores:
+def z_scores_by_annotator(
+    values: npt.ArrayLike, annotators: npt.ArrayLike, *, min_ratings: int = MIN_Z_RATINGS
+) -> ZScores:
     """Standardise each rating by the mean and the standard deviation of its annotator.
 
     Parameters
@@ -74,19 +76,19 @@ def z_scores(values: npt.ArrayLike, annotators: npt.ArrayLike, *, minimum: int =
 
     Examples
     --------
-    >>> z_scores([1, 2, 3, 5, 5, 5], ["a", "a", "a", "b", "b", "b"], minimum=3).scores.tolist()
+    >>> z_scores_by_annotator([1, 2, 3, 5, 5, 5], ["a", "a", "a", "b", "b", "b"], min_ratings=3).scores.tolist()
     [-1.0, 0.0, 1.0, nan, nan, nan]
     """
     array = vector(values, "values")
     labels = np.asarray(annotators)
-    positions, n_annotators = codes(labels, "annotators", len(array))
+    positions, n_annotators = label_codes(labels, "annotators", len(array))
     here = ~np.isnan(array)
-    size = sizes_of(positions[here], n_annotators)
+    size = group_sizes(positions[here], n_annotators)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = group_sums(positions[here], array[here], n_annotators) / size
         centred = array - mean[positions]
         sd = np.sqrt(group_sums(positions[here], centred[here] ** 2, n_annotators) / (size - 1))
-    usable = (size >= max(2, minimum)) & (sd > MIN_SPREAD)
+    usable = (size >= max(2, min_ratings)) & (sd > MIN_SPREAD)
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = np.where(usable[positions], centred / sd[positions], np.nan)
     return ZScores(scores, _labels(labels, positions, np.flatnonzero(~usable)))
@@ -141,7 +143,7 @@ def rescale_to_references(
     """
     array = vector(values, "values")
     labels = np.asarray(annotators)
-    positions, n_annotators = codes(labels, "annotators", len(array))
+    positions, n_annotators = label_codes(labels, "annotators", len(array))
     ends = []
     for name, mark in (("is_minimum", is_minimum), ("is_maximum", is_maximum)):
         mask = np.asarray(mark, dtype=np.bool_)
@@ -150,7 +152,7 @@ def rescale_to_references(
         mask = mask & ~np.isnan(array)
         with np.errstate(invalid="ignore", divide="ignore"):
             ends.append(
-                group_sums(positions[mask], array[mask], n_annotators) / sizes_of(positions[mask], n_annotators)
+                group_sums(positions[mask], array[mask], n_annotators) / group_sizes(positions[mask], n_annotators)
             )
     low, high = ends
     absent = np.isnan(low) | np.isnan(high)
@@ -209,9 +211,9 @@ def expected_utility(
     """
     array = vector(values, "values")
     here = ~np.isnan(array)
-    positions, n_annotators = masked_codes(annotators, "annotators", here)
-    means = group_sums(positions, array[here], n_annotators) / sizes_of(positions, n_annotators)
-    result = basic.one_sample(
+    positions, n_annotators = label_codes_where(annotators, "annotators", here)
+    means = group_sums(positions, array[here], n_annotators) / group_sizes(positions, n_annotators)
+    result = basic.one_sample_t_test(
         means,
         null=0.0,
         level=level,
@@ -231,7 +233,7 @@ def expected_utility(
     )
 
 
-def scale_usage(
+def scale_usage_by_annotator(
     values: npt.ArrayLike, annotators: npt.ArrayLike, *, scale: tuple[float, float]
 ) -> list[Mapping[str, Any]]:
     """Describe how each annotator used the scale.
@@ -256,13 +258,13 @@ def scale_usage(
 
     Examples
     --------
-    >>> scale_usage([3, 3, 1, 5], ["a", "a", "b", "b"], scale=(1, 5))[1]["used_range"]
+    >>> scale_usage_by_annotator([3, 3, 1, 5], ["a", "a", "b", "b"], scale=(1, 5))[1]["used_range"]
     1.0
     """
     array = vector(values, "values")
-    refuse_outside(array, scale, "values")
+    validate_within_bounds(array, scale, "values")
     labels = np.asarray(annotators)
-    positions, n_annotators = codes(labels, "annotators", len(array))
+    positions, n_annotators = label_codes(labels, "annotators", len(array))
     rows: list[Mapping[str, Any]] = []
     for number in range(n_annotators):
         member = positions == number

@@ -21,8 +21,8 @@ def select_two_systems(
     return array[here], is_system[here].astype(np.float64), here
 
 
-def missing_rating_estimate(treated: FloatArray, common: dict[str, Any]) -> Estimate | None:
+def missing_rating_estimate(is_system: FloatArray, common: dict[str, Any]) -> Estimate | None:
     """Return the estimate without a value if one of the two systems has no rating, else None."""
-    if 0 < treated.sum() < len(treated):
+    if 0 < is_system.sum() < len(is_system):
         return None
     return Estimate(status="no_data", reason="one of the two systems has no rating", **common)

@@ -18,7 +18,7 @@ from analysis.stats.sequential._boundaries import (
     Boundaries,
     Crossings,
     beta_binomial_boundaries,
-    crossings,
+    find_boundary_crossings,
     hoeffding_boundaries,
     hoeffding_radius,
     stitched_boundaries,
@@ -29,11 +29,11 @@ from analysis.stats.sequential._processes import (
     PROCESSES,
     anytime_pvalues,
     beta_binomial_interval,
+    beta_binomial_log_e_values,
     confidence_sequence,
-    log_e_beta_binomial,
 )
-from analysis.stats.sequential._remaining import RemainingUnits, expected_remaining
-from analysis.stats.sequential._units import AnnotatorUnits, annotator_units
+from analysis.stats.sequential._remaining import RemainingUnits, predict_remaining_units
+from analysis.stats.sequential._units import AnnotatorUnits, annotator_unit_means
 from analysis.stats.sequential._verdicts import SequentialResult, sequential_test
 
 __all__ = [
@@ -44,17 +44,17 @@ __all__ = [
     "RemainingUnits",
     "SequentialResult",
     "AnnotatorUnits",
-    "annotator_units",
+    "annotator_unit_means",
     "anytime_pvalues",
     "beta_binomial_boundaries",
     "beta_binomial_interval",
     "confidence_sequence",
-    "crossings",
-    "expected_remaining",
+    "find_boundary_crossings",
+    "predict_remaining_units",
     "hoeffding_boundaries",
     "hoeffding_decision",
     "hoeffding_radius",
-    "log_e_beta_binomial",
+    "beta_binomial_log_e_values",
     "sequential_test",
     "stitched_boundaries",
     "stitched_radius",

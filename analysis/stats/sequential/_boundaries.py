@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, refuse_level
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray, validate_level
 from analysis.stats.results import Record
-from analysis.stats.sequential._processes import CONCENTRATION, log_e_beta_binomial, refuse_null
+from analysis.stats.sequential._processes import CONCENTRATION, beta_binomial_log_e_values, validate_null_and_margin
 
 READINGS = ("first", "stays")
 
@@ -61,7 +61,7 @@ def hoeffding_radius(n: npt.ArrayLike, delta: float) -> FloatArray:
     >>> round(float(hoeffding_radius(100, 0.01)), 6)
     0.151743
     """
-    refuse_level(1 - delta)
+    validate_level(1 - delta)
     return np.asarray(np.sqrt(-math.log(delta) / (2 * np.asarray(n, dtype=np.float64))))
 
 
@@ -141,7 +141,7 @@ def stitched_radius(n: npt.ArrayLike, level: float = 0.95) -> FloatArray:
     >>> [round(float(r), 4) for r in stitched_radius([100, 5000], 0.95)]
     [0.1995, 0.0296]
     """
-    refuse_level(level)
+    validate_level(level)
     counts = np.asarray(n, dtype=np.float64)
     if np.any(counts < 1):
         raise ValueError("n: there is no mean of fewer than one value")
@@ -179,7 +179,7 @@ def stitched_boundaries(n_max: int, *, level: float = 0.95) -> Boundaries:
     >>> int(np.argmax(rule.upper <= np.arange(1, 201))) + 1, int(rule.upper[99])
     (15, 70)
     """
-    refuse_level(level)
+    validate_level(level)
     if n_max < 1:
         raise ValueError(f"n_max: {n_max} answers are no rule")
     n = np.arange(1, n_max + 1)
@@ -221,8 +221,8 @@ def beta_binomial_boundaries(
     >>> int(np.argmax(rule.upper <= np.arange(1, 201))) + 1, int(rule.upper[99])
     (15, 66)
     """
-    refuse_level(level)
-    refuse_null(null, margin)
+    validate_level(level)
+    validate_null_and_margin(null, margin)
     upper = _least_successes(n_max, null, level, concentration)
     n = np.arange(1, n_max + 1)
     lower = n - _least_successes(n_max, 1 - null, level, concentration)
@@ -238,7 +238,7 @@ def beta_binomial_boundaries(
     )
 
 
-def crossings(answers: npt.ArrayLike, boundaries: Boundaries, *, reading: str = "first") -> Crossings:
+def find_boundary_crossings(answers: npt.ArrayLike, boundaries: Boundaries, *, reading: str = "first") -> Crossings:
     """Find where series of 0/1 answers cross the boundaries.
 
     Parameters
@@ -263,7 +263,7 @@ def crossings(answers: npt.ArrayLike, boundaries: Boundaries, *, reading: str = 
 
     Examples
     --------
-    >>> found = crossings([1] * 12 + [0] * 12, hoeffding_boundaries(24, delta=0.01))
+    >>> found = find_boundary_crossings([1] * 12 + [0] * 12, hoeffding_boundaries(24, delta=0.01))
     >>> found.n.tolist(), found.winner.tolist()
     ([10], [1])
     """
@@ -306,7 +306,7 @@ def _least_successes(n_max: int, null: float, level: float, concentration: float
     within, beyond = np.floor(n * null).astype(np.int64), n + 1
     while np.any(beyond - within > 1):
         middle = (within + beyond) // 2
-        refuted = log_e_beta_binomial(middle, n, null=null, concentration=concentration) >= threshold
+        refuted = beta_binomial_log_e_values(middle, n, null=null, concentration=concentration) >= threshold
         within, beyond = np.where(refuted, within, middle), np.where(refuted, middle, beyond)
     return beyond
 

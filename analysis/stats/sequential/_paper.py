@@ -5,9 +5,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import refuse_level, vector
+from analysis.stats.arrays import validate_level, vector
 from analysis.stats.results import Estimate, Interval, ResultWarning
-from analysis.stats.sequential._boundaries import READINGS, crossings, hoeffding_boundaries, hoeffding_radius
+from analysis.stats.sequential._boundaries import (
+    READINGS,
+    find_boundary_crossings,
+    hoeffding_boundaries,
+    hoeffding_radius,
+)
 
 
 def hoeffding_decision(
@@ -67,12 +72,12 @@ def hoeffding_decision(
         "mode": "paper",
         "settings": settings,
     }
-    refuse_level(1 - delta)
+    validate_level(1 - delta)
     if reading not in READINGS:
         raise ValueError(f"reading: {reading!r} is none of {', '.join(READINGS)}")
     if len(kept) == 0:
         return Estimate(n=0, status="no_data", reason="no answer to analyse", **common)
-    found = crossings(kept, hoeffding_boundaries(len(kept), delta=delta), reading=reading)
+    found = find_boundary_crossings(kept, hoeffding_boundaries(len(kept), delta=delta), reading=reading)
     n, winner = int(found.n[0]), int(found.winner[0])
     used = n or len(kept)
     mean, radius = float(np.mean(kept[:used])), float(hoeffding_radius(used, delta))

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy import special
 
 from analysis.stats import betting
-from analysis.stats.arrays import FloatArray, refuse_level, refuse_outside, vector
+from analysis.stats.arrays import FloatArray, validate_level, validate_within_bounds, vector
 from analysis.stats.betting import ConfidenceSequence
 
 PROCESSES = ("beta_binomial", "betting")
@@ -16,7 +16,7 @@ CONCENTRATION = 10.0
 BISECTIONS = 60
 
 
-def log_e_beta_binomial(
+def beta_binomial_log_e_values(
     successes: npt.ArrayLike, n: npt.ArrayLike, *, null: npt.ArrayLike = 0.5, concentration: float = CONCENTRATION
 ) -> FloatArray:
     """Logarithm of the beta-binomial mixture e-process against a success probability of `null`.
@@ -51,7 +51,7 @@ def log_e_beta_binomial(
 
     Examples
     --------
-    >>> round(float(log_e_beta_binomial(130, 200)), 6)
+    >>> round(float(beta_binomial_log_e_values(130, 200)), 6)
     7.114851
     """
     k, size, m = (np.asarray(value, dtype=np.float64) for value in (successes, n, null))
@@ -96,7 +96,7 @@ def beta_binomial_interval(
     >>> round(float(low), 6), round(float(high), 6)
     (0.440774, 0.746036)
     """
-    refuse_level(level)
+    validate_level(level)
     k, size = np.broadcast_arrays(np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64))
     threshold = math.log(1 / (1 - level))
     centre = np.divide(k, size, out=np.full(k.shape, 0.5), where=size > 0)
@@ -140,10 +140,10 @@ def confidence_sequence(
     >>> round(float(sequence.low[-1]), 4), round(float(sequence.high[-1]), 4)
     (0.5823, 0.8745)
     """
-    refuse_level(level)
-    series = checked_series(values, process)
+    validate_level(level)
+    series = checked_sequential_values(values, process)
     if process == "betting":
-        return betting.confidence_sequence(series, level=level)
+        return betting.betting_confidence_sequence(series, level=level)
     n = np.arange(1, len(series) + 1)
     low, high = beta_binomial_interval(np.cumsum(series), n, level=level, concentration=concentration)
     low, high = np.maximum.accumulate(low), np.minimum.accumulate(high)
@@ -183,7 +183,7 @@ def _log_mixture(successes: FloatArray, n: FloatArray, concentration: float) -> 
     return np.asarray(of_all - special.betaln(concentration, concentration))
 
 
-def checked_series(values: npt.ArrayLike, process: str) -> FloatArray:
+def checked_sequential_values(values: npt.ArrayLike, process: str) -> FloatArray:
     """Return `values` as a series for `process`. Raise ValueError with the row for a missing or invalid value."""
     if process not in PROCESSES:
         raise ValueError(f"process: {process!r} is none of {', '.join(PROCESSES)}")
@@ -191,14 +191,14 @@ def checked_series(values: npt.ArrayLike, process: str) -> FloatArray:
     missing = np.flatnonzero(np.isnan(series))
     if len(missing):
         raise ValueError(f"values: row {int(missing[0])} is missing; a series has no gaps, see annotator_units")
-    refuse_outside(series, (0.0, 1.0), "values")
+    validate_within_bounds(series, (0.0, 1.0), "values")
     broken = np.flatnonzero((series != 0) & (series != 1))
     if process == "beta_binomial" and len(broken):
         raise ValueError(f"values: row {int(broken[0])} is neither 0 nor 1; the betting process takes shares")
     return series
 
 
-def refuse_null(null: float, margin: float | None) -> None:
+def validate_null_and_margin(null: float, margin: float | None) -> None:
     """Raise ValueError if the null, or null -/+ margin, is at the edge of the scale."""
     if not 0 < null < 1:
         raise ValueError(f"null: {null!r} is not strictly between 0 and 1")

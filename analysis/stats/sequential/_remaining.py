@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import betting
-from analysis.stats.arrays import BoolArray, FloatArray, refuse_level
+from analysis.stats.arrays import BoolArray, FloatArray, validate_level
 from analysis.stats.results import Record
 from analysis.stats.sequential._boundaries import Boundaries, beta_binomial_boundaries
-from analysis.stats.sequential._processes import CONCENTRATION, checked_series, refuse_null
+from analysis.stats.sequential._processes import CONCENTRATION, checked_sequential_values, validate_null_and_margin
 
-# How far `expected_remaining` looks ahead where no budget ends the study.
+# How far `predict_remaining_units` looks ahead where no budget ends the study.
 HORIZON = 5000
 RUNS = 500
 
@@ -32,7 +32,7 @@ class RemainingUnits(Record):
     unit: str
 
 
-def expected_remaining(
+def predict_remaining_units(
     values: npt.ArrayLike,
     *,
     process: str = "betting",
@@ -87,15 +87,15 @@ def expected_remaining(
 
     Examples
     --------
-    >>> left = expected_remaining([1, 1, 0, 1] * 5, process="beta_binomial", rng=np.random.default_rng(0))
+    >>> left = predict_remaining_units([1, 1, 0, 1] * 5, process="beta_binomial", rng=np.random.default_rng(0))
     >>> left.median < left.high
     True
     """
-    refuse_level(level)
-    refuse_null(null, margin)
+    validate_level(level)
+    validate_null_and_margin(null, margin)
     if runs < 1:
         raise ValueError(f"runs: {runs} is less than 1")
-    series = checked_series(values, process)
+    series = checked_sequential_values(values, process)
     n = len(series)
     horizon = HORIZON if budget is None else max(0, budget - n)
     support, counts = np.unique(np.concatenate([series, [0.0, 1.0]]), return_counts=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stats.arrays import FloatArray, IntArray, codes, group_sums, refuse_outside, vector
+from analysis.stats.arrays import FloatArray, IntArray, group_sums, label_codes, validate_within_bounds, vector
 from analysis.stats.results import Record
 
 RETURNING = ("first", "last")
@@ -29,7 +29,7 @@ class AnnotatorUnits(Record):
     n_ignored: int
 
 
-def annotator_units(
+def annotator_unit_means(
     values: npt.ArrayLike,
     annotators: npt.ArrayLike,
     claims: npt.ArrayLike,
@@ -68,18 +68,18 @@ def annotator_units(
 
     Examples
     --------
-    >>> units = annotator_units([1, 0, 1, 1, np.nan], ["x", "x", "y", "z", "z"], [1, 1, 3, 2, 2])
+    >>> units = annotator_unit_means([1, 0, 1, 1, np.nan], ["x", "x", "y", "z", "z"], [1, 1, 3, 2, 2])
     >>> units.values.tolist(), units.annotators
     ([0.5, 0.75, 1.0], ('x', 'z', 'y'))
     """
     if returning not in RETURNING:
         raise ValueError(f"returning: {returning!r} is none of {', '.join(RETURNING)}")
     labels = vector(values, "values")
-    refuse_outside(labels, (0.0, 1.0), "values")
+    validate_within_bounds(labels, (0.0, 1.0), "values")
     if not 0 <= missing <= 1:
         raise ValueError(f"missing: {missing!r} is outside 0..1")
-    who, _ = codes(np.asarray(annotators), "annotators", len(labels))
-    batch, n_claims = codes(np.asarray(claims), "claims", len(labels))
+    who, _ = label_codes(np.asarray(annotators), "annotators", len(labels))
+    batch, n_claims = label_codes(np.asarray(claims), "claims", len(labels))
     settled = np.ones(len(labels), dtype=bool) if is_settled is None else np.asarray(is_settled, dtype=bool)
     if settled.shape != labels.shape:
         raise ValueError(f"is_settled: expected {len(labels)} values, got an array of shape {settled.shape}")

@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import betting
-from analysis.stats.arrays import BoolArray, FloatArray, IntArray, codes, refuse_level
+from analysis.stats.arrays import BoolArray, FloatArray, IntArray, label_codes, validate_level
 from analysis.stats.betting import ConfidenceSequence
 from analysis.stats.results import Estimate, HypothesisTest, Record, ResultWarning
 from analysis.stats.sequential._processes import (
     CONCENTRATION,
     anytime_pvalues,
-    checked_series,
+    beta_binomial_log_e_values,
+    checked_sequential_values,
     confidence_sequence,
-    log_e_beta_binomial,
-    refuse_null,
+    validate_null_and_margin,
 )
 
 VERDICTS = (
@@ -119,23 +119,23 @@ def sequential_test(
     >>> sequential_test([0.6, 0.4, 0.5]).verdict
     'inconclusive'
     """
-    refuse_level(level)
-    refuse_null(null, margin)
+    validate_level(level)
+    validate_null_and_margin(null, margin)
     unknown = sorted(set(stops) - set(STOPPING_VERDICTS))
     if unknown:
         raise ValueError(f"stops: {unknown[0]!r} is none of {', '.join(STOPPING_VERDICTS)}")
     if budget is not None and budget < 1:
         raise ValueError(f"budget: {budget} is less than one unit")
-    series = checked_series(values, process)
+    series = checked_sequential_values(values, process)
     if annotators is not None:
-        _, n_annotators = codes(np.asarray(annotators), "annotators", len(series))
+        _, n_annotators = label_codes(np.asarray(annotators), "annotators", len(series))
         if n_annotators < len(series):
             raise ValueError("annotators: someone gave more than one value; make one unit of them first")
     if process == "betting":
         log_e = betting.log_wealth(series, null, level=level)
     else:
         counts = np.arange(1, len(series) + 1)
-        log_e = log_e_beta_binomial(np.cumsum(series), counts, null=null, concentration=concentration)
+        log_e = beta_binomial_log_e_values(np.cumsum(series), counts, null=null, concentration=concentration)
     sequence = confidence_sequence(series, process=process, level=level, concentration=concentration)
     pvalues = anytime_pvalues(log_e)
     is_excluded = np.maximum.accumulate(log_e) >= math.log(1 / (1 - level)) if len(log_e) else np.zeros(0, dtype=bool)

@@ -45,11 +45,11 @@ def combine_orders(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike) -> Floa
     return np.asarray(halves / 200, dtype=np.float64)
 
 
-def share_with_interval(count: int, n: int, level: float = 0.95) -> dict[str, Any]:
+def share_with_wilson_interval(count: int, n: int, level: float = 0.95) -> dict[str, Any]:
     """Return a share of annotators with Wilson's interval, as a dict for the report."""
     if n == 0:
         return {"count": 0, "n": 0, "share": None, "low": None, "high": None}
-    low, high = basic.wilson(count, n, level)
+    low, high = basic.wilson_interval(count, n, level)
     return {"count": count, "n": n, "share": count / n, "low": low, "high": high}
 
 

@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import bootstrap
-from analysis.stats.arrays import FloatArray, IntArray, matrix, refuse_level, vector
+from analysis.stats.arrays import FloatArray, IntArray, matrix, validate_level, vector
 from analysis.stats.results import Estimate, ResultWarning
 
 
-def exclusion_effects(
+def exclusion_effects_by_rule(
     values: npt.ArrayLike,
-    kept: Mapping[str, npt.ArrayLike],
+    kept_by_rule: Mapping[str, npt.ArrayLike],
     *,
     names: Sequence[str],
     rng: np.random.Generator,
@@ -59,18 +59,18 @@ def exclusion_effects(
 
     Examples
     --------
-    >>> found = exclusion_effects([[0.2], [0.6], [0.7]], {"too_fast": [False, True, True]}, names=["a > b"],
+    >>> found = exclusion_effects_by_rule([[0.2], [0.6], [0.7]], {"too_fast": [False, True, True]}, names=["a > b"],
     ...                      rng=np.random.default_rng(0), resamples=999)
     >>> round(found["too_fast"]["a > b"].estimate, 4)
     0.15
     """
-    refuse_level(level)
+    validate_level(level)
     table = matrix(values, "values")
     n_annotators, n_columns = table.shape
     if len(names) != n_columns:
         raise ValueError(f"names: {len(names)} names where values has {n_columns} columns")
     masks = {}
-    for rule, mask in kept.items():
+    for rule, mask in kept_by_rule.items():
         array = np.asarray(mask)
         if array.shape != (n_annotators,) or array.dtype != np.bool_:
             raise ValueError(f"kept: {rule}: expected {n_annotators} booleans")
@@ -100,11 +100,11 @@ def exclusion_effects(
     return results
 
 
-def relative_exclusion_effect(
+def exclusion_effect_of_relative_rule(
     values: npt.ArrayLike,
     rule: Callable[[IntArray], npt.ArrayLike],
     *,
-    name: str,
+    rule_name: str,
     rng: np.random.Generator,
     level: float = 0.95,
     resamples: int = 999,
@@ -144,19 +144,19 @@ def relative_exclusion_effect(
     Examples
     --------
     >>> scores = np.array([0.2, 0.6, 0.7, 0.65])
-    >>> result = relative_exclusion_effect(scores, lambda rows: scores[rows] > np.median(scores[rows]) - 0.3,
-    ...                                name="outlier", rng=np.random.default_rng(0))
+    >>> result = exclusion_effect_of_relative_rule(scores, lambda rows: scores[rows] > np.median(scores[rows]) - 0.3,
+    ...                                rule_name="outlier", rng=np.random.default_rng(0))
     >>> round(result.estimate, 4)
     0.1125
     """
-    refuse_level(level)
+    validate_level(level)
     array = vector(values, "values")
     n_annotators = len(array)
 
     def parts(rows: IntArray) -> tuple[FloatArray, FloatArray]:
         mask = np.asarray(rule(rows), dtype=np.bool_)
         if mask.shape != rows.shape:
-            raise ValueError(f"rule: {name} returned shape {mask.shape} for {len(rows)} annotators")
+            raise ValueError(f"rule: {rule_name} returned shape {mask.shape} for {len(rows)} annotators")
         chosen = array[rows]
         here = ~np.isnan(chosen)
         kept = here & mask
@@ -172,7 +172,7 @@ def relative_exclusion_effect(
         with np.errstate(invalid="ignore", divide="ignore"):
             before, after = some_sums / some_counts
         draws[number] = after - before
-    settings = {"rule": name, "level": level, "resamples": resamples}
+    settings = {"rule": rule_name, "level": level, "resamples": resamples}
     return _change(sums, counts, draws, analysis=analysis, unit=unit, settings=settings)
 
 

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.stats import basic, bootstrap, clusters, equivalence, power
-from analysis.stats.arrays import FloatArray, IntArray, codes, refuse_level, refuse_outside, vector
+from analysis.stats.arrays import FloatArray, IntArray, label_codes, validate_level, validate_within_bounds, vector
 from analysis.stats.results import Estimate, ResultWarning
-from analysis.stats.spa._answers import BOUNDS, checked_order_tables, combine_orders, share_with_interval
-from analysis.stats.spa._resamples import shared_resamples
-from analysis.stats.spa._tau import TAU, estimates_after_tau, tau_flags
+from analysis.stats.spa._answers import BOUNDS, checked_order_tables, combine_orders, share_with_wilson_interval
+from analysis.stats.spa._resamples import draw_shared_resamples
+from analysis.stats.spa._tau import TAU, estimates_after_tau_exclusion, tau_incoherence_flags
 
 
-def pair_paper(
+def pair_preference_paper(
     percent: npt.ArrayLike,
     *,
     is_after_tau: bool = False,
@@ -52,12 +52,12 @@ def pair_paper(
 
     Examples
     --------
-    >>> round(pair_paper([70, 80, 65, 30]).pvalue, 4)
+    >>> round(pair_preference_paper([70, 80, 65, 30]).pvalue, 4)
     0.3769
     """
     answers = vector(percent, "percent")
-    refuse_outside(answers[~np.isnan(answers)], (0.0, 100.0), "percent")
-    result = basic.one_sample(
+    validate_within_bounds(answers[~np.isnan(answers)], (0.0, 100.0), "percent")
+    result = basic.one_sample_t_test(
         answers / 100,
         null=0.5,
         level=level,
@@ -73,7 +73,7 @@ def pair_paper(
     return replace(result, warnings=(*result.warnings, biased))
 
 
-def pair_recommended(
+def pair_preference_recommended(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,
     *,
@@ -106,18 +106,18 @@ def pair_recommended(
 
     Examples
     --------
-    >>> result = pair_recommended([70, 80, 65, 30], [30, 25, 45, 20], rng=np.random.default_rng(0), resamples=999)
+    >>> result = pair_preference_recommended([70, 80, 65, 30], [30, 25, 45, 20], rng=np.random.default_rng(0), resamples=999)
     >>> round(result.estimate, 5), round(result.pvalue, 4)
     (0.65625, 0.0533)
     """
     xy, yx = vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent")
     if xy.shape != yx.shape:
         raise ValueError(f"yx_percent: {len(yx)} answers where xy_percent has {len(xy)}")
-    found = pairs_recommended(xy[:, None], yx[:, None], names=["pair"], batches=batches, rng=rng, **options)
+    found = pair_preferences_recommended(xy[:, None], yx[:, None], names=["pair"], batches=batches, rng=rng, **options)
     return found["pair"]
 
 
-def pairs_recommended(
+def pair_preferences_recommended(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,
     *,
@@ -183,19 +183,19 @@ def pairs_recommended(
     Examples
     --------
     >>> answers = {"xy": [[70], [80], [65], [30]], "yx": [[30], [25], [45], [20]]}
-    >>> found = pairs_recommended(answers["xy"], answers["yx"], names=["a > b"], rng=np.random.default_rng(0))
+    >>> found = pair_preferences_recommended(answers["xy"], answers["yx"], names=["a > b"], rng=np.random.default_rng(0))
     >>> found["a > b"].detail["n_both"], [other.analysis for other in found["a > b"].sensitivity][:2]
     (4, ['spa.pair.sign_flip', 'spa.pair.wilcoxon'])
     """
-    refuse_level(level)
+    validate_level(level)
     xy, yx = checked_order_tables(xy_percent, yx_percent, names)
     values = combine_orders(xy, yx)
-    shared = shared_resamples(values, resamples=resamples, rng=rng)
-    flags = None if tau is None else tau_flags(xy, yx, tau=tau)
-    labels = None if batches is None else codes(np.asarray(batches), "batches", len(values))[0]
+    shared = draw_shared_resamples(values, resamples=resamples, rng=rng)
+    flags = None if tau is None else tau_incoherence_flags(xy, yx, tau=tau)
+    labels = None if batches is None else label_codes(np.asarray(batches), "batches", len(values))[0]
     results = {}
     for column, name in enumerate(names):
-        result = basic.one_sample(
+        result = basic.one_sample_t_test(
             values[:, column],
             null=0.5,
             level=level,
@@ -207,14 +207,14 @@ def pairs_recommended(
         counts = _orders(xy[:, column], yx[:, column])
         detail = {**result.detail, **counts, "shares": _shares(values[:, column])}
         if result.status == "ok":
-            detail["detectable_difference"] = power.detectable_effect(
+            detail["detectable_difference"] = power.t_test_detectable_difference(
                 result.n, sd=float(result.detail["sd"]), significance=1 - level
             )
         sensitivity = [] if result.n < 2 else shared.sensitivity(column, level=level, analysis=analysis, unit=unit)
         warnings = [*result.warnings, *_order_warnings(counts)]
         common: dict[str, Any] = {"level": level, "unit": unit}
         if flags is not None and counts["n_both"]:
-            sensitivity += estimates_after_tau(xy, yx, values, flags, column, analysis=analysis, **common)
+            sensitivity += estimates_after_tau_exclusion(xy, yx, values, flags, column, analysis=analysis, **common)
         if labels is not None:
             by_batch, components, found = _by_batch(values[:, column], labels, analysis=analysis, level=level)
             if by_batch is not None:
@@ -223,7 +223,7 @@ def pairs_recommended(
             warnings += found
         if margin is not None:
             sensitivity.append(
-                equivalence.equivalence(
+                equivalence.equivalence_test(
                     values[:, column],
                     null=0.5,
                     margin=margin,
@@ -268,7 +268,7 @@ def _by_batch(
     if any(warning.code == "few_batches" for warning in warnings):
         detail = {"n_batches": n_batches, "effective": estimate.detail["effective_clusters"]}
         found.append(ResultWarning("few_batches", "warn", detail))
-    return replace(estimate, warnings=warnings), clusters.between_variance(kept, labels), found
+    return replace(estimate, warnings=warnings), clusters.variance_components(kept, labels), found
 
 
 def _orders(xy: FloatArray, yx: FloatArray) -> dict[str, int]:
@@ -297,6 +297,6 @@ def _shares(values: FloatArray) -> dict[str, Any]:
     n = len(kept)
     above, below = int(np.sum(kept > 0.5)), int(np.sum(kept < 0.5))
     return {
-        name: share_with_interval(k, n)
+        name: share_with_wilson_interval(k, n)
         for name, k in (("above", above), ("equal", n - above - below), ("below", below))
     }

@@ -48,7 +48,9 @@ class Resamples:
         named = {"analysis": f"{analysis}.bayesian_bootstrap", "estimand": estimand, **common, "settings": settings}
         if varies:
             rest = {key: value for key, value in named.items() if key != "n"}
-            posterior = bootstrap.posterior_estimate(self.posterior[:, column], n=n, null=0.5, level=level, common=rest)
+            posterior = bootstrap.posterior_probability_estimate(
+                self.posterior[:, column], n=n, null=0.5, level=level, common=rest
+            )
         else:
             posterior = Estimate(**constant, **named)
         return [
@@ -64,7 +66,7 @@ class Resamples:
         ]
 
 
-def shared_resamples(values: FloatArray, *, resamples: int, rng: np.random.Generator) -> Resamples:
+def draw_shared_resamples(values: FloatArray, *, resamples: int, rng: np.random.Generator) -> Resamples:
     """Draw the bootstrap, the Bayesian bootstrap and the sign flips of all pairs; `values` has shape (n_annotators,
     n_pairs).
     """

@@ -9,14 +9,14 @@ import numpy.typing as npt
 from analysis.stats import basic, equivalence
 from analysis.stats.arrays import vector
 from analysis.stats.results import Estimate, ResultWarning
-from analysis.stats.spa._answers import checked_orders, share_with_interval
+from analysis.stats.spa._answers import checked_orders, share_with_wilson_interval
 
 # A gap between the two orders beyond this many percentage points is counted as one-sided.
 GAP_PERCENT = 10
 SYMMETRY_MARGIN = 0.05
 
 
-def order_symmetry(
+def naming_order_effect(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,
     *,
@@ -67,10 +67,10 @@ def order_symmetry(
 
     Examples
     --------
-    >>> result = order_symmetry([70, 80, 65, 30], [30, 25, 45, 20])
+    >>> result = naming_order_effect([70, 80, 65, 30], [30, 25, 45, 20])
     >>> round(result.estimate, 4), result.detail["shares"]["within"]["count"]
     (-0.0875, 3)
-    >>> order_symmetry([70, 80], [30, 20], is_after_tau=True).reason
+    >>> naming_order_effect([70, 80], [30, 20], is_after_tau=True).reason
     'circular'
     """
     estimand = "mean over annotators of p_xy + p_yx - 1"
@@ -90,8 +90,8 @@ def order_symmetry(
     gaps = xy + yx - 100
     gaps = gaps[~np.isnan(gaps)]
     common: dict[str, Any] = {"bounds": (-1.0, 1.0), "estimand": estimand, "unit": unit}
-    result = basic.one_sample(gaps / 100, null=0.0, level=level, analysis=analysis, **common)
-    tost = equivalence.equivalence(
+    result = basic.one_sample_t_test(gaps / 100, null=0.0, level=level, analysis=analysis, **common)
+    tost = equivalence.equivalence_test(
         gaps / 100, null=0.0, margin=margin, significance=1 - level, analysis=f"{analysis}.equivalence", **common
     )
     n = len(gaps)
@@ -101,8 +101,8 @@ def order_symmetry(
         ("within", int(np.sum(np.abs(gaps) <= GAP_PERCENT))),
         ("below", int(np.sum(gaps < -GAP_PERCENT))),
     ):
-        shares[name] = share_with_interval(count, n, level)
-    verdict = equivalence.verdict(result.pvalue, tost.pvalue, significance=1 - level)
+        shares[name] = share_with_wilson_interval(count, n, level)
+    verdict = equivalence.difference_and_equivalence_verdict(result.pvalue, tost.pvalue, significance=1 - level)
     return replace(
         result,
         n_rows=2 * n,

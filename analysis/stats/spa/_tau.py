@@ -33,7 +33,7 @@ class TauFlags(Record):
     tau_percent: int
 
 
-def tau_flags(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike, *, tau: float = TAU) -> TauFlags:
+def tau_incoherence_flags(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike, *, tau: float = TAU) -> TauFlags:
     """Flag annotators whose two answers to some pair add up to more than tau.
 
     Parameters
@@ -64,7 +64,7 @@ def tau_flags(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike, *, tau: floa
 
     Examples
     --------
-    >>> tau_flags([[70], [90], [65]], [[30], [90], [45]]).incoherent.tolist()
+    >>> tau_incoherence_flags([[70], [90], [65]], [[30], [90], [45]]).incoherent.tolist()
     [False, True, False]
     """
     if not 0 <= tau <= 2:
@@ -83,7 +83,7 @@ def tau_flags(xy_percent: npt.ArrayLike, yx_percent: npt.ArrayLike, *, tau: floa
     )
 
 
-def tau_asymmetry(
+def gap_preference_correlation(
     xy_percent: npt.ArrayLike,
     yx_percent: npt.ArrayLike,
     *,
@@ -129,7 +129,7 @@ def tau_asymmetry(
 
     Examples
     --------
-    >>> tau_asymmetry([60, 70, 80, 90, 50], [50, 50, 50, 50, 50]).warned("tau_asymmetric")
+    >>> gap_preference_correlation([60, 70, 80, 90, 50], [50, 50, 50, 50, 50]).warned("tau_asymmetric")
     True
     """
     xy, yx = checked_orders(vector(xy_percent, "xy_percent"), vector(yx_percent, "yx_percent"))
@@ -156,7 +156,10 @@ def tau_asymmetry(
         found = (
             ResultWarning("tau_asymmetric", "warn", {"correlation": pearson, "pvalue": min(pvalue, spearman_pvalue)}),
         )
-    centre, half = math.atanh(max(-1 + 1e-15, min(1 - 1e-15, pearson))), basic.normal_quantile(level) / math.sqrt(n - 3)
+    centre, half = (
+        math.atanh(max(-1 + 1e-15, min(1 - 1e-15, pearson))),
+        basic.two_sided_normal_quantile(level) / math.sqrt(n - 3),
+    )
     return Estimate(
         estimate=pearson,
         interval=Interval(level, math.tanh(centre - half), math.tanh(centre + half), "fisher_z"),
@@ -172,7 +175,7 @@ def tau_asymmetry(
     )
 
 
-def estimates_after_tau(
+def estimates_after_tau_exclusion(
     xy: FloatArray,
     yx: FloatArray,
     values: FloatArray,
@@ -184,10 +187,10 @@ def estimates_after_tau(
     unit: str,
 ) -> list[Estimate]:
     """Return the recommended estimate without the annotators flagged by tau, and by its symmetric form."""
-    asymmetry = tau_asymmetry(xy[:, column], yx[:, column])
+    asymmetry = gap_preference_correlation(xy[:, column], yx[:, column])
     estimates = []
     for name, excluded in (("tau", flags.incoherent), ("tau_symmetric", flags.incoherent | flags.low_sum)):
-        result = basic.one_sample(
+        result = basic.one_sample_t_test(
             values[~excluded, column],
             null=0.5,
             level=level,

@@ -13,7 +13,7 @@ multi-stage samples; Bojar et al. 2016, Findings of the 2016 Conference on Machi
 """
 
 from analysis.stats.unpaired._difference import mean_difference
-from analysis.stats.unpaired._superiority import superiority
+from analysis.stats.unpaired._superiority import probability_of_superiority
 from analysis.stats.unpaired._systems import SystemClusters, significance_clusters
 
-__all__ = ["SystemClusters", "mean_difference", "significance_clusters", "superiority"]
+__all__ = ["SystemClusters", "mean_difference", "significance_clusters", "probability_of_superiority"]

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from analysis.stats import clusters
 from analysis.stats.arrays import (
-    refuse_level,
-    refuse_outside,
+    validate_level,
+    validate_within_bounds,
 )
 from analysis.stats.results import Estimate, ResultWarning
 from analysis.stats.unpaired._samples import _common, _fewest, _nothing_of, _Spread, _TwoSamples
@@ -66,10 +66,10 @@ def mean_difference(
     >>> round(found.estimate, 4), found.n, found.detail["n_prompts_both"], found.detail["n_annotators_both"]
     (1.5, 6, 3, 0)
     """
-    refuse_level(level)
+    validate_level(level)
     rows = _TwoSamples.of(x, y, x_annotators, y_annotators, x_prompts, y_prompts)
     if scale is not None:
-        refuse_outside(rows.values, scale, "x and y")
+        validate_within_bounds(rows.values, scale, "x and y")
     reach = None if scale is None else scale[1] - scale[0]
     common = _common(rows, analysis, estimand, unit, mode, {"null": 0.0, "level": level, "scale": scale})
     warnings = (
@@ -91,11 +91,11 @@ def mean_difference(
         estimate,
         math.sqrt(spread.two_way.variance),
         spread.df,
-        fewest=_fewest(common["detail"]),
+        fewest_clusters=_fewest(common["detail"]),
         level=level,
         method="two_way_cv3_t",
         null=0.0,
-        test="two_way_t",
+        test_name="two_way_t",
         bounds=None if reach is None else (-reach, reach),
         warnings=(*rows.warnings(unit), *warnings),
         **common,

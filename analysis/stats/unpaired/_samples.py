@@ -11,10 +11,10 @@ from analysis.stats import bootstrap, clusters
 from analysis.stats.arrays import (
     FloatArray,
     IntArray,
-    codes,
+    group_sizes,
     group_sums,
-    masked_codes,
-    sizes_of,
+    label_codes,
+    label_codes_where,
     vector,
 )
 from analysis.stats.results import Estimate, ResultWarning
@@ -55,8 +55,8 @@ class _TwoSamples:
         for name, of_x, of_y in (("annotators", x_annotators, y_annotators), ("prompts", x_prompts, y_prompts)):
             pair = (np.asarray(of_x), np.asarray(of_y))
             for system, given, ratings in zip("xy", pair, (first, second), strict=True):
-                codes(given, f"{system}_{name}", len(ratings))
-            labels.append(masked_codes(np.concatenate(pair), name, here)[0])
+                label_codes(given, f"{system}_{name}", len(ratings))
+            labels.append(label_codes_where(np.concatenate(pair), name, here)[0])
         is_x = np.repeat([1.0, 0.0], [len(first), len(second)])
         who, prompts = labels
         return cls(values[here], is_x[here], who, prompts, int((~here).sum()))
@@ -130,7 +130,7 @@ class _Spread:
         as Satterthwaite does.
         """
         design = np.column_stack([np.ones(len(values)), rows.is_x])
-        pairs, _ = codes(rows.annotators * (int(rows.prompts.max()) + 1) + rows.prompts, "pairs", len(values))
+        pairs, _ = label_codes(rows.annotators * (int(rows.prompts.max()) + 1) + rows.prompts, "pairs", len(values))
         parts = [
             float(clusters.clustered_regression(design, values, labels).covariance[1, 1])
             for labels in (rows.annotators, rows.prompts, pairs)
@@ -202,7 +202,7 @@ def _fewest(described: dict[str, Any]) -> int:
 def _ratings(values: npt.ArrayLike, annotators: npt.ArrayLike | None, name: str) -> tuple[FloatArray, npt.NDArray[Any]]:
     array = vector(values, name)
     labels = np.arange(len(array)) if annotators is None else np.asarray(annotators)
-    codes(labels, f"{name}_annotators", len(array))
+    label_codes(labels, f"{name}_annotators", len(array))
     here = ~np.isnan(array)
     return array[here], labels[here]
 
@@ -221,7 +221,7 @@ def _resampled(
 ) -> Estimate:
     """The percentile bootstrap over annotators."""
     n_x, n_y = int(of_x.max()) + 1, int(of_y.max()) + 1
-    size_x, size_y = sizes_of(of_x, n_x), sizes_of(of_y, n_y)
+    size_x, size_y = group_sizes(of_x, n_x), group_sizes(of_y, n_y)
     above = _wins(x, y, of_x, of_y, n_x, n_y)
     draws = []
     weights_x = bootstrap.multinomial_weights(n_x, resamples, rng)

@@ -9,10 +9,10 @@ import numpy.typing as npt
 from analysis.stats import basic, bootstrap, clusters
 from analysis.stats.arrays import (
     FloatArray,
-    codes,
+    group_sizes,
     group_sums,
-    refuse_level,
-    sizes_of,
+    label_codes,
+    validate_level,
 )
 from analysis.stats.results import Estimate, HypothesisTest, Interval, ResultWarning
 from analysis.stats.unpaired._samples import (
@@ -27,7 +27,7 @@ from analysis.stats.unpaired._samples import (
 )
 
 
-def superiority(
+def probability_of_superiority(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     *,
@@ -87,14 +87,14 @@ def superiority(
 
     Examples
     --------
-    >>> result = superiority([4, 5, 3, 4, 5, 2], [3, 3, 2, 4, 1, 3], rng=np.random.default_rng(0), resamples=999)
+    >>> result = probability_of_superiority([4, 5, 3, 4, 5, 2], [3, 3, 2, 4, 1, 3], rng=np.random.default_rng(0), resamples=999)
     >>> round(result.estimate, 4), round(result.pvalue, 4), round(result.detail["cliff_delta"], 4)
     (0.7778, 0.0857, 0.5556)
-    >>> apart = superiority([4, 5, 5], [1, 2, 2], rng=np.random.default_rng(0))
+    >>> apart = probability_of_superiority([4, 5, 5], [1, 2, 2], rng=np.random.default_rng(0))
     >>> apart.status, apart.estimate, round(apart.interval.low, 3)
     ('separation', 1.0, 0.292)
     """
-    refuse_level(level)
+    validate_level(level)
     if x_prompts is not None and y_prompts is not None:
         if x_annotators is None or y_annotators is None:
             raise ValueError("x_annotators: prompts are given, so annotators must be given too")
@@ -108,8 +108,8 @@ def superiority(
         in_both = sorted(set(who_x.tolist()) & set(who_y.tolist()), key=str)
         if in_both:
             raise ValueError(f"y_annotators: {in_both[0]!r} rated both systems; use ratings.superiority")
-    of_x, groups_x = codes(who_x, "x_annotators", len(first))
-    of_y, groups_y = codes(who_y, "y_annotators", len(second))
+    of_x, groups_x = label_codes(who_x, "x_annotators", len(first))
+    of_y, groups_y = label_codes(who_y, "y_annotators", len(second))
     common: dict[str, Any] = {
         "analysis": analysis,
         "estimand": "probability that a rating of x is above one of y, ties half (different annotators)",
@@ -139,7 +139,7 @@ def superiority(
         )
     if min(groups_x, groups_y) == 1:
         return Estimate(status="n_lt_2", reason="one annotator has no spread", **common)
-    size_x, size_y = sizes_of(of_x, groups_x), sizes_of(of_y, groups_y)
+    size_x, size_y = group_sizes(of_x, groups_x), group_sizes(of_y, groups_y)
     part_x = clusters.cv3_variance(group_sums(of_x, place_x, groups_x), size_x)
     part_y = clusters.cv3_variance(group_sums(of_y, place_y, groups_y), size_y)
     se = math.sqrt(part_x + part_y)
@@ -147,7 +147,7 @@ def superiority(
         _resampled(first, second, of_x, of_y, estimate, level=level, resamples=resamples, rng=rng, common=common),
         _mann_whitney(first, second, analysis=f"{analysis}.mann_whitney", unit="rating", mode=mode),
     )
-    df_x, df_y = (max(1.0, clusters.effective_clusters(sizes) - 1) for sizes in (size_x, size_y))
+    df_x, df_y = (max(1.0, clusters.effective_n_clusters(sizes) - 1) for sizes in (size_x, size_y))
     parts = part_x**2 / df_x + part_y**2 / df_y
     df = (part_x + part_y) ** 2 / parts if parts > 0 else min(df_x, df_y)
     is_one_each = groups_x == len(first) and groups_y == len(second)
@@ -162,11 +162,11 @@ def superiority(
         level=level,
         method=f"{name}_t",
         null=0.5,
-        test=name,
+        test_name=name,
         bounds=BOUNDS,
         sensitivity=sensitivity,
         warnings=warnings,
-        fewest=None if is_one_each else min(groups_x, groups_y),
+        fewest_clusters=None if is_one_each else min(groups_x, groups_y),
         **common,
     )
 
@@ -203,11 +203,11 @@ def _two_way_superiority(
     return clusters.t_estimate(
         se=math.sqrt(spread.two_way.variance),
         df=spread.df,
-        fewest=_fewest(common["detail"]),
+        fewest_clusters=_fewest(common["detail"]),
         level=level,
         method="two_way_cv3_t",
         null=0.5,
-        test="two_way_t",
+        test_name="two_way_t",
         bounds=BOUNDS,
         **common,
     )
@@ -254,5 +254,5 @@ def _placements(values: FloatArray, others: FloatArray) -> FloatArray:
 
 
 def _separated(estimate: float, n_pairs: int, level: float) -> Interval:
-    low, high = basic.clopper_pearson(n_pairs if estimate == 1 else 0, n_pairs, level)
+    low, high = basic.clopper_pearson_interval(n_pairs if estimate == 1 else 0, n_pairs, level)
     return Interval(level, low, high, "clopper_pearson_pairs")

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from analysis.stats.arrays import (
     FloatArray,
-    codes,
+    group_sizes,
     group_sums,
-    refuse_level,
-    sizes_of,
+    label_codes,
+    validate_level,
     vector,
 )
 from analysis.stats.multiplicity import Family, adjust_family
@@ -107,16 +107,16 @@ def significance_clusters(
     >>> found.systems, found.clusters, found.rank_high
     (('a', 'b', 'c'), (1, 1, 2), (2, 2, 3))
     """
-    refuse_level(1 - significance)
+    validate_level(1 - significance)
     if mode not in MODES:
         raise ValueError(f"mode: {mode!r} is none of {', '.join(MODES)}")
     array = vector(values, "values")
     labels = np.asarray(systems)
-    of_system, n_systems = codes(labels, "systems", len(array))
-    of_segment, n_segments = codes(np.asarray(segments), "segments", len(array))
+    of_system, n_systems = label_codes(labels, "systems", len(array))
+    of_segment, n_segments = label_codes(np.asarray(segments), "segments", len(array))
     here = ~np.isnan(array)
     cells = of_system * n_segments + of_segment
-    counts = sizes_of(cells[here], n_systems * n_segments).reshape(n_systems, n_segments)
+    counts = group_sizes(cells[here], n_systems * n_segments).reshape(n_systems, n_segments)
     sums = group_sums(cells[here], array[here], n_systems * n_segments).reshape(n_systems, n_segments)
     names = [labels[of_system == number][0].item() for number in range(n_systems)]
     if planned is not None and (unplanned := [name for name in names if name not in list(planned)]):
@@ -132,7 +132,7 @@ def significance_clusters(
     pairs = _pairs(scores, order, n_planned, mode, analysis, {"significance": significance, "alternative": side})
     warnings = []
     if annotators is not None:
-        who, n_annotators = codes(np.asarray(annotators), "annotators", len(array))
+        who, n_annotators = label_codes(np.asarray(annotators), "annotators", len(array))
         if n_annotators < len(array):
             warnings.append(ResultWarning("annotators_ignored", "warn", {"n_annotators": n_annotators}))
     if np.any((counts > 0).sum(axis=0) > 1):

@@ -10,14 +10,14 @@ from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, Recruitment, Verdict
 from annotators.models.constants import APPROVED
-from studies.access import Action, allowed_users, check_permission
+from studies.access import Action, allowed_active_member_users, check_permission
 from studies.models import Study, audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
 from .decisions import (
     MAX_MESSAGE_LENGTH,
-    clean_message,
+    clean_message_to_annotator,
     effective_rejection,
     lock_annotator,
     record_panel_rejection,
@@ -27,7 +27,7 @@ from .decisions import (
 ANSWER_DEADLINE = timedelta(days=14)
 
 
-def open_appeal(assignment: Assignment, text: str) -> Appeal:
+def create_appeal(assignment: Assignment, text: str) -> Appeal:
     """Store an appeal, one per rejection, made in heval or at the panel.
 
     Raises ActionRefused with a message for the annotator.
@@ -54,7 +54,9 @@ def open_appeal(assignment: Assignment, text: str) -> Appeal:
     return made
 
 
-def answer_appeal(appeal: Appeal, text: str, is_upheld: bool, by, denies_rejecting: bool = False) -> Verdict | None:
+def answer_appeal(
+    appeal: Appeal, answer_text: str, is_upheld: bool, by, denies_rejecting: bool = False
+) -> Verdict | None:
     """Answer an appeal once, by a person other than the one who rejected.
 
     If upheld, take the rejection back and return the reversal. Raises ActionRefused. ``says_another``: the answering person
@@ -68,24 +70,24 @@ def answer_appeal(appeal: Appeal, text: str, is_upheld: bool, by, denies_rejecti
         raise ActionRefused(
             "The person who rejected this work at the panel cannot answer. Confirm that it was not you."
         )
-    if is_approved_at_panel(verdict):
+    if is_work_approved_at_panel(verdict):
         raise ActionRefused("The panel has approved this work since. No answer is needed.")
     study = verdict.assignment.study
-    text = clean_message(study, text, label="answer")
+    answer_text = clean_message_to_annotator(study, answer_text, label="answer")
     with transaction.atomic():
         unanswered = Appeal.objects.filter(pk=appeal.pk, answered_at=None)
-        if not unanswered.update(answer=text, is_upheld=is_upheld, answered_by=by, answered_at=Now()):
+        if not unanswered.update(answer=answer_text, is_upheld=is_upheld, answered_by=by, answered_at=Now()):
             raise ActionRefused("This appeal is already answered.")
         said = {"says_another": True} if appeal.rejected_by_id is None else {}
         audit.record(
             "answer appeal", study=study, by=by, assignment_code=verdict.assignment.code, is_upheld=is_upheld, **said
         )
         if is_upheld and not Verdict.objects.filter(reverses=verdict).exists():
-            return reverse_rejection(verdict, by, text)
+            return reverse_rejection(verdict, by, answer_text)
     return None
 
 
-def is_approved_at_panel(verdict: Verdict) -> bool:
+def is_work_approved_at_panel(verdict: Verdict) -> bool:
     """Whether the panel now pays the work, so that the appeal needs no answer."""
     return verdict.submission is not None and verdict.submission.state == APPROVED
 
@@ -103,9 +105,9 @@ def unanswered_appeals(recruitments: Iterable[Recruitment] | QuerySet[Recruitmen
     )
 
 
-def eligible_answerers(study: Study, rejected_by_id: int | None) -> list:
+def eligible_appeal_answerers(study: Study, rejected_by_id: int | None) -> list:
     """Return the people who may answer an appeal: all editors of the study except the person who rejected.
 
     For rejections made at the panel, that person is unknown; the answering editor must confirm that it was not them.
     """
-    return list(allowed_users(Action.REJECT, study).exclude(pk=rejected_by_id))
+    return list(allowed_active_member_users(Action.REJECT, study).exclude(pk=rejected_by_id))

@@ -13,20 +13,20 @@ from django.db.models import Count, Q, QuerySet
 
 from annotators.models import Annotator, Assignment, PanelOrder, PanelSubmission, Payment, Recruitment, Verdict
 from annotators.models.constants import APPROVED, REJECTED, SUBMITTED
-from annotators.pay.ledger import ExtraPayment, add_extra_payments, total_of
+from annotators.pay.ledger import ExtraPayment, add_extra_payments, total_amount
 from annotators.pay.statement import pay_statement
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
 from annotators.recruitment.panels.orders import cancel_order, create_order, create_orders
-from annotators.recruitment.panels.reconcile import MATCH_STATUSES, SENT_STATES, with_match_status
+from annotators.recruitment.panels.reconcile import MATCH_STATUSES, SENT_STATES, submissions_with_match_status
 from annotators.recruitment.panels.secrets import available_operations
 from studies.access import Action, check_permission
 from studies.models import Study, System, audit
 from studies.services.lifecycle import ActionRefused
 from studies.stimuli.texts import TextRefused, clean_text, is_blank
 
-from .evidence import WorkEvidence, measure_work
-from .grounds import MESSAGE_PLACEHOLDER, RejectionGround, grounds_for
+from .evidence import WorkEvidence, measure_work_evidence
+from .grounds import MESSAGE_PLACEHOLDER, RejectionGround, list_rejection_grounds
 
 Kind, State = Verdict.Kind, PanelOrder.State
 # Only work of a known person that was submitted at the panel can be rejected there.
@@ -55,25 +55,30 @@ class WorkUnderReview:
         return {"submission": self.submission, "assignment": self.assignment}
 
 
-def work_of_submission(recruitment: Recruitment, pk: int) -> WorkUnderReview | None:
-    rows = with_match_status(recruitment).select_related(
+def get_work_by_submission(recruitment: Recruitment, submission_pk: int) -> WorkUnderReview | None:
+    rows = submissions_with_match_status(recruitment).select_related(
         "assignment__study", "assignment__recruitment", "task", "annotator"
     )
-    row = rows.filter(pk=pk).first()
+    row = rows.filter(pk=submission_pk).first()
     return WorkUnderReview(recruitment, row, row.assignment, row.standing) if row else None
 
 
-def work_of_assignment(recruitment: Recruitment, pk: int) -> WorkUnderReview | None:
+def get_work_by_assignment(recruitment: Recruitment, assignment_pk: int) -> WorkUnderReview | None:
     """Return the work by its assignment, with the panel's submission if there is one."""
     assignment = (
-        Assignment.objects.filter(recruitment=recruitment, pk=pk).select_related("study", "recruitment").first()
+        Assignment.objects.filter(recruitment=recruitment, pk=assignment_pk)
+        .select_related("study", "recruitment")
+        .first()
     )
     if assignment is None:
         return None
     mine = PanelSubmission.objects.filter(recruitment=recruitment, assignment=assignment)
-    pks = {is_sent: pk for pk, is_sent in mine.order_by("pk").values_list("pk", Q(state__in=SENT_STATES))}
+    pks = {
+        is_sent: assignment_pk
+        for assignment_pk, is_sent in mine.order_by("pk").values_list("pk", Q(state__in=SENT_STATES))
+    }
     if pks:
-        return work_of_submission(recruitment, pks.get(True) or pks[False])
+        return get_work_by_submission(recruitment, pks.get(True) or pks[False])
     is_known = PanelSubmission.objects.filter(recruitment=recruitment).exists()
     return WorkUnderReview(recruitment, None, assignment, "unsent" if is_known else "")
 
@@ -84,7 +89,7 @@ def unreversed_rejections(assignments) -> QuerySet[Verdict]:
     return mine.order_by("-pk")
 
 
-def order_of(verdict: Verdict) -> PanelOrder | None:
+def panel_order_for_verdict(verdict: Verdict) -> PanelOrder | None:
     return PanelOrder.objects.filter(token=f"{verdict.kind}-{verdict.pk}").first()
 
 
@@ -92,14 +97,14 @@ def effective_rejection(assignment: Assignment) -> Verdict | None:
     """Return the effective rejection: not taken back, not refused by the panel, not cancelled before sending."""
     for one in unreversed_rejections([assignment]):
         if one.category == Verdict.AT_PANEL:
-            if is_still_rejected_at_panel(one, current_submission(assignment)):
+            if is_still_rejected_at_panel(one, current_panel_submission(assignment)):
                 return one
-        elif (order := order_of(one)) is None or order.state not in INEFFECTIVE_STATES:
+        elif (order := panel_order_for_verdict(one)) is None or order.state not in INEFFECTIVE_STATES:
             return one
     return None
 
 
-def current_submission(assignment: Assignment) -> PanelSubmission | None:
+def current_panel_submission(assignment: Assignment) -> PanelSubmission | None:
     """Return the panel's submission of this work: the last submitted one, otherwise the last."""
     mine = list(PanelSubmission.objects.filter(assignment=assignment).order_by("-pk"))
     return next((one for one in mine if one.state in SENT_STATES), mine[0] if mine else None)
@@ -115,7 +120,7 @@ def record_panel_rejection(assignment: Assignment) -> Verdict | None:
 
     Return None if the panel shows no rejection, or if a rejection of this work was taken back in heval.
     """
-    shown = current_submission(assignment)
+    shown = current_panel_submission(assignment)
     was_taken_back = Verdict.objects.filter(assignment=assignment, kind=Kind.REVERSE).exists()
     if shown is None or shown.state != REJECTED or was_taken_back:
         return None
@@ -174,7 +179,7 @@ def _latest_approval_order(submission: PanelSubmission) -> PanelOrder | None:
     return PanelOrder.objects.filter(submission=submission, operation="approve").order_by("-pk").first()
 
 
-def clean_message(study: Study, text: str, min_length: int = 1, label: str = "message") -> str:
+def clean_message_to_annotator(study: Study, text: str, min_length: int = 1, label: str = "message") -> str:
     """Validate and return a message to an annotator. Raises ActionRefused naming the problem."""
     try:
         text = clean_text(text).strip()
@@ -200,9 +205,10 @@ def validate_rejection(
     """Return the evidence of a rejection, measured now, and the message to send. Raises ActionRefused with the reason."""
     if words := reason_not_rejectable(work):
         raise ActionRefused(words)
-    found = measure_work(work.assignment)
+    found = measure_work_evidence(work.assignment)
     open_to = {
-        one.category: one for one in grounds_for(work.rejection_policy, found, bool(work.assignment.submitted_at))
+        one.category: one
+        for one in list_rejection_grounds(work.rejection_policy, found, bool(work.assignment.submitted_at))
     }
     if category not in open_to:
         raise ActionRefused("Choose one of the panel's categories.")
@@ -211,10 +217,14 @@ def validate_rejection(
         raise ActionRefused(f"{category} cannot be chosen: {ground.missing}.")
     if ground.needs_note and is_blank(note):
         raise ActionRefused(f"{category} has no measured evidence. Describe your observations in the note.")
-    return found, ground, clean_message(work.assignment.study, message, work.rejection_policy.min_message_length)
+    return (
+        found,
+        ground,
+        clean_message_to_annotator(work.assignment.study, message, work.rejection_policy.min_message_length),
+    )
 
 
-def reject(work: WorkUnderReview, category: str, message: str, by, note: str = "") -> Verdict:
+def reject_work(work: WorkUnderReview, category: str, message: str, by, note: str = "") -> Verdict:
     """Reject one piece of work, by one person's decision.
 
     Answers and place stay; exclusion is separate.
@@ -249,7 +259,7 @@ def reject(work: WorkUnderReview, category: str, message: str, by, note: str = "
     return made
 
 
-def approve(work: WorkUnderReview, by) -> Verdict:
+def approve_work(work: WorkUnderReview, by) -> Verdict:
     """Approve one piece of work.
 
     Idempotent. Raises ActionRefused if a rejection is in force, which must be taken back instead.
@@ -321,7 +331,7 @@ def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
     if verdict.kind != Kind.REJECT:
         raise ActionRefused("This is not a rejection.")
     assignment = verdict.assignment
-    message = clean_message(assignment.study, message) if message.strip() else ""
+    message = clean_message_to_annotator(assignment.study, message) if message.strip() else ""
     try:
         with transaction.atomic():
             lock_annotator(assignment.annotator_id)
@@ -338,7 +348,7 @@ def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
             )
             audit.record("reverse rejection", study=assignment.study, by=by, assignment_code=assignment.code, way=way)
             if way == "unsent" and verdict.submission and verdict.submission.state == SUBMITTED:
-                approve(work_of_submission(verdict.submission.recruitment, verdict.submission_id), by)
+                approve_work(get_work_by_submission(verdict.submission.recruitment, verdict.submission_id), by)
     except IntegrityError:
         raise ActionRefused("The rejection was taken back already.") from None
     return made
@@ -349,7 +359,7 @@ def _compensated(assignment: Assignment, by) -> dict[str, str]:
     if (owed := pay_statement(assignment)) is None:
         return {}
     rows = Payment.objects.filter(assignment=assignment, kind__in=Payment.COVERING, state__in=["ordered", "paid"])
-    amount = owed.amount - total_of(rows)
+    amount = owed.amount - total_amount(rows)
     if amount <= 0:
         return {}
     extra = ExtraPayment(assignment, amount, "The rejection of your work was taken back.")
@@ -358,7 +368,7 @@ def _compensated(assignment: Assignment, by) -> dict[str, str]:
 
 
 def _way_to_take_back(verdict: Verdict, by) -> str:
-    order, submission = order_of(verdict), verdict.submission
+    order, submission = panel_order_for_verdict(verdict), verdict.submission
     if order and (order.state in INEFFECTIVE_STATES or cancel_order(order, by=by)):
         return "unsent"
     if submission and submission.state == APPROVED:
@@ -368,7 +378,7 @@ def _way_to_take_back(verdict: Verdict, by) -> str:
     return "hand"
 
 
-def ask_for_return(work: WorkUnderReview, message: str, by) -> PanelOrder:
+def order_return_request(work: WorkUnderReview, message: str, by) -> PanelOrder:
     """Ask the person to return the task before any rejection. Only once; the panel asks, and the person decides."""
     check_permission(by, Action.REJECT, work.recruitment.study)
     if work.submission is None or "request_return" not in available_operations(work.recruitment):
@@ -378,7 +388,7 @@ def ask_for_return(work: WorkUnderReview, message: str, by) -> PanelOrder:
     token = f"return-{work.submission.pk}"
     if PanelOrder.objects.filter(token=token).exists():
         raise ActionRefused("The annotator was asked already.")
-    message = clean_message(work.recruitment.study, message)
+    message = clean_message_to_annotator(work.recruitment.study, message)
     return create_order(work.recruitment, "request_return", token, submission=work.submission, by=by, message=message)
 
 
@@ -386,5 +396,5 @@ def _lock_and_reload(work: WorkUnderReview) -> WorkUnderReview:
     """Return the current work, with its person locked."""
     lock_annotator(work.assignment.annotator_id if work.assignment else work.submission.annotator_id)
     if work.submission:
-        return work_of_submission(work.recruitment, work.submission.pk)
-    return work_of_assignment(work.recruitment, work.assignment.pk)
+        return get_work_by_submission(work.recruitment, work.submission.pk)
+    return get_work_by_assignment(work.recruitment, work.assignment.pk)

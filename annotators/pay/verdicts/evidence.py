@@ -9,8 +9,8 @@ from typing import Any
 from django.utils import timezone
 
 from annotators.models import Assignment, Response
-from annotators.pages.record import page_state
-from annotators.places.batch_plan import plan_of
+from annotators.pages.record import full_page_state
+from annotators.places.batch_plan import get_batch_plan
 from studies.models import Expected, Item
 
 
@@ -56,11 +56,11 @@ class WorkEvidence:
         }
 
 
-def measure_work(assignment: Assignment) -> WorkEvidence:
+def measure_work_evidence(assignment: Assignment) -> WorkEvidence:
     """Measure the work now. The number of queries does not depend on the study's length or number of people."""
     checks, failed = _checks(assignment)
     seconds, z, people = _time(assignment)
-    minutes = plan_of(assignment).offer.minutes if assignment.batch_id else assignment.study.minutes
+    minutes = get_batch_plan(assignment).offer.minutes if assignment.batch_id else assignment.study.minutes
     answers = Response.objects.filter(assignment=assignment).count()
     return WorkEvidence(minutes, seconds, z, people, answers, checks, failed)
 
@@ -134,7 +134,7 @@ def _as_shown(assignment: Assignment) -> tuple[dict[int, str], dict[int, str]]:
     """Return the questions and output letters as this person saw them, without system names."""
     words: dict[int, str] = {}
     letters: dict[int, str] = {}
-    standing = page_state(assignment)
+    standing = full_page_state(assignment)
     for key in standing.visits:
         if step := standing.steps.get(key):
             words.update({question.id: question.text[:200] for question in step.page.questions})

@@ -27,7 +27,7 @@ class RejectionGround:
     needs_note: bool
 
 
-def grounds_for(policy: RejectionPolicy, evidence: WorkEvidence, is_finished: bool) -> list[RejectionGround]:
+def list_rejection_grounds(policy: RejectionPolicy, evidence: WorkEvidence, is_finished: bool) -> list[RejectionGround]:
     """Return every category of the panel. Unfinished work can be rejected only because no answers are stored."""
     lacking = _lacking(evidence)
     if not is_finished:
@@ -78,7 +78,7 @@ def _missing_time_evidence(found: WorkEvidence, sign: int, word: str) -> str:
     return f"{sign * found.z:.1f} standard deviations too {word}; more than {OUTLIER_DEVIATIONS:.0f} are needed{few}"
 
 
-def draft_message(evidence: WorkEvidence) -> str:
+def draft_rejection_message(evidence: WorkEvidence) -> str:
     """Draft the beginning of a message to the annotator, from the evidence. A person must write the rest."""
     parts = []
     if evidence.failed:

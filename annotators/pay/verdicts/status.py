@@ -14,7 +14,7 @@ from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.reconcile import LEFT_STATES, SENT_STATES, UNSENT_AFTER
 
 from .appeals import ANSWER_DEADLINE
-from .decisions import INEFFECTIVE_STATES, current_submission, is_still_rejected_at_panel
+from .decisions import INEFFECTIVE_STATES, current_panel_submission, is_still_rejected_at_panel
 from .evidence import evidence_sentences
 
 Kind = Verdict.Kind
@@ -59,7 +59,7 @@ class WorkStatus:
 def work_status(assignment: Assignment) -> WorkStatus | None:
     """Return the status; None if there is nothing to show: this channel does not pay, and there is no decision."""
     recruitment = assignment.recruitment
-    shown = current_submission(assignment)
+    shown = current_panel_submission(assignment)
     verdicts = list(Verdict.objects.filter(assignment=assignment).select_related("appeal").order_by("-pk"))
     payments = list(Payment.objects.filter(assignment=assignment).order_by("pk"))
     channel = REGISTRY.get(recruitment.channel) if recruitment else None

@@ -220,7 +220,7 @@ def all_frame_ancestors() -> tuple[str, ...]:
     return tuple(dict.fromkeys(origin for channel in REGISTRY.values() for origin in channel.frame_ancestors))
 
 
-def fill_template(template: str, values: Mapping[str, str]) -> str:
+def fill_url_template(template: str, values: Mapping[str, str]) -> str:
     """Replace each ``{name}`` in an address by its percent-encoded value. Uses names only, never a format string."""
     for name, value in values.items():
         template = template.replace("{" + name + "}", quote(value, safe=""))

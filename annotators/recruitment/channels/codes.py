@@ -28,12 +28,12 @@ GUESSABLE_STEMS = (
 MIN_DIFFERENCES = 4
 
 
-def new_code() -> str:
+def generate_outcome_code() -> str:
     """Generate ten characters. Two codes share a character position only by chance."""
     return "".join(secrets.choice(ALPHABET) for _ in range(10))
 
 
-def clean_code(value: str) -> str:
+def clean_outcome_code(value: str) -> str:
     if not CODE_PATTERN.fullmatch(value):
         raise forms.ValidationError("Enter a code of 6 to 64 letters and digits, without spaces.")
     if word := next((word for word in GUESSABLE_STEMS if word in re.sub("[^a-z]", "", value.lower())), None):
@@ -43,12 +43,12 @@ def clean_code(value: str) -> str:
     return value
 
 
-def is_similar_code(code: str, other: str) -> bool:
+def is_similar_code(code: str, other_code: str) -> bool:
     """Whether a person who knows one code could find the other in a few attempts."""
-    code, other = code.casefold(), other.casefold()
-    if code in other or other in code:
+    code, other_code = code.casefold(), other_code.casefold()
+    if code in other_code or other_code in code:
         return True
-    apart = sum(a != b for a, b in zip(code, other, strict=False)) + abs(len(code) - len(other))
+    apart = sum(a != b for a, b in zip(code, other_code, strict=False)) + abs(len(code) - len(other_code))
     return apart < MIN_DIFFERENCES
 
 
@@ -64,8 +64,8 @@ class OutcomeCodesForm(forms.Form):
                 required=outcome in self.required_outcomes,
                 max_length=64,
                 label=f"code: {words}",
-                initial=new_code,
-                validators=[clean_code],
+                initial=generate_outcome_code,
+                validators=[clean_outcome_code],
             )
         self.order_fields([f"code_{outcome}" for outcome in OUTCOMES])
 

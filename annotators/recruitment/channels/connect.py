@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from django import forms
 
 from . import Arrival, Channel, WayBack, exported_file, register
-from .generic import clean_return
+from .generic import clean_return_code_or_url
 
 PARAMETERS = {"person": "participantId", "session": "assignmentId", "task": "projectId"}
 ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{4,64}", re.ASCII)
@@ -15,8 +15,8 @@ HOST = "connect.cloudresearch.com"
 PARTIAL_OUTCOMES = ("screened_out", "failed_checks")
 
 
-def clean_connect(value: str) -> str:
-    value = clean_return(value)
+def clean_connect_return(value: str) -> str:
+    value = clean_return_code_or_url(value)
     if "://" in value and re.split(r"[/?#]", value.partition("://")[2], maxsplit=1)[0].lower() != HOST:
         raise forms.ValidationError(f"Copy the address from Connect: it begins with https://{HOST}/")
     if "{" in value:
@@ -28,14 +28,14 @@ class ConnectSettings(exported_file.FileColumnsForm):
     return_complete = forms.CharField(
         max_length=500,
         required=False,
-        validators=[clean_connect],
+        validators=[clean_connect_return],
         label="redirect address or code: completed",
         help_text="As Connect shows it at the end of the project.",
     )
     return_in_part = forms.CharField(
         max_length=500,
         required=False,
-        validators=[clean_connect],
+        validators=[clean_connect_return],
         label="redirect address or code: partial completes",
         help_text=(
             "For people who are screened out or fail the checks, if the project has partial completes. "
@@ -99,7 +99,7 @@ class Connect(Channel):
         )
 
     def takes_file(self, recruitment):
-        return exported_file.has_file_columns(recruitment.settings)
+        return exported_file.has_file_column_settings(recruitment.settings)
 
     def read_export(self, recruitment, text, task=""):
-        return exported_file.read_export(recruitment.settings, text, ID_PATTERN)
+        return exported_file.parse_submissions_file(recruitment.settings, text, ID_PATTERN)

@@ -26,7 +26,7 @@ COLUMNS = {"person": "file_person", "session": "file_session", "state": "file_st
 LIMITS = TableLimits(bytes=64 * 1024 * 1024, rows=100_000, columns=1_000)
 
 
-def parse_word_meanings(text: str) -> dict[str, str]:
+def parse_status_meanings(text: str) -> dict[str, str]:
     """Return the meaning of each word, by its normalised form. Raises ValueError naming the line."""
     meanings: dict[str, str] = {}
     lines: dict[str, int] = {}
@@ -98,7 +98,7 @@ class FileColumnsForm(forms.Form):
     def clean_file_words(self):
         words = self.cleaned_data["file_words"]
         try:
-            parse_word_meanings(words)
+            parse_status_meanings(words)
         except ValueError as wrong:
             raise forms.ValidationError(str(wrong)) from None
         return "\n".join(words.splitlines())
@@ -117,12 +117,12 @@ class FileColumnsForm(forms.Form):
         return cleaned
 
 
-def has_file_columns(settings: Mapping[str, Any]) -> bool:
+def has_file_column_settings(settings: Mapping[str, Any]) -> bool:
     """Whether the settings describe how to read the panel's file."""
     return bool(settings.get("file_person"))
 
 
-def read_export(
+def parse_submissions_file(
     settings: Mapping[str, Any], text: str, id_pattern: re.Pattern[str] | None = None
 ) -> list[SubmissionSnapshot]:
     """Return the submissions of a file with these columns, in its order.
@@ -131,7 +131,7 @@ def read_export(
     ``ids``: the pattern of the panel's ids, if known. Raises ValueError with the row, as a spreadsheet counts it, and
     the column.
     """
-    if not has_file_columns(settings):
+    if not has_file_column_settings(settings):
         raise ValueError(
             "This link's settings do not name the columns of the panel's file. Enter them in the link's settings first."
         )
@@ -139,8 +139,8 @@ def read_export(
     # Two settings may name the same column with different capitalisation.
     canonical = {name_key(name): name for name in named.values()}
     columns = {what: canonical[name_key(name)] for what, name in named.items()}
-    words = parse_word_meanings(settings.get("file_words") or "")
-    table = read_rows("export.csv", text.encode(), required=list(canonical.values()), limits=LIMITS)
+    words = parse_status_meanings(settings.get("file_words") or "")
+    table = read_rows("export.csv", text.encode(), required_columns=list(canonical.values()), limits=LIMITS)
     found: dict[tuple[str, str], tuple[int, SubmissionSnapshot]] = {}
     for number, one in _submissions(table, columns, words, id_pattern):
         row, before = found.setdefault((one.person, one.submission), (number, one))

@@ -9,14 +9,14 @@ from django.utils.crypto import constant_time_compare
 
 from studies.stimuli.texts import is_blank
 
-from . import OUTCOMES, Arrival, Channel, WayBack, exported_file, fill_template, register
+from . import OUTCOMES, Arrival, Channel, WayBack, exported_file, fill_url_template, register
 
 LONGEST_PERSON = 200
 PLACEHOLDERS = ("person", "session", "task", "code")
 HOST = re.compile(r"[a-z0-9.-]*[a-z0-9](:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
-def clean_return(value: str) -> str:
+def clean_return_code_or_url(value: str) -> str:
     """Validate a code to show, or an https address. Raises ValidationError for anything else."""
     value = value.strip()
     if "://" not in value:
@@ -33,10 +33,10 @@ def clean_return(value: str) -> str:
     return value
 
 
-def is_allowed_return_site(value: str) -> bool:
+def is_allowed_return_site(code_or_url: str) -> bool:
     """Whether this site allows this return address: any address, unless RETURN_SITES lists sites."""
-    site = "/".join(value.split("/")[:3]).lower()
-    return "://" not in value or not settings.RETURN_SITES or site in settings.RETURN_SITES
+    site = "/".join(code_or_url.split("/")[:3]).lower()
+    return "://" not in code_or_url or not settings.RETURN_SITES or site in settings.RETURN_SITES
 
 
 def validate_return_site(value: str) -> None:
@@ -62,7 +62,7 @@ class GenericSettings(exported_file.FileColumnsForm):
                 max_length=500,
                 label=f"code or address: {words}",
                 help_text="heval fills in {person}, {session}, {task} and {code}." if outcome == "complete" else "",
-                validators=[clean_return, validate_return_site],
+                validators=[clean_return_code_or_url, validate_return_site],
             )
         self.move_file_fields_last()
 
@@ -124,8 +124,8 @@ class Generic(Channel):
             return WayBack(code=receipt) if outcome == "complete" else WayBack()
         values = {name: external_ids.get(name, "") for name in PLACEHOLDERS} | {"code": receipt}
         if "://" in wanted:
-            return WayBack(url=fill_template(wanted, values))
-        return WayBack(code=fill_template(wanted, values))
+            return WayBack(url=fill_url_template(wanted, values))
+        return WayBack(code=fill_url_template(wanted, values))
 
     def links(self, recruitment, base):
         wanted = recruitment.settings
@@ -160,7 +160,7 @@ class Generic(Channel):
         return found
 
     def takes_file(self, recruitment):
-        return exported_file.has_file_columns(recruitment.settings)
+        return exported_file.has_file_column_settings(recruitment.settings)
 
     def read_export(self, recruitment, text, task=""):
-        return exported_file.read_export(recruitment.settings, text)
+        return exported_file.parse_submissions_file(recruitment.settings, text)

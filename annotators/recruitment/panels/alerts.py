@@ -18,7 +18,7 @@ from studies.models import Batch
 
 from . import ChargedFees, Funds, PanelBusy, PanelService, RequestRefused, ResultUnclear
 from .reconcile import LEFT_STATES, match_status_counts
-from .rounds import count_places
+from .rounds import count_panel_places
 
 MOST_UNMATCHED, MOST_RETURNED = 0.05, 0.25
 # One of ten is not a meaningful rate.
@@ -39,7 +39,7 @@ class Alert:
     advice: str
 
 
-def find_alerts(recruitment: Recruitment) -> list[Alert]:
+def find_panel_alerts(recruitment: Recruitment) -> list[Alert]:
     """Return the current alerts of this link's panel. Empty if all is well or nothing is known."""
     checks = (_unmatched, _returned, _quiet, _undecided, _short_of_money)
     found = [alert for check in checks for alert in check(recruitment)]
@@ -98,7 +98,7 @@ def _quiet(recruitment: Recruitment) -> Iterator[Alert]:
         wanted=Sum("wanted"), claimed=Sum("claimed")
     )
     has_place = (claims["claimed"] or 0) < (claims["wanted"] or 0)
-    if not has_place or (tasks["n"] and count_places(recruitment).taken >= tasks["n"]):
+    if not has_place or (tasks["n"] and count_panel_places(recruitment).taken >= tasks["n"]):
         return
     came = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE).aggregate(
         at=Max("claimed_at")
@@ -132,7 +132,7 @@ def _undecided(recruitment: Recruitment) -> Iterator[Alert]:
 # Money
 
 
-def cache_funds(recruitment: Recruitment, service: PanelService) -> None:
+def refresh_cached_funds(recruitment: Recruitment, service: PanelService) -> None:
     """Store the panel's balance for some hours. A panel without a balance does not stop anything."""
     try:
         funds = service.funds()
@@ -152,7 +152,7 @@ def cached_funds(recruitment: Recruitment) -> Funds | None:
     return Funds(Decimal(kept[0]), kept[1]) if kept else None
 
 
-def cache_fees(recruitment: Recruitment, service: PanelService, tasks: Iterable[str]) -> None:
+def refresh_cached_fees(recruitment: Recruitment, service: PanelService, tasks: Iterable[str]) -> None:
     """Store the fees that the panel charged for these tasks, with the time. If some tasks are missing, store no sum."""
     try:
         told = [service.cost(task) for task in tasks]

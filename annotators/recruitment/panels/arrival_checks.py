@@ -60,7 +60,7 @@ def unchecked_arrivals(recruitments: Iterable[Recruitment]) -> list[Assignment]:
     return list(found.values())
 
 
-def judge_arrival(assignment: Assignment, snapshot: SubmissionSnapshot | None) -> str:
+def classify_arrival(assignment: Assignment, snapshot: SubmissionSnapshot | None) -> str:
     """Classify an arrival by the panel's answer; '' if it is still unknown."""
     if snapshot is None:
         return UNKNOWN_TO_PANEL
@@ -75,7 +75,7 @@ def judge_arrival(assignment: Assignment, snapshot: SubmissionSnapshot | None) -
 def record_arrival_checks(assignments: list[Assignment], snapshots: dict[str, SubmissionSnapshot | None]) -> int:
     """Store the panel's answers about these arrivals. Trust only rises. Return the number of verified arrivals."""
     found = {
-        one: judge_arrival(one, snapshots[one.external_ids["session"]])
+        one: classify_arrival(one, snapshots[one.external_ids["session"]])
         for one in assignments
         if one.external_ids["session"] in snapshots
     }

@@ -43,10 +43,10 @@ def blocklist_names(recruitment: Recruitment) -> list[str]:
     return [name] if name else []
 
 
-def blocked_annotators(recruitment: Recruitment) -> QuerySet[Annotator]:
+def annotators_barred_from_link(recruitment: Recruitment) -> QuerySet[Annotator]:
     """Return the people who may not take part by this link, as known to its panel.
 
-    These are the people of ``has_taken_part_elsewhere`` and those who have started here. People who returned their
+    These are the people of ``is_barred_by_other_study`` and those who have started here. People who returned their
     place or let it expire may come again.
     """
     study = recruitment.study
@@ -64,21 +64,21 @@ def blocked_annotators(recruitment: Recruitment) -> QuerySet[Annotator]:
     return Annotator.objects.filter(Exists(came.filter(barring)), Exists(known), pool=recruitment.pool)
 
 
-def annotators_to_block(recruitment: Recruitment) -> QuerySet[Annotator]:
+def annotators_to_block_at_panel(recruitment: Recruitment) -> QuerySet[Annotator]:
     """Return people to block who are in no order yet, and those of a refused order after one hour."""
     ordered = PanelBar.objects.filter(annotator=OuterRef("pk"), order__recruitment=recruitment)
     waits = Q(order__state=PanelOrder.State.REFUSED, order__ended_at__lt=Now() - RETRY_AFTER)
-    return blocked_annotators(recruitment).filter(~Exists(ordered.exclude(waits)))
+    return annotators_barred_from_link(recruitment).filter(~Exists(ordered.exclude(waits)))
 
 
-def order_blocks(recruitment: Recruitment, *, by) -> int:
+def order_blocklist_additions(recruitment: Recruitment, *, by) -> int:
     """Order that these people are added to the list, many per order. Return how many. Idempotent."""
     if not (lists := blocklist_names(recruitment)):
         return 0
     with transaction.atomic():
         # Run one at a time: a person added to an order that was already sent would never be listed.
         Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)
-        pks = list(annotators_to_block(recruitment).order_by("pk").values_list("pk", flat=True))
+        pks = list(annotators_to_block_at_panel(recruitment).order_by("pk").values_list("pk", flat=True))
         before = PanelOrder.objects.filter(recruitment=recruitment, operation="bar").count() if pks else 0
         for n, start in enumerate(range(0, len(pks), PEOPLE_PER_ORDER), before + 1):
             order = create_order(recruitment, "bar", f"bar-{recruitment.pk}-{n}", by=by, list=lists[0])
@@ -88,17 +88,17 @@ def order_blocks(recruitment: Recruitment, *, by) -> int:
     return len(pks)
 
 
-def update_blocklist(recruitment: Recruitment) -> int:
+def order_blocklist_additions_if_published(recruitment: Recruitment) -> int:
     """Update the list while people come, if heval published the task.
 
     Tasks made by hand at the panel do not use heval's list.
     """
     published = PanelOrder.objects.filter(recruitment=recruitment, operation="publish")
     is_published = published.exclude(state__in=[PanelOrder.State.REFUSED, PanelOrder.State.CANCELLED]).exists()
-    return order_blocks(recruitment, by=None) if is_published else 0
+    return order_blocklist_additions(recruitment, by=None) if is_published else 0
 
 
-def blocklist_status(recruitment: Recruitment) -> dict[str, int]:
+def blocklist_counts(recruitment: Recruitment) -> dict[str, int]:
     """Return how many people heval put on the panel's list, and how many of these orders were refused or are unclear."""
     ours = PanelOrder.objects.filter(recruitment=recruitment, operation="bar")
     done = PanelBar.objects.filter(order__in=ours, order__state=PanelOrder.State.DONE)

@@ -29,7 +29,7 @@ UNCREDITED_WORD, GRANTED_WORD = "no credit yet", "credit granted"
 GIVEN, COMING = "given", "coming"
 
 
-def finished_assignments(recruitments: Iterable[Recruitment]) -> QuerySet[Assignment]:
+def creditable_assignments(recruitments: Iterable[Recruitment]) -> QuerySet[Assignment]:
     """Return people who reached the last page of automatically crediting links, with ``sign_up``, including later
     withdrawals.
     """
@@ -58,7 +58,7 @@ def order_credits(recruitment: Recruitment) -> int:
         Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)
         known = PanelSubmission.objects.filter(_sign_up_filter())
         first: dict[tuple[int, str], Assignment] = {}
-        for one in finished_assignments([recruitment]).filter(~Exists(known)).order_by("pk"):
+        for one in creditable_assignments([recruitment]).filter(~Exists(known)).order_by("pk"):
             first.setdefault((one.annotator_id, one.sign_up), one)
         if first:
             # Nothing has reached the panel yet. After half an hour a person should check this.
@@ -104,7 +104,7 @@ def uncredited_recruitment_ids(recruitments: Iterable[Recruitment]) -> set[int]:
         return set()
     stuck = PanelOrder.objects.filter(_sign_up_filter("submission__"), operation="approve", state__in=STUCK_STATES)
     credited = PanelSubmission.objects.filter(_sign_up_filter(), state=APPROVED)
-    rest = finished_assignments(able).filter(~Exists(stuck), ~Exists(credited)).order_by()
+    rest = creditable_assignments(able).filter(~Exists(stuck), ~Exists(credited)).order_by()
     return set(rest.values_list("recruitment", flat=True).distinct())
 
 

@@ -31,7 +31,7 @@ class NotFound(RequestRefused):
     """The panel has nothing with this id."""
 
 
-def is_loopback(host: str) -> bool:
+def is_loopback_host(host: str) -> bool:
     with contextlib.suppress(ValueError):
         return ip_address(host).is_loopback
     return host == "localhost"
@@ -60,7 +60,7 @@ class PanelHttpClient:
         is_panel = parts.scheme == "https" and any(
             host == one or (one.startswith(".") and host.endswith(one)) for one in hosts
         )
-        if not is_known or not (is_panel or is_loopback(host)):
+        if not is_known or not (is_panel or is_loopback_host(host)):
             raise RequestRefused(f"{parts.scheme}://{host} is not an address of this panel.")
         self.host, self._origin = host, f"{parts.scheme}://{parts.netloc}"
         self._secret = clean_secret(secret) if header else secret
@@ -138,7 +138,7 @@ class PanelHttpClient:
         self._throttled = 0
         if 200 <= status < 300:
             return
-        words = self._redact_secret(error_text(raw) or "no message")
+        words = self._redact_secret(parse_error_text(raw) or "no message")
         if status == 408 or status >= 500:
             raise lost(f"The panel's server failed ({status}): {words}")
         if status < 400:
@@ -150,7 +150,7 @@ class PanelHttpClient:
         return told.replace(self._secret, "…") if self._secret else told
 
 
-def error_text(raw: bytes) -> str:
+def parse_error_text(raw: bytes) -> str:
     """Return the panel's message in an error: the relevant fields of JSON, otherwise the beginning of the text."""
     text = raw[:20_000].decode("utf-8", "replace")
     try:
@@ -160,18 +160,18 @@ def error_text(raw: bytes) -> str:
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         body = body["error"]
     if not isinstance(body, dict):
-        return format_value(body)[:500]
+        return format_json_value(body)[:500]
     told = [
-        format_value(body[name])
+        format_json_value(body[name])
         for name in ("title", "message", "error", "detail", "additional_information")
         if body.get(name)
     ]
-    return ". ".join(dict.fromkeys(told or [format_value(body)]))[:500]
+    return ". ".join(dict.fromkeys(told or [format_json_value(body)]))[:500]
 
 
-def format_value(value: Any) -> str:
+def format_json_value(value: Any) -> str:
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {format_value(part)}" for name, part in value.items())
+        return "; ".join(f"{name}: {format_json_value(part)}" for name, part in value.items())
     if isinstance(value, list):
-        return ", ".join(format_value(part) for part in value)
+        return ", ".join(format_json_value(part) for part in value)
     return str(value)

@@ -18,10 +18,10 @@ from studies.models import Job
 from studies.services import jobs
 
 from . import PanelBusy, PanelService, RequestRefused, ResultUnclear, SubmissionSnapshot, arrival_checks, credits
-from .publishing import tasks_of
+from .publishing import get_or_create_panel_tasks
 from .reconcile import import_submissions
-from .secrets import service_of
-from .sync import PanelUnavailable, push_orders, recruitments_to_sync
+from .secrets import get_panel_service
+from .sync import PanelUnavailable, create_and_send_orders, recruitments_to_sync
 
 KIND = "panel_news"
 EVERY_SECONDS = 60  # seconds
@@ -44,7 +44,7 @@ class IncrementalSyncSummary:
     words: str = ""
 
 
-def event_source(recruitment: Recruitment) -> str:
+def event_source_name(recruitment: Recruitment) -> str:
     return f"{recruitment.channel}:{recruitment.key}"[:64]
 
 
@@ -53,9 +53,9 @@ def unhandled_events(recruitment: Recruitment) -> QuerySet[PanelEvent]:
     return PanelEvent.objects.filter(recruitment=recruitment, handled_at=None).order_by("pk")
 
 
-def schedule_incremental_sync(recruitment: Recruitment, seconds: int = 5) -> Job:
+def schedule_incremental_sync(recruitment: Recruitment, min_interval_seconds: int = 5) -> Job:
     """Return the job for this link: at most one per ``seconds``, however many notifications arrive."""
-    span = int(timezone.now().timestamp()) // seconds
+    span = int(timezone.now().timestamp()) // min_interval_seconds
     token = f"news:{recruitment.pk}:{span}"
     return jobs.submit(KIND, study=recruitment.study, by=None, request_token=token, recruitment=recruitment.pk)
 
@@ -71,7 +71,7 @@ def schedule_pending_syncs() -> int:
     ).order_by()
     came.update(started.values_list("recruitment", flat=True).distinct() if listing else ())
     came.update(credits.uncredited_recruitment_ids(every))
-    due = [one for one in every if one.pk in told | came and not is_backing_off(one)]
+    due = [one for one in every if one.pk in told | came and not is_panel_backing_off(one)]
     for recruitment in due:
         schedule_incremental_sync(recruitment, EVERY_SECONDS)
     return len(due)
@@ -79,13 +79,17 @@ def schedule_pending_syncs() -> int:
 
 def run_incremental_sync_job(job: Job, progress) -> dict:
     recruitment = Recruitment.objects.select_related("study").get(pk=job.arguments["recruitment"])
-    return {} if is_backing_off(recruitment) else asdict(sync_changes(recruitment, service_of(recruitment), progress))
+    return (
+        {}
+        if is_panel_backing_off(recruitment)
+        else asdict(sync_changed_submissions(recruitment, get_panel_service(recruitment), progress))
+    )
 
 
-def sync_changes(recruitment: Recruitment, service: PanelService, progress) -> IncrementalSyncSummary:
+def sync_changed_submissions(recruitment: Recruitment, service: PanelService, progress) -> IncrementalSyncSummary:
     """Read each submission with a notification once, and store its state. Raises PanelUnavailable."""
     # People who started are kept out of other published tasks while notifications are processed.
-    push_orders(recruitment, service, progress)
+    create_and_send_orders(recruitment, service, progress)
     told = list(unhandled_events(recruitment)[:MAX_EVENTS])
     came = arrival_checks.unchecked_arrivals([recruitment])
     # Check new arrivals first, because their place may belong to another person.
@@ -93,7 +97,7 @@ def sync_changes(recruitment: Recruitment, service: PanelService, progress) -> I
         dict.fromkeys([*(one.external_ids["session"] for one in came), *(event.body["submission"] for event in told)])
     )
     looked, shown = _asked(recruitment, service, names, progress)
-    mine = set(tasks_of(recruitment).values_list("external_id", flat=True))
+    mine = set(get_or_create_panel_tasks(recruitment).values_list("external_id", flat=True))
     looked.verified = arrival_checks.record_arrival_checks(came, shown)
     # A workspace's notifications cover all its studies, and addresses can name arbitrary tasks.
     ours = [seen for seen in shown.values() if seen is not None and seen.task in mine]
@@ -140,7 +144,7 @@ def _pauses_key(recruitment) -> str:
     return f"heval:panel:pauses:{recruitment.pk}"
 
 
-def is_backing_off(recruitment: Recruitment) -> bool:
+def is_panel_backing_off(recruitment: Recruitment) -> bool:
     """Whether the panel asked heval to wait."""
     return cache.get(_pause_key(recruitment)) is not None
 

@@ -17,7 +17,7 @@ from studies.access import Action, check_permission
 from studies.models import Study
 from studies.services.lifecycle import ActionRefused
 
-from .blocklists import blocklist_names, order_blocks
+from .blocklists import blocklist_names, order_blocklist_additions
 from .orders import create_order
 
 State = PanelOrder.State
@@ -87,7 +87,7 @@ def panel_entry_url(recruitment: Recruitment) -> str:
     return REGISTRY[recruitment.channel].links(recruitment, base)[0][1]
 
 
-def publish(recruitment: Recruitment, *, by, **task_values: Any) -> PanelOrder:
+def order_publication(recruitment: Recruitment, *, by, **task_values: Any) -> PanelOrder:
     """Order the publication: ``title``, ``description``, ``reward`` (Decimal), ``currency``, ``minutes``, ``places``.
 
     Idempotent: pressing twice makes one order. Raises ActionRefused.
@@ -105,7 +105,7 @@ def publish(recruitment: Recruitment, *, by, **task_values: Any) -> PanelOrder:
     try:
         with transaction.atomic():
             # Known people are on the list before the first person can see the task.
-            order_blocks(recruitment, by=by)
+            order_blocklist_additions(recruitment, by=by)
             return create_order(recruitment, "publish", f"publish-{recruitment.pk}-{ended + 1}", by=by, **values)
     except ValueError:
         raise ActionRefused(
@@ -118,7 +118,7 @@ def publication_orders(recruitment: Recruitment) -> QuerySet[PanelOrder]:
     return _orders(recruitment, "publish").exclude(state__in=[State.REFUSED, State.CANCELLED])
 
 
-def stop_task(task: PanelTask, *, by) -> PanelOrder:
+def order_task_stop(task: PanelTask, *, by) -> PanelOrder:
     """Stop recruiting for this task; people at work can finish.
 
     Idempotent. If the panel refused the order, a new one is made.
@@ -134,7 +134,7 @@ def _orders(recruitment: Recruitment, operation: str) -> QuerySet[PanelOrder]:
     return PanelOrder.objects.filter(recruitment=recruitment, operation=operation)
 
 
-def tasks_of(recruitment: Recruitment) -> QuerySet[PanelTask]:
+def get_or_create_panel_tasks(recruitment: Recruitment) -> QuerySet[PanelTask]:
     """Return the recruitment's tasks at its panel; if heval published none, the tasks named in people's addresses."""
     mine = PanelTask.objects.filter(recruitment=recruitment)
     if not PanelOrder.objects.filter(recruitment=recruitment, operation="publish", state=State.DONE).exists():

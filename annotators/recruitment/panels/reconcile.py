@@ -30,14 +30,14 @@ from annotators.models.constants import (
 from annotators.models.crypto import keyed_hash
 from annotators.models.identity import ERASED_PREFIX, PERSON_PREFIX, person_id_placeholder, store_person_ids
 from annotators.places import assign
-from annotators.places.receipts import normalize_receipt, receipt_of
+from annotators.places.receipts import compute_receipt, normalize_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.signals import submissions_imported
 from studies.access import Action, check_permission
 from studies.models import audit
 
 from . import SubmissionSnapshot
-from .secrets import has_token
+from .secrets import has_service_secret
 
 Trust, Released = Assignment.Trust, Assignment.Released
 
@@ -151,7 +151,7 @@ def import_submissions(
     except DryRun:
         return summary
     # Places have their own locks, in their own order.
-    summary.released = sum(assign.release(pk, reason) for pk, reason in left)
+    summary.released = sum(assign.release_assignment(pk, reason) for pk, reason in left)
     summary.classes = match_status_counts(recruitment)
     submissions_imported.send(Recruitment, recruitment=recruitment)
     return summary
@@ -276,15 +276,15 @@ def _found(mine: list[Assignment], one: SubmissionSnapshot) -> Assignment | None
             return row
     if one.code:
         for row in mine:
-            if is_same_receipt(one.code, receipt_of(row.code)):
+            if is_same_receipt(one.code, compute_receipt(row.code)):
                 return row
     # If the panel lists only people, it shows the newest submission of each.
     return mine[0] if len(mine) == 1 or (mine and one.submission.startswith(PERSON_PREFIX)) else None
 
 
-def is_same_receipt(typed: str, receipt: str) -> bool:
+def is_same_receipt(typed_receipt: str, receipt: str) -> bool:
     """Whether a typed receipt matches, ignoring case and the dash."""
-    return normalize_receipt(typed) == normalize_receipt(receipt)
+    return normalize_receipt(typed_receipt) == normalize_receipt(receipt)
 
 
 def _is_current(assignment: Assignment, one: SubmissionSnapshot, is_news: bool) -> bool:
@@ -300,7 +300,7 @@ def _is_current(assignment: Assignment, one: SubmissionSnapshot, is_news: bool) 
 # Statuses
 
 
-def with_match_status(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
+def submissions_with_match_status(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
     """Return the recruitment's submissions with ``standing``, one of CLASSES."""
     mine = PanelSubmission.objects.filter(recruitment=recruitment)
     rival = mine.filter(external_id=OuterRef("external_id"), state__in=SENT_STATES).exclude(pk=OuterRef("pk"))
@@ -335,7 +335,7 @@ def with_match_status(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
     )
 
 
-def unseen_assignments(recruitment: Recruitment) -> list[tuple[Assignment, str]]:
+def finished_assignments_missing_at_panel(recruitment: Recruitment) -> list[tuple[Assignment, str]]:
     """Assignments finished half an hour before the last check, without a submission at the panel.
 
     Each has "unsent", or "surplus" if the panel's id now belongs to another person. Empty if the panel was never
@@ -359,15 +359,15 @@ def _looked_at(recruitment: Recruitment) -> datetime | None:
     """
     if not REGISTRY[recruitment.channel].shows_submissions:
         return None
-    if has_token(recruitment):
+    if has_service_secret(recruitment):
         return timezone.now()
     return PanelSubmission.objects.filter(recruitment=recruitment).aggregate(at=Max("seen_at"))["at"]
 
 
 def match_status_counts(recruitment: Recruitment) -> dict[str, int]:
     """Count the statuses, including people whom the panel does not show. In the order of CLASSES."""
-    found = Counter(with_match_status(recruitment).values_list("standing", flat=True))
-    found.update(standing for _, standing in unseen_assignments(recruitment))
+    found = Counter(submissions_with_match_status(recruitment).values_list("standing", flat=True))
+    found.update(standing for _, standing in finished_assignments_missing_at_panel(recruitment))
     return {name: found[name] for name in MATCH_STATUSES if found[name]}
 
 

@@ -12,13 +12,13 @@ KIND = "rehearsal"
 MIN_PEOPLE, DEFAULT_PEOPLE, MAX_PEOPLE = 3, 12, 200  # people
 
 
-def schedule_rehearsal(recruitment: Recruitment, people: int = DEFAULT_PEOPLE, *, by) -> Job:
+def schedule_rehearsal(recruitment: Recruitment, n_people: int = DEFAULT_PEOPLE, *, by) -> Job:
     """Return the rehearsal job that is waiting or running, otherwise a new one."""
     check_permission(by, Action.PANEL, recruitment.study)
-    asked = rehearsals_of(recruitment).filter(ended_at=None).first()
-    return asked or jobs.submit(KIND, study=recruitment.study, by=by, recruitment=recruitment.pk, people=people)
+    asked = rehearsal_jobs_of(recruitment).filter(ended_at=None).first()
+    return asked or jobs.submit(KIND, study=recruitment.study, by=by, recruitment=recruitment.pk, people=n_people)
 
 
-def rehearsals_of(recruitment: Recruitment):
+def rehearsal_jobs_of(recruitment: Recruitment):
     """Return all rehearsals of a recruitment, the newest first. Their results are reports."""
     return Job.objects.filter(kind=KIND, arguments__recruitment=recruitment.pk).order_by("-pk")

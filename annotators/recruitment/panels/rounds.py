@@ -46,7 +46,7 @@ class RoundStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceCounts:
+class PanelPlaceCounts:
     """Places at a panel: ``taken``, ``used`` up, and ``brought`` finished work.
 
     ``finished``: all finished work in heval.
@@ -59,7 +59,7 @@ class PlaceCounts:
     with_finished_work: int
 
 
-def save_plan(recruitment: Recruitment, *, by, people: int, round_places: int, lost_percent: int) -> PanelPlan:
+def save_round_plan(recruitment: Recruitment, *, by, people: int, round_places: int, lost_percent: int) -> PanelPlan:
     """Create or change the plan."""
     check_permission(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
@@ -71,7 +71,7 @@ def save_plan(recruitment: Recruitment, *, by, people: int, round_places: int, l
     return made
 
 
-def places_needed(wanted: int, finished: int, at_work: int, lost_share: float) -> int:
+def count_further_places_needed(wanted: int, finished: int, at_work: int, lost_share: float) -> int:
     """Return how many more places should bring ``people`` finished works, counting people at work by their expected
     share.
 
@@ -82,7 +82,7 @@ def places_needed(wanted: int, finished: int, at_work: int, lost_share: float) -
     return max(0, ceil(round((wanted - finished) / (1 - lost_share) - at_work, 9)))
 
 
-def count_places(recruitment: Recruitment) -> PlaceCounts:
+def count_panel_places(recruitment: Recruitment) -> PanelPlaceCounts:
     """Count from the panel's submissions and heval's assignments, each person once."""
     live = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     finished = live.filter(submitted_at__isnull=False, is_late=False, replaced_at=None, withdrawn_at=None).count()
@@ -95,13 +95,13 @@ def count_places(recruitment: Recruitment) -> PlaceCounts:
     unseen = inside.filter(~Exists(PanelSubmission.objects.filter(assignment=OuterRef("pk"))))
     at_work = rows.filter(state=WORKING).count() + unseen.filter(submitted_at=None).count()
     taken = used + at_work + unseen.filter(submitted_at__isnull=False).count()
-    return PlaceCounts(taken, finished, at_work, used, brought)
+    return PanelPlaceCounts(taken, finished, at_work, used, brought)
 
 
 def round_status(plan: PanelPlan) -> RoundStatus:
     """Return the current status."""
     recruitment = plan.recruitment
-    now = count_places(recruitment)
+    now = count_panel_places(recruitment)
     is_measured = now.used >= MIN_USED_PLACES
     lost = (now.used - now.with_finished_work) / now.used if is_measured else plan.lost_percent / 100
     task = newest_published_task(recruitment)
@@ -109,7 +109,7 @@ def round_status(plan: PanelPlan) -> RoundStatus:
     figures = (places, now.taken, now.finished, now.at_work, now.used, lost, is_measured)
     if waits := _waits(plan, task, now.taken, lost):
         return RoundStatus(*figures, 0, waits)
-    wanted = min(places_needed(plan.people, now.finished, now.at_work, lost), plan.round_places)
+    wanted = min(count_further_places_needed(plan.people, now.finished, now.at_work, lost), plan.round_places)
     if not wanted:
         return RoundStatus(*figures, 0, "The wanted number of people have finished, or are expected to finish.")
     cap = recruitment.study.cap

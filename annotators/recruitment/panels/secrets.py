@@ -48,17 +48,17 @@ def store_secrets(recruitment: Recruitment, secrets: Mapping[str, str], *, by) -
             )
 
 
-def secret_dates(recruitment: Recruitment) -> dict[str, object]:
+def stored_secret_dates(recruitment: Recruitment) -> dict[str, object]:
     """Return the names and dates of the stored secrets. Pages may show nothing more."""
     return dict(PanelSecret.objects.filter(recruitment=recruitment).values_list("name", "written_at"))
 
 
-def has_token(recruitment: Recruitment) -> bool:
+def has_service_secret(recruitment: Recruitment) -> bool:
     """Whether a secret is stored that allows heval to contact the panel."""
     return PanelSecret.objects.filter(recruitment=recruitment).exclude(name=WEBHOOK_SECRET).exists()
 
 
-def panel_secret(recruitment: Recruitment, name: str) -> str:
+def decrypt_panel_secret(recruitment: Recruitment, name: str) -> str:
     """Return one secret; '' if there is none."""
     if recruitment.pk is None:  # a form that is not saved yet
         return ""
@@ -66,7 +66,7 @@ def panel_secret(recruitment: Recruitment, name: str) -> str:
     return decrypt(Purpose.CREDENTIAL, kept) if kept else ""
 
 
-def service_of(recruitment: Recruitment) -> PanelService:
+def get_panel_service(recruitment: Recruitment) -> PanelService:
     """Return the panel's service with the stored secrets. Raises NoService with a message for researchers."""
     channel = REGISTRY.get(recruitment.channel)
     kept = (
@@ -89,6 +89,6 @@ def service_of(recruitment: Recruitment) -> PanelService:
 def available_operations(recruitment: Recruitment) -> Collection[str]:
     """Return the operations that this recruitment's panel supports; empty without a stored secret."""
     try:
-        return service_of(recruitment).operations
+        return get_panel_service(recruitment).operations
     except NoService:
         return ()

@@ -31,9 +31,9 @@ from . import (
     rounds,
 )
 from .orders import send_due_orders
-from .publishing import publication_orders, tasks_of
+from .publishing import get_or_create_panel_tasks, publication_orders
 from .reconcile import ImportSummary, import_submissions
-from .secrets import WEBHOOK_SECRET, service_of, store_secrets
+from .secrets import WEBHOOK_SECRET, get_panel_service, store_secrets
 
 KIND = "panel"
 OPEN_EVERY, CLOSED_EVERY = 300, 3600  # seconds
@@ -50,9 +50,9 @@ def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> Imp
 
     Raises PanelUnavailable or NoService.
     """
-    service = service_of(recruitment)
+    service = get_panel_service(recruitment)
     if not dry_run:
-        push_orders(recruitment, service, progress)
+        create_and_send_orders(recruitment, service, progress)
     is_shown = REGISTRY[recruitment.channel].shows_submissions
     try:
         shown, tasks = _shown(recruitment, service, progress) if is_shown else ([], [])
@@ -66,8 +66,8 @@ def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> Imp
         # The plan orders the next round, no matter who started this check.
         if rounds.order_next_round(recruitment, by=None):
             send_due_orders(recruitment, service, progress)
-        alerts.cache_funds(recruitment, service)
-        alerts.cache_fees(recruitment, service, tasks)
+        alerts.refresh_cached_funds(recruitment, service)
+        alerts.refresh_cached_fees(recruitment, service, tasks)
     return summary
 
 
@@ -77,7 +77,7 @@ def _shown(recruitment: Recruitment, service: PanelService, progress) -> tuple[l
     If the panel refuses one task but shows others, skip the task if only people's addresses have named it. Anyone can
     type an address.
     """
-    tasks = list(tasks_of(recruitment))
+    tasks = list(get_or_create_panel_tasks(recruitment))
     ours = {str(result.get("task")) for result in publication_orders(recruitment).values_list("result", flat=True)}
     ours |= set(PanelSubmission.objects.filter(task__in=tasks).values_list("task__external_id", flat=True))
     shown: list[SubmissionSnapshot] = []
@@ -101,9 +101,9 @@ def _shown(recruitment: Recruitment, service: PanelService, progress) -> tuple[l
     return shown, read
 
 
-def push_orders(recruitment: Recruitment, service: PanelService, progress) -> None:
+def create_and_send_orders(recruitment: Recruitment, service: PanelService, progress) -> None:
     """Order what follows from the current state, send all due orders, and store the results."""
-    blocklists.update_blocklist(recruitment)
+    blocklists.order_blocklist_additions_if_published(recruitment)
     credits.order_credits(recruitment)
     send_due_orders(recruitment, service, progress)
     credits.record_granted_credits(recruitment)
@@ -126,7 +126,7 @@ def enable_webhooks(recruitment: Recruitment, *, by) -> None:
     """Subscribe to the panel's notifications. Raises PanelUnavailable or NoService."""
     check_permission(by, Action.PANEL, recruitment.study)
     try:
-        secret = service_of(recruitment).subscribe(webhook_url(recruitment))
+        secret = get_panel_service(recruitment).subscribe(webhook_url(recruitment))
     except (RequestRefused, ResultUnclear, PanelBusy) as words:
         raise PanelUnavailable(f"The panel does not send notifications: {words}") from words
     store_secrets(recruitment, {WEBHOOK_SECRET: secret}, by=by)
@@ -136,7 +136,7 @@ def enable_webhooks(recruitment: Recruitment, *, by) -> None:
 _steps: dict[str, Callable[..., object]] = {"listens": enable_webhooks}
 
 
-def register_step(name: str, step: Callable[..., object]) -> None:
+def register_sync_step(name: str, step: Callable[..., object]) -> None:
     """Register ``step(recruitment, by=by)``, which runs before the panel is asked.
 
     ``ask_soon(recruitment, **{name: True})`` requests the step. An exception in the step ends the job.
@@ -165,14 +165,14 @@ def recruitments_to_sync() -> QuerySet[Recruitment]:
     )
 
 
-def schedule_sync(recruitment: Recruitment, *, by, seconds: int = 5, **steps: bool) -> Job:
+def schedule_sync(recruitment: Recruitment, *, by, min_interval_seconds: int = 5, **steps: bool) -> Job:
     """Return the job that checks this panel: at most one per ``seconds``, however often it is requested.
 
     ``approves=True``: first order the approval of work finished at both. ``listens=True``: subscribe to notifications.
     """
     check_permission(by, Action.PANEL, recruitment.study)
     span, wished = (
-        int(timezone.now().timestamp()) // seconds,
+        int(timezone.now().timestamp()) // min_interval_seconds,
         sorted(name for name, is_wished in steps.items() if is_wished),
     )
     return jobs.submit(
@@ -190,6 +190,8 @@ def schedule_all_syncs() -> int:
     found = list(recruitments_to_sync())
     for recruitment in found:
         schedule_sync(
-            recruitment, by=None, seconds=CLOSED_EVERY if recruitment.study.state == Study.State.CLOSED else OPEN_EVERY
+            recruitment,
+            by=None,
+            min_interval_seconds=CLOSED_EVERY if recruitment.study.state == Study.State.CLOSED else OPEN_EVERY,
         )
     return len(found)

@@ -13,7 +13,7 @@ from annotators.recruitment.channels import REGISTRY
 from studies.services.rate_limits import is_rate_limited
 
 from . import ForgedMessage, incremental_sync
-from .secrets import WEBHOOK_SECRET, panel_secret
+from .secrets import WEBHOOK_SECRET, decrypt_panel_secret
 
 MAX_BODY_BYTES = 64 * 1024
 # A study of hundreds of people sends a few per minute. The panel repeats refused ones, and the regular check finds lost
@@ -29,7 +29,7 @@ def receive_webhook(request, key):
         return HttpResponse(status=413)
     recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
     channel = REGISTRY.get(recruitment.channel) if recruitment else None
-    secret = panel_secret(recruitment, WEBHOOK_SECRET) if channel and channel.sends_webhooks else ""
+    secret = decrypt_panel_secret(recruitment, WEBHOOK_SECRET) if channel and channel.sends_webhooks else ""
     if not secret:
         raise Http404("There is no webhook at this address.")
     if is_rate_limited(f"hook:{recruitment.pk}", MAX_PER_MINUTE):
@@ -44,7 +44,7 @@ def receive_webhook(request, key):
         # A panel may notify several links of one event under one id; each link stores its own copy. The person's id is
         # not stored.
         _, is_new = PanelEvent.objects.get_or_create(
-            source=incremental_sync.event_source(recruitment),
+            source=incremental_sync.event_source_name(recruitment),
             external_id=message.event_id,
             defaults={
                 "recruitment": recruitment,

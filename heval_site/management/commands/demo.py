@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from heval_site.runtime.startup import claim_home_and_port, prepare_site, serve
+from heval_site.runtime.startup import lock_home_and_check_port, prepare_site, serve
 
 ADMIN_NAME = "admin"
 # A command that works here, because a checkout has no `heval` command.
@@ -19,7 +19,7 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         if not settings.EMBEDDED:
             raise CommandError("The demo stores its data in HEVAL_HOME. Unset DATABASE_URL first.")
-        lock = claim_home_and_port()
+        lock = lock_home_and_check_port()
         prepare_site()
         user, password = get_or_create_admin()
         from heval_site.management.demo import get_or_create_demo

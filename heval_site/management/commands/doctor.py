@@ -24,6 +24,6 @@ class Command(BaseCommand):
                 if result.fix:
                     self.stdout.write(f"     {result.fix}")
         if options["json"]:
-            self.stdout.write(json.dumps(doctor.as_json(results), indent=2))
-        if doctor.has_failed(results):
+            self.stdout.write(json.dumps(doctor.results_as_json(results), indent=2))
+        if doctor.has_failed_result(results):
             sys.exit(1)

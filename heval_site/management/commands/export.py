@@ -7,12 +7,12 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 
 from analysis.data.blinding import are_outcomes_hidden
-from analysis.data.export_codebook import export_codebook_markdown
+from analysis.data.export_codebook import build_export_codebook_markdown
 from analysis.data.exports import BLOCK_MAKERS, OUTCOME_TABLES, TABLES, ExportDigest
 from analysis.data.flat_rows.answers import find_damaged_cells
 from analysis.data.flat_rows.selection import COUNTED_ORIGINS, Selection
 from analysis.data.parquet import ParquetNotInstalled, write_parquet
-from analysis.data.snapshot import snapshot
+from analysis.data.snapshot import database_snapshot
 from analysis.report.archive import archive_blocks
 from annotators.models import Assignment
 from studies.services.study_lookup import find_study
@@ -54,7 +54,7 @@ class Command(BaseCommand):
             self._write_parquet(table, selection, output)
             return
         tally = ExportDigest()
-        with snapshot(), _open_output(output) as file:
+        with database_snapshot(), _open_output(output) as file:
             for block in _export_blocks(format, table, selection, raw, tally):
                 file.write(block)
             n, _ = find_damaged_cells(selection) if table == "responses" and format in BLOCK_MAKERS else (0, [])
@@ -67,7 +67,7 @@ class Command(BaseCommand):
         if output == "-":
             raise CommandError("A Parquet file needs --output.")
         try:
-            with snapshot(), _atomic_output(Path(output)) as temporary:
+            with database_snapshot(), _atomic_output(Path(output)) as temporary:
                 rows = write_parquet(table, selection, temporary)
         except ParquetNotInstalled as error:
             raise CommandError(str(error)) from None
@@ -85,7 +85,7 @@ def _export_blocks(format, table, selection, raw, tally):
     if format == "archive":
         return archive_blocks(selection.study)
     if format == "codebook":
-        return [export_codebook_markdown(selection.study).encode()]
+        return [build_export_codebook_markdown(selection.study).encode()]
     options = {"raw": raw} if format == "csv" else {}
     return BLOCK_MAKERS[format](table, selection, tally=tally, **options)
 

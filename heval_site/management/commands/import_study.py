@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.template.defaultfilters import pluralize
 
-from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused, read_bundle
-from studies.imports.tables import ImportReport, Options, import_file, import_job
+from studies.imports.bundle import MAX_BUNDLE_BYTES, BundleRefused, create_draft_from_bundle
+from studies.imports.tables import ImportReport, Options, import_job, import_stimuli_file
 from studies.models import Study
 from studies.services import drafts, lifecycle
 from studies.services.study_lookup import find_study
@@ -111,10 +111,10 @@ class Command(BaseCommand):
         """Return the study's code and the report. A new study is kept only if something was imported."""
         if named != "new":
             study = find_study(named)
-            return str(study.code), import_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
+            return str(study.code), import_stimuli_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
         with transaction.atomic():
-            study = drafts.create(Study(title=path.stem[:200]), by)
-            report = import_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
+            study = drafts.create_draft(Study(title=path.stem[:200]), by)
+            report = import_stimuli_file(study, path, options=how, by=by, is_dry_run=is_dry_run)
             if not report.is_written:
                 transaction.set_rollback(True)
         return (str(study.code) if report.is_written else None), report
@@ -128,7 +128,7 @@ class Command(BaseCommand):
                 raise CommandError(f"--column {pair}: write HEVAL_NAME=FILE_NAME, and each heval name only once.")
             columns[ours] = theirs
         try:
-            report = import_job.importer("answers").read(
+            report = import_job.get_importer("answers").read(
                 study, path, options={"columns": columns}, by=by, is_dry_run=options["dry_run"]
             )
         except (lifecycle.ActionRefused, SettingsRefused) as refused:
@@ -140,7 +140,7 @@ class Command(BaseCommand):
             raise CommandError(f"The file is larger than {MAX_BUNDLE_BYTES:,} bytes.")
         try:
             with transaction.atomic():
-                study = read_bundle(path.read_bytes(), by)
+                study = create_draft_from_bundle(path.read_bytes(), by)
                 if options["dry_run"]:
                     transaction.set_rollback(True)
         except BundleRefused as refused:

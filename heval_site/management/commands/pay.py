@@ -22,7 +22,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no link with the key {options['key']}.")
         if recruitment.channel not in REGISTRY:
             raise CommandError(f"The channel {recruitment.channel} of this link is not installed.")
-        told = ledger.settle_payments(recruitment, by=None, dry_run=options["dry_run"])
+        told = ledger.update_ledger(recruitment, by=None, dry_run=options["dry_run"])
         for outcome, n in sorted(told.outcomes.items()):
             if n:
                 self.stdout.write(f"{n:6} {outcome.replace('_', ' ')}")
@@ -30,7 +30,7 @@ class Command(BaseCommand):
             f"{told.due} newly due: {told.amount:.2f} {told.currency}. {told.paid} found paid, {told.cancelled} "
             "cancelled."
         )
-        sums = costs.link_cost(recruitment)
+        sums = costs.compute_link_cost(recruitment)
         unwritten = f" {sums.unsettled:.2f} not recorded yet," if sums.unsettled else ""
         self.stdout.write(
             f"Total: {sums.paid:.2f} paid, {sums.ordered:.2f} ordered, {sums.due:.2f} due,{unwritten} "

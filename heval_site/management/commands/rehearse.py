@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from annotators.models import Recruitment
 from annotators.recruitment.panels.rehearsal_jobs import DEFAULT_PEOPLE
 from heval_site.rehearsal.results import report_lines
-from heval_site.rehearsal.runner import RehearsalRefused, rehearse
+from heval_site.rehearsal.runner import RehearsalRefused, run_rehearsal
 
 
 class Command(BaseCommand):
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         if recruitment is None:
             raise CommandError(f"There is no link with the key {options['key']}.")
         try:
-            report = rehearse(recruitment, options["people"], options["seed"])
+            report = run_rehearsal(recruitment, options["people"], options["seed"])
         except RehearsalRefused as words:
             raise CommandError(str(words)) from None
         self.stdout.write(

@@ -7,7 +7,7 @@ import uuid
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotators.participation.simulate import CrowdSettings, default_preferences, simulate_answers
+from annotators.participation.simulate import CrowdSettings, default_system_strengths, simulate_answers
 from studies.services.study_lookup import find_study
 
 
@@ -36,7 +36,9 @@ class Command(BaseCommand):
         study = find_study(options["study"])
         if options["n"] < 1:
             raise CommandError("--n: enter at least 1.")
-        preferences = self._parse_preferences(options["prefer"]) if options["prefer"] else default_preferences(study)
+        preferences = (
+            self._parse_preferences(options["prefer"]) if options["prefer"] else default_system_strengths(study)
+        )
         shares = {
             name: options[name] for name in ("acquiescent", "screened_out", "abandoning") if options[name] is not None
         }
@@ -49,7 +51,7 @@ class Command(BaseCommand):
         name = f"robot-{uuid.uuid4().hex[:8]}"
         try:
             ended = simulate_answers(
-                study, options["n"], preferences, random.Random(seed), crowd=CrowdSettings(**shares), name=name
+                study, options["n"], preferences, random.Random(seed), crowd=CrowdSettings(**shares), name_prefix=name
             )
         except ValueError as error:
             raise CommandError(str(error)) from None

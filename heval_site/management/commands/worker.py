@@ -20,18 +20,18 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         if options["once"]:
-            jobs.run_periodic()
-            n = jobs.run_waiting()
+            jobs.run_due_periodic_functions()
+            n = jobs.run_waiting_jobs()
             self.stdout.write(f"{n} jobs run")
             return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: jobs.stop_requested.set())
         # In a separate thread, because places must be released even during an analysis of an hour.
         ticking = threading.Thread(
-            target=lambda: _repeat(jobs.run_periodic, TICK_SECONDS), name="heval-tick", daemon=True
+            target=lambda: _repeat(jobs.run_due_periodic_functions, TICK_SECONDS), name="heval-tick", daemon=True
         )
         ticking.start()
-        _repeat(jobs.run_waiting, POLL_SECONDS)
+        _repeat(jobs.run_waiting_jobs, POLL_SECONDS)
         ticking.join(5)
 
 

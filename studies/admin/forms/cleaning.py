@@ -18,27 +18,27 @@ def _one_break(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def is_unchanged(bound: forms.BoundField) -> bool:
+def is_unchanged(bound_field: forms.BoundField) -> bool:
     """Return whether the sent value is what the field showed, so that the stored value must stay as it is.
 
     Cleaning changes values: a browser sends line breaks as CR LF, a field strips blanks and shows a time without its seconds, and 1
     becomes 1.0. Saving a form must not change a value that the user did not change.
     """
-    sent, initial = bound.data, bound.initial
-    if not isinstance(sent, str) or bound.field.disabled:
-        return not bound._has_changed()
-    shown = bound.field.widget.format_value(bound.field.prepare_value(initial))
+    sent, initial = bound_field.data, bound_field.initial
+    if not isinstance(sent, str) or bound_field.field.disabled:
+        return not bound_field._has_changed()
+    shown = bound_field.field.widget.format_value(bound_field.field.prepare_value(initial))
     if shown is not None and not isinstance(shown, str):  # a choice, which has no text of its own
-        return not bound._has_changed()
+        return not bound_field._has_changed()
     return _one_break(shown or "") == _one_break(sent)
 
 
-def changed_names(form: forms.BaseForm) -> list[str]:
+def changed_field_names(form: forms.BaseForm) -> list[str]:
     """Return the names of the fields that the user changed in a bound form."""
     return [name for name in form.fields if not is_unchanged(form[name])]
 
 
-class CleanWords:
+class CleanTextMixin:
     """Mixin for forms: a database can store every text, and a person can see it. A name is one visible line.
 
     A field that comes back unchanged keeps the stored value.
@@ -46,7 +46,7 @@ class CleanWords:
 
     @cached_property
     def changed_data(self):
-        return changed_names(self)
+        return changed_field_names(self)
 
     def _clean_fields(self):
         super()._clean_fields()
@@ -71,15 +71,15 @@ class CleanWords:
                 self.add_error(name, str(refused))
 
 
-def find_similar_name(name: str, names: Iterable[str]) -> str | None:
+def find_lookalike_name(name: str, names: Iterable[str]) -> str | None:
     """Return the first of these names that looks the same to a person: it differs only in case, width or composition."""
     return next((other for other in names if name_key(other) == name_key(name)), None)
 
 
-def check_distinct_names(rows: Iterable[tuple[forms.Form, str]], noun: str) -> None:
+def add_duplicate_name_errors(forms_and_names: Iterable[tuple[forms.Form, str]], noun: str) -> None:
     """Refuse names that look the same to a person: they differ only in case, width or composition."""
     seen: dict[str, str] = {}
-    for form, name in rows:
+    for form, name in forms_and_names:
         key = name_key(name or "")
         if key in seen:
             form.add_error("name", f"Another {noun} has this name: “{seen[key]}”.")

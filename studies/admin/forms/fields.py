@@ -27,7 +27,7 @@ class MarkdownArea(forms.Textarea):
         )
 
 
-def moment_field(**options) -> forms.DateTimeField:
+def optional_utc_datetime_field(**options) -> forms.DateTimeField:
     """Return a field for date and time, with the browser's own control."""
     widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
     return forms.DateTimeField(required=False, widget=widget, help_text="UTC. Empty: no limit.", **options)
@@ -143,5 +143,5 @@ def _key_of(label: str) -> str:
     return slugify(label, allow_unicode=True)[:50]
 
 
-def default_label(value: Any) -> str:
+def with_default_suffix(value: Any) -> str:
     return f"{value} (default)"

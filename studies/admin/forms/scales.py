@@ -6,10 +6,10 @@ from typing import Any
 
 from django import forms
 
-from studies.protocols.base.scales import SCALE_KINDS, read_scale
+from studies.protocols.base.scales import SCALE_KINDS, parse_scale
 
-from .cleaning import CleanWords
-from .fields import LinesField, OptionsField, default_label
+from .cleaning import CleanTextMixin
+from .fields import LinesField, OptionsField, with_default_suffix
 
 # The parts of a scale that each kind uses; the script of the page hides the others.
 PARTS: dict[str, tuple[str, ...]] = {
@@ -29,7 +29,7 @@ def _where_empty(kind: str) -> dict[str, int]:
     """Return the default numbers of a kind of scale. Scales with answer options have none."""
     if "options" in PARTS[kind]:
         return {}
-    spec = read_scale({"kind": kind})
+    spec = parse_scale({"kind": kind})
     return {part: getattr(spec, part) for part in PARTS[kind] if type(getattr(spec, part)) is int}
 
 
@@ -84,19 +84,19 @@ SCALE_FIELDS = _scale_fields()
 ScaleFields = type("ScaleFields", (forms.Form,), {f"scale_{name}": field for name, field in SCALE_FIELDS.items()})
 
 
-class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
+class ScaleForm(CleanTextMixin, ScaleFields, forms.ModelForm):
     """Mixin for forms of Question: its scale as fields ``scale_<part>``, its skip reasons as lines."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         kind = (self.instance.scale or {}).get("kind") or self.fields["scale_kind"].initial
         for part, value in SCALE_DEFAULTS.get(kind, {}).items():
-            self.fields[f"scale_{part}"].widget.attrs["placeholder"] = default_label(value)
+            self.fields[f"scale_{part}"].widget.attrs["placeholder"] = with_default_suffix(value)
         self.has_readable_scale = False
         if not self.instance.pk and not self.instance.scale:
             return
         try:
-            spec = read_scale(self.instance.scale)
+            spec = parse_scale(self.instance.scale)
         except (ValueError, TypeError, KeyError):
             return  # the checklist names the problem; the fields offer a new scale
         self.has_readable_scale = True
@@ -130,16 +130,16 @@ class ScaleForm(CleanWords, ScaleFields, forms.ModelForm):
         elif labels and "minimum" in stored:
             stored["maximum"] = stored["minimum"] + len(labels) - 1
         try:
-            self.instance.scale = read_scale(stored).as_json()
+            self.instance.scale = parse_scale(stored).as_json()
         except (ValueError, TypeError, KeyError) as refused:
             self.add_error("scale_options" if kind in ("choice", "multiple") else "scale_kind", str(refused))
         return cleaned
 
 
-def scale_in_words(stored: Mapping[str, Any]) -> str:
+def scale_summary_text(scale_json: Mapping[str, Any]) -> str:
     """Return a question's scale as a sentence, for read-only pages."""
     try:
-        spec = read_scale(dict(stored))
+        spec = parse_scale(dict(scale_json))
     except (ValueError, TypeError, KeyError) as refused:
         return str(refused)
     words = SCALE_KINDS[spec.kind][0]

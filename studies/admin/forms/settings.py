@@ -7,19 +7,22 @@ from typing import Any
 from django import forms
 from django.utils.functional import cached_property
 
-from .cleaning import CleanWords, changed_names
-from .fields import MarkdownArea, default_label
+from .cleaning import CleanTextMixin, changed_field_names
+from .fields import MarkdownArea, with_default_suffix
 
 
-def merge_settings(stored: Mapping[str, Any], cleaned: Mapping[str, Any], changed: Iterable[str]) -> dict[str, Any]:
+def merge_settings(
+    stored: Mapping[str, Any], cleaned_data: Mapping[str, Any], changed_names: Iterable[str]
+) -> dict[str, Any]:
     """Return the stored settings with the changed ones. A setting that was neither stored nor changed keeps its default."""
-    return dict(stored) | settings_as_json({name: cleaned[name] for name in changed if name in cleaned})
+    return dict(stored) | settings_as_json({name: cleaned_data[name] for name in changed_names if name in cleaned_data})
 
 
-def settings_as_json(cleaned: Mapping[str, Any]) -> dict[str, Any]:
+def settings_as_json(cleaned_data: Mapping[str, Any]) -> dict[str, Any]:
     """Return cleaned values as JSON values. A zero has no sign: otherwise equal designs would have different hashes."""
     return {
-        name: float(value) + 0.0 if isinstance(value, Decimal | float) else value for name, value in cleaned.items()
+        name: float(value) + 0.0 if isinstance(value, Decimal | float) else value
+        for name, value in cleaned_data.items()
     }
 
 
@@ -29,10 +32,12 @@ WIDE = 60
 MOST_ROWS = 32
 
 
-def describe_field(field: forms.Field) -> forms.Field:
+def add_range_and_default_hints(field: forms.Field) -> forms.Field:
     """Return the field with its range and default in the help text, and wide enough for its values."""
     if isinstance(field, forms.ChoiceField):
-        field.choices = [(key, default_label(words) if key == field.initial else words) for key, words in field.choices]
+        field.choices = [
+            (key, with_default_suffix(words) if key == field.initial else words) for key, words in field.choices
+        ]
         return field
     words = ""
     if isinstance(field, forms.IntegerField) and None not in (field.min_value, field.max_value):
@@ -42,7 +47,7 @@ def describe_field(field: forms.Field) -> forms.Field:
     if isinstance(field.widget, forms.NumberInput | forms.TextInput) and shows_default:
         default = _plain(field.initial) if words else f"“{field.initial}”"
         words = f"{words}, by default {default}" if words else f"By default {default}"
-        field.widget.attrs["placeholder"] = default_label(field.initial)
+        field.widget.attrs["placeholder"] = with_default_suffix(field.initial)
     if words:
         field.help_text = f"{field.help_text} {words}.".strip()
     if isinstance(field.widget, forms.TextInput) and (getattr(field, "max_length", None) or 0) > WIDE:
@@ -54,11 +59,11 @@ def _plain(number: float) -> str:
     return str(number) if isinstance(number, int) else f"{number:f}".rstrip("0").rstrip(".")
 
 
-def settings_fields(settings_form: type[forms.Form] | None) -> dict[str, forms.Field]:
+def prefixed_settings_fields(settings_form: type[forms.Form] | None) -> dict[str, forms.Field]:
     """Return the fields of a settings form, by the names that they have inside another form."""
     if settings_form is None:
         return {}
-    fields = {f"{PREFIX}-{name}": describe_field(field) for name, field in settings_form().fields.items()}
+    fields = {f"{PREFIX}-{name}": add_range_and_default_hints(field) for name, field in settings_form().fields.items()}
     for name, field in fields.items():
         field.label = field.label or name.removeprefix(f"{PREFIX}-").replace("_", " ")
         if isinstance(field.widget, forms.Textarea) and "Markdown" in str(field.help_text):
@@ -74,7 +79,7 @@ def settings_fieldsets(settings_form: type[forms.Form]) -> list[tuple[str, dict[
     ]
 
 
-class SettingsFormMixin(CleanWords, forms.ModelForm):
+class SettingsFormMixin(CleanTextMixin, forms.ModelForm):
     """Mixin for forms of a row with ``settings`` JSON. It shows the settings as fields and applies their own rules.
 
     ``build_settings_form(form, settings_form)`` makes the class. A field shows the stored value, or else its initial value.
@@ -86,7 +91,7 @@ class SettingsFormMixin(CleanWords, forms.ModelForm):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        for name in settings_fields(self.settings_form):
+        for name in prefixed_settings_fields(self.settings_form):
             short = name.removeprefix(f"{PREFIX}-")
             if short in (self.instance.settings or {}):
                 self.initial[name] = self.instance.settings[short]
@@ -119,9 +124,13 @@ class SettingsFormMixin(CleanWords, forms.ModelForm):
         return cleaned
 
 
-def build_settings_form(form: type[forms.ModelForm], settings_form: type[forms.Form] | None) -> type[forms.ModelForm]:
+def build_form_with_settings(
+    base_form: type[forms.ModelForm], settings_form: type[forms.Form] | None
+) -> type[forms.ModelForm]:
     """Return a subclass of the form (a SettingsFormMixin) with fields for these settings."""
-    return type(form.__name__, (form,), {**settings_fields(settings_form), "settings_form": settings_form})
+    return type(
+        base_form.__name__, (base_form,), {**prefixed_settings_fields(settings_form), "settings_form": settings_form}
+    )
 
 
 class SettingsWidget(forms.Widget):
@@ -141,7 +150,7 @@ class SettingsWidget(forms.Widget):
         return False
 
 
-class SettingsCell(CleanWords, forms.ModelForm):
+class SettingsCell(CleanTextMixin, forms.ModelForm):
     """Mixin for forms in a table whose rows have different settings. The field ``parameters`` holds the small form."""
 
     def settings_form_of(self, instance) -> type[forms.Form] | None:
@@ -161,8 +170,8 @@ class SettingsCell(CleanWords, forms.ModelForm):
 
     @cached_property
     def changed_data(self):
-        changed = [name for name in changed_names(self) if name != "parameters"]
-        return [*changed, "parameters"] if self.inner is not None and changed_names(self.inner) else changed
+        changed = [name for name in changed_field_names(self) if name != "parameters"]
+        return [*changed, "parameters"] if self.inner is not None and changed_field_names(self.inner) else changed
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
@@ -170,7 +179,7 @@ class SettingsCell(CleanWords, forms.ModelForm):
         if self.inner is not None and isinstance(self.inner, kind or ()):
             if self.inner.is_valid():
                 self.instance.settings = merge_settings(
-                    self.instance.settings or {}, self.inner.cleaned_data, changed_names(self.inner)
+                    self.instance.settings or {}, self.inner.cleaned_data, changed_field_names(self.inner)
                 )
             else:
                 self.add_error("parameters", "Correct these settings.")

@@ -8,13 +8,13 @@ from django.db.models import CharField, F, Value
 from django.db.models.functions import Cast, Concat
 from django.forms.models import BaseInlineFormSet
 
-from studies.admin.forms.cleaning import check_distinct_names
+from studies.admin.forms.cleaning import add_duplicate_name_errors
 from studies.admin.permissions import InlinePermissions
 
 POSITION_OFFSET = 10_000  # offset of positions while rows are renumbered, so that two rows can be swapped
 
 
-class MoreRows:
+class ExtraRowsMixin:
     """Mixin for empty rows that the URL asks for: it adds rows without a script (``admin/studies/_more_rows.html``)."""
 
     most = 20
@@ -24,7 +24,7 @@ class MoreRows:
         return min(int(asked), self.most) if asked.isascii() and asked.isdecimal() else 0
 
 
-class StudyRowsInline(MoreRows, InlinePermissions, admin.TabularInline):
+class StudyRowsInline(ExtraRowsMixin, InlinePermissions, admin.TabularInline):
     """A table in which each field has its own label, for people who cannot see the column's heading."""
 
     form_class: type[forms.ModelForm] = forms.ModelForm
@@ -76,7 +76,7 @@ class DistinctNamesFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
 
     def clean(self):
         remaining = [f for f in self.forms if hasattr(f, "cleaned_data") and not f.cleaned_data.get("DELETE")]
-        check_distinct_names(
+        add_duplicate_name_errors(
             ((form, form.cleaned_data.get("name") or "") for form in remaining), self.model._meta.verbose_name
         )
         super().clean()

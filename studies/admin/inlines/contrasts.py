@@ -2,7 +2,7 @@
 
 from django import forms
 
-from studies.admin.forms.cleaning import CleanWords
+from studies.admin.forms.cleaning import CleanTextMixin
 from studies.models import Contrast, Section
 from studies.protocols import REGISTRY
 
@@ -11,7 +11,7 @@ from ..forms.fields import RowChoiceField
 from .base import LabelledDeleteFormSet, StudyRowsInline, SwappableFormSetMixin
 
 
-class ContrastForm(CleanWords, forms.ModelForm):
+class ContrastForm(CleanTextMixin, forms.ModelForm):
     Meta = field_labels.build_form_meta("contrast")
 
     def clean(self):

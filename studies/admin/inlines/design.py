@@ -6,7 +6,7 @@ from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils.html import format_html
 
-from studies.admin.forms.cleaning import CleanWords
+from studies.admin.forms.cleaning import CleanTextMixin
 from studies.models import Arm, ExclusionRule, Section, System, rules
 from studies.protocols import REGISTRY
 
@@ -23,7 +23,7 @@ from .base import (
 )
 
 
-class SystemForm(CleanWords, forms.ModelForm):
+class SystemForm(CleanTextMixin, forms.ModelForm):
     pass
 
 
@@ -34,7 +34,7 @@ class SystemInline(StudyRowsInline):
     formset = DistinctNamesFormSet
 
 
-class ArmForm(CleanWords, forms.ModelForm):
+class ArmForm(CleanTextMixin, forms.ModelForm):
     Meta = field_labels.build_form_meta("arm")
 
     def __init__(self, *args, **kwargs):

@@ -38,7 +38,7 @@ class MemberFormSet(LabelledDeleteFormSet):
         super().clean()
         if any(form.errors for form in self.forms):
             return
-        access.check_roles(self.roles())
+        access.require_owner_and_distinct_members(self.roles())
 
     def roles(self) -> list[tuple[int, str]]:
         """Return (user id, role) for each remaining row."""

@@ -5,15 +5,15 @@ from copy import deepcopy
 from django import forms
 from django.contrib import admin
 
-from studies.admin.forms.cleaning import find_similar_name
+from studies.admin.forms.cleaning import find_lookalike_name
 from studies.admin.permissions import InlinePermissions
 from studies.models import Question
 from studies.protocols import REGISTRY
 
 from .. import field_labels
 from ..forms.fields import OptionsField, RowChoiceField
-from ..forms.scales import SCALE_FIELDS, ScaleForm, scale_in_words
-from .base import LabelledDeleteFormSet, MoreRows, OrderedFormSetMixin, SwappableFormSetMixin
+from ..forms.scales import SCALE_FIELDS, ScaleForm, scale_summary_text
+from .base import ExtraRowsMixin, LabelledDeleteFormSet, OrderedFormSetMixin, SwappableFormSetMixin
 
 
 class QuestionForm(ScaleForm):
@@ -39,12 +39,12 @@ class QuestionFormSet(SwappableFormSetMixin, OrderedFormSetMixin, LabelledDelete
             key = (getattr(form, "cleaned_data", None) or {}).get("key")
             if not key or form.cleaned_data.get("DELETE"):
                 continue
-            if other := find_similar_name(key, seen):
+            if other := find_lookalike_name(key, seen):
                 form.add_error("key", f"Another question of this section has the key “{other}”.")
             seen.append(key)
 
 
-class QuestionInline(MoreRows, InlinePermissions, admin.StackedInline):
+class QuestionInline(ExtraRowsMixin, InlinePermissions, admin.StackedInline):
     model = Question
     form = QuestionForm
     formset = QuestionFormSet
@@ -83,7 +83,7 @@ class QuestionInline(MoreRows, InlinePermissions, admin.StackedInline):
 
     @admin.display(description="kind of answer")
     def asked_as(self, question):
-        return scale_in_words(question.scale)
+        return scale_summary_text(question.scale)
 
     def get_formset(self, request, obj=None, **kwargs):
         saved = obj is not None and obj.pk

@@ -8,12 +8,12 @@ from studies.protocols import Problem
 
 from .arms import arm_problems
 from .batches import batch_problems
-from .plan import contrast_problems, rule_problems
+from .plan import contrast_problems, exclusion_rule_problems
 from .sections import drawing_problems, section_config_problems, section_problems
 from .stimuli import stimuli_problems
 
 
-def find_problems(study: Study) -> Iterator[Problem]:
+def find_design_problems(study: Study) -> Iterator[Problem]:
     """Yield what is missing (blocking) or unwise in a draft. Each problem is linked to its field."""
     problems = list(_problems_before_drawing(study))
     yield from problems
@@ -32,7 +32,7 @@ def find_analysis_blockers(study: Study) -> Iterator[Problem]:
     for section in sections:
         yield from section_config_problems(section)
     yield from (problem for problem in contrast_problems(study, sections) if problem.is_blocking)
-    yield from rule_problems(study, sections)
+    yield from exclusion_rule_problems(study, sections)
 
 
 def _problems_before_drawing(study: Study) -> Iterator[Problem]:
@@ -60,7 +60,7 @@ def _problems_before_drawing(study: Study) -> Iterator[Problem]:
     yield from drawing_problems(study, sections)
     yield from stimuli_problems(study, sections)
     yield from contrast_problems(study, sections)
-    yield from rule_problems(study, sections)
+    yield from exclusion_rule_problems(study, sections)
     if study.batches_per_annotator > 1:
         yield Problem(
             "Annotators may take several batches. They do not get a batch with a prompt that they have already seen.",

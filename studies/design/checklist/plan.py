@@ -39,7 +39,7 @@ def contrast_problems(study: Study, sections) -> Iterator[Problem]:
             )
 
 
-def rule_problems(study: Study, sections) -> Iterator[Problem]:
+def exclusion_rule_problems(study: Study, sections) -> Iterator[Problem]:
     """Yield problems of exclusion rules that name something that the study does not have, or that are not installed."""
     for row in study.exclusion_rules.all():
         rule = RULES.get(row.rule)

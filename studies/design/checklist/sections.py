@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from studies.design.draw import BatchDraw
 from studies.models import Batch, Study
 from studies.protocols import REGISTRY, Problem
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 
 
 def section_problems(section) -> Iterator[Problem]:
@@ -53,7 +53,7 @@ def section_config_problems(section) -> Iterator[Problem]:
         yield Problem(f"{where} has no question. Add one.", "questions")
     for question in questions:
         try:
-            read_scale(question.scale)
+            parse_scale(question.scale)
         except (ValueError, TypeError, KeyError) as error:
             yield Problem(f"{where}, question {question.key}: {error}", "questions")
     if protocol.settings_form is not None:

@@ -4,18 +4,18 @@ The new draft has the same design and the same design sha256 as the original. Pe
 read strictly. Each message names the path of the fault, such as ``sections[1].questions[0].scale``.
 """
 
-from .reading import parse_bundle, read_bundle
+from .reading import create_draft_from_bundle, parse_bundle
 from .schema import MAX_BUNDLE_BYTES, SCHEMA, BundleIncomplete, BundleRefused
-from .writing import bundle_of, bundle_text, write_bundle
+from .writing import bundle_text, serialize_bundle, write_bundle
 
 __all__ = [
     "MAX_BUNDLE_BYTES",
     "SCHEMA",
     "BundleIncomplete",
     "BundleRefused",
-    "bundle_of",
+    "serialize_bundle",
     "bundle_text",
     "parse_bundle",
-    "read_bundle",
+    "create_draft_from_bundle",
     "write_bundle",
 ]

@@ -8,7 +8,7 @@ from django.db import models
 from studies.stimuli.texts import name_key
 
 from .schema import MAX_PROBLEMS, BundleRefused
-from .values import ValueRefused, check_json, to_column_type
+from .values import ValueRefused, check_json_is_storable, json_to_column_value
 
 
 class BaseValidator:
@@ -51,9 +51,9 @@ class BaseValidator:
 
     def column(self, field: models.Field, value: Any, path: str) -> Any:
         try:
-            value = to_column_type(field, value, path)
+            value = json_to_column_value(field, value, path)
             if isinstance(field, models.JSONField):
-                check_json(value, path)
+                check_json_is_storable(value, path)
                 return value
             return field.clean(value, None)
         except ValueRefused as refused:

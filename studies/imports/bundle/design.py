@@ -6,7 +6,7 @@ from studies.design.serialization import ARM_FIELDS, CONTRAST_FIELDS, QUESTION_F
 from studies.models import Arm, Contrast, ExclusionRule, Question, Section, Study, System
 from studies.models.rules import REGISTRY as RULES
 from studies.protocols import REGISTRY
-from studies.protocols.base.scales import SCALE_KINDS, read_scale
+from studies.protocols.base.scales import SCALE_KINDS, parse_scale
 from studies.stimuli.normalising import Preparation, SettingsRefused
 
 from .base_validator import BaseValidator
@@ -129,7 +129,7 @@ class DesignValidator(BaseValidator):
                 self.add_problem(f"{where}.screens_out", "must be true or false.")
         if len(self.problems) == before:
             try:
-                read_scale(scale)
+                parse_scale(scale)
             except ValueError as error:
                 is_unknown_kind = scale.get("kind", "percent") not in SCALE_KINDS
                 self.add_problem(f"{path}.kind" if is_unknown_kind else path, str(error))

@@ -12,17 +12,17 @@ from studies.stimuli import strict_json
 
 from .checking import BundleValidator
 from .schema import MAX_BUNDLE_BYTES, BundleRefused
-from .storing import store
+from .storing import store_bundle_as_draft
 
 
-def read_bundle(data: bytes | str | dict[str, Any], owner: Any) -> Study:
+def create_draft_from_bundle(data: bytes | str | dict[str, Any], owner: Any) -> Study:
     """Make a new draft from a bundle, owned by this user. Raise BundleRefused; then nothing was written."""
     check_permission(owner, Action.CREATE)
     value = parse_bundle(data) if isinstance(data, bytes | str) else data
     bundle = BundleValidator(value)
     bundle.check()
     with storing_images(bundle.images, bundle.images.__getitem__), transaction.atomic():
-        study = store(bundle, owner)
+        study = store_bundle_as_draft(bundle, owner)
         digest = sha256_of(canonical_json(serialize_design(study)))
         audit.record_study_event("import bundle", study, by=owner, design_sha256=digest)
     return study

@@ -9,10 +9,10 @@ from .checking import BundleValidator
 from .schema import BATCH_FIELDS, EXPECTED_FIELDS
 
 
-def store(bundle: BundleValidator, owner: Any) -> models.Study:
+def store_bundle_as_draft(bundle: BundleValidator, owner: Any) -> models.Study:
     """Make a new draft from a checked bundle, in the caller's transaction. Its images must be stored already."""
     study = models.Study.objects.create(**bundle.study, owner=owner)
-    access.make_owner(study, owner)
+    access.add_owner(study, owner)
     systems = _by(
         models.System.objects.bulk_create(models.System(study=study, **columns) for columns in bundle.systems.values()),
         "name",

@@ -16,33 +16,33 @@ class ValueRefused(Exception):
         self.path, self.text = path, text
 
 
-def to_column_type(field: models.Field, value: Any, path: str) -> Any:
+def json_to_column_value(field: models.Field, value: Any, json_path: str) -> Any:
     """Return the value as the column's Python type. Refuse a JSON value of another type; never convert it."""
     if value is None and field.null:
         return None
     if isinstance(field, models.JSONField):
         kind: type = list if field.default is list else dict
-        return value if isinstance(value, kind) else _wrong(path, "a list" if kind is list else "an object")
+        return value if isinstance(value, kind) else _wrong(json_path, "a list" if kind is list else "an object")
     if isinstance(field, models.BooleanField):
-        return value if isinstance(value, bool) else _wrong(path, "true or false")
+        return value if isinstance(value, bool) else _wrong(json_path, "true or false")
     if isinstance(field, models.IntegerField):
-        return value if type(value) is int else _wrong(path, "a whole number")
+        return value if type(value) is int else _wrong(json_path, "a whole number")
     if isinstance(field, models.FloatField):
-        return float(value) if type(value) in (int, float) else _wrong(path, "a number")
+        return float(value) if type(value) in (int, float) else _wrong(json_path, "a number")
     if not isinstance(value, str):
-        _wrong(path, "a text")
+        _wrong(json_path, "a text")
     if isinstance(field, models.DecimalField):
         try:
             number = Decimal(value)
         except InvalidOperation:
-            _wrong(path, "a decimal number in quotes, such as “2.50”")
-        return number if number.is_finite() else _wrong(path, "a decimal number in quotes, such as “2.50”")
+            _wrong(json_path, "a decimal number in quotes, such as “2.50”")
+        return number if number.is_finite() else _wrong(json_path, "a decimal number in quotes, such as “2.50”")
     if isinstance(field, models.DateField):
         try:
             return date.fromisoformat(value)
         except ValueError:
-            _wrong(path, "a date such as 2026-12-31")
-    return _text(value, path)
+            _wrong(json_path, "a date such as 2026-12-31")
+    return _text(value, json_path)
 
 
 def _wrong(path: str, what: str) -> Any:
@@ -57,16 +57,16 @@ def _text(value: str, path: str) -> str:
     return value
 
 
-def check_json(value: Any, path: str, depth: int = 1) -> None:
+def check_json_is_storable(value: Any, json_path: str, depth: int = 1) -> None:
     """Check that a database can store every text in the value, and that its nesting is limited."""
     if depth > MAX_DEPTH:
-        raise ValueRefused(path[:200], f"is nested more than {MAX_DEPTH} levels deep.")
+        raise ValueRefused(json_path[:200], f"is nested more than {MAX_DEPTH} levels deep.")
     if isinstance(value, str):
-        _text(value, path)
+        _text(value, json_path)
     elif isinstance(value, list):
         for number, each in enumerate(value):
-            check_json(each, f"{path}[{number}]", depth + 1)
+            check_json_is_storable(each, f"{json_path}[{number}]", depth + 1)
     elif isinstance(value, dict):
         for name, each in value.items():
-            _text(name, path)
-            check_json(each, f"{path}.{name}", depth + 1)
+            _text(name, json_path)
+            check_json_is_storable(each, f"{json_path}.{name}", depth + 1)

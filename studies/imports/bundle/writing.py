@@ -11,12 +11,12 @@ from django.db.models import Q
 
 from studies.design.serialization import serialize_design
 from studies.models import FIRST_TEST_NUMBER, Batch, Expected, Exposure, Item, Output, Placement, Study
-from studies.stimuli.images import ImageRefused, path_of
+from studies.stimuli.images import ImageRefused, image_path
 
 from .schema import BATCH_FIELDS, EXPECTED_FIELDS, ITEM_FIELDS, OUTPUT_FIELDS, PROMPT_FIELDS, SCHEMA, BundleIncomplete
 
 
-def bundle_of(study: Study) -> dict[str, Any]:
+def serialize_bundle(study: Study) -> dict[str, Any]:
     """Return a study's whole design as plain values, keyed by names, with texts inline and images as base64."""
     design = serialize_design(study)
     design.pop("retired")  # it concerns only the launched study: a new draft has no retired items
@@ -39,7 +39,7 @@ def bundle_of(study: Study) -> dict[str, Any]:
 
 def bundle_text(study: Study) -> str:
     """Return the bundle as the text of a file."""
-    return json.dumps(bundle_of(study), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(serialize_bundle(study), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write_bundle(study: Study, file: IO[str]) -> None:
@@ -53,7 +53,7 @@ def _columns(row: models.Model, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _image(name: str) -> str:
     try:
-        return b64encode(path_of(Path(settings.MEDIA_ROOT), name).read_bytes()).decode("ascii")
+        return b64encode(image_path(Path(settings.MEDIA_ROOT), name).read_bytes()).decode("ascii")
     except (OSError, ImageRefused) as error:
         raise BundleIncomplete(
             f"The stored image {name} is missing, so the study cannot be exported. Restore the file from a backup, or import it again."

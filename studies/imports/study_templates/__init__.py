@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from studies.imports.bundle import parse_bundle, read_bundle
+from studies.imports.bundle import create_draft_from_bundle, parse_bundle
 from studies.models import Study, new_seed
 
 SPA = "Ethayarajh and Jurafsky 2022, The Authenticity Gap in Human Evaluation"
@@ -206,8 +206,8 @@ def load_template_bundle(template: StudyTemplate) -> dict[str, Any]:
     return parse_bundle(template.text)
 
 
-def create_template_draft(template: StudyTemplate, owner: Any) -> Study:
+def create_draft_from_template(template: StudyTemplate, owner: Any) -> Study:
     """Make a new draft of this experiment, with its own seed."""
     value = load_template_bundle(template)
     value["study"]["seed"] = new_seed()
-    return read_bundle(value, owner)
+    return create_draft_from_bundle(value, owner)

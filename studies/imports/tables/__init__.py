@@ -2,7 +2,7 @@
 
 from .options import Options
 from .result import ImportReport
-from .run import import_file
+from .run import import_stimuli_file
 from .writing import StudyChanged
 
-__all__ = ["StudyChanged", "Options", "ImportReport", "import_file"]
+__all__ = ["StudyChanged", "Options", "ImportReport", "import_stimuli_file"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from studies.models import Section, Study
 from studies.protocols import REGISTRY
 from studies.stimuli.rows import TableProblems
-from studies.stimuli.surface import prompts_twice_in_one_batch
+from studies.stimuli.surface import find_repeated_prompts
 from studies.stimuli.texts import name_key
 
 from .columns import Entry
@@ -235,7 +235,7 @@ class BatchCollector:
                 yield f"{batch.key}: nothing in section {position}"
 
     def _add_findings(self, report: ImportReport, incomplete, sizes, uncovered) -> None:
-        twice = prompts_twice_in_one_batch((b.key, [p.prompt for p in b.places]) for b in self.batches.values())
+        twice = find_repeated_prompts((b.key, [p.prompt for p in b.places]) for b in self.batches.values())
         if twice:
             report.add_finding(
                 "prompt_twice_in_batch",

@@ -59,7 +59,7 @@ class RecordReader:
             if record is not None:
                 yield record
 
-    def read_or_note(self, row: Row, read: Callable[[], Any]) -> Any:
+    def read_or_add_problem(self, row: Row, read: Callable[[], Any]) -> Any:
         """Return the result of ``read``, or None if it refuses. Then note a problem of the row."""
         try:
             return read()
@@ -93,7 +93,7 @@ def _without_field(refused: TextRefused) -> str:
     return str(refused).removeprefix("text: ")
 
 
-def parse_number_cell(value: Any, column: str | None) -> int | None:
+def parse_integer_cell(value: Any, column: str | None) -> int | None:
     """Return a whole number that the database can store, or None if the cell is empty."""
     if value is None or value == "":
         return None

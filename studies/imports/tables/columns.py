@@ -15,7 +15,7 @@ from studies.models import Output
 from studies.stimuli.rows import Row, Rows, TableProblems
 from studies.stimuli.texts import LANGUAGE_TAG, is_blank
 
-from .cells import CellRefused, ColumnLayout, RecordReader, parse_name_cell, parse_number_cell, parse_text_cell
+from .cells import CellRefused, ColumnLayout, RecordReader, parse_integer_cell, parse_name_cell, parse_text_cell
 from .options import Options
 
 ALIASES = {"key": "prompt_key", "prompt": "prompt_text"}
@@ -101,7 +101,7 @@ class StimulusLayout(ColumnLayout):
 
 
 @lru_cache(maxsize=64)
-def layout_of(columns: tuple[str, ...]) -> StimulusLayout:
+def parse_stimulus_columns(columns: tuple[str, ...]) -> StimulusLayout:
     """Return the meaning of these columns. ``problem`` says why they cannot be read."""
     cells: dict[str, str] = {}
     wide: dict[str, dict[str, str]] = {}
@@ -143,20 +143,20 @@ class StimulusReader(RecordReader):
         self.options = options
 
     def layout(self, columns: tuple[str, ...]) -> StimulusLayout:
-        return layout_of(columns)
+        return parse_stimulus_columns(columns)
 
     def record(self, row: Row, layout: StimulusLayout) -> Entry | None:
         before = self.problems.count
-        prompt = self.read_or_note(row, lambda: _prompt(row.values, layout))
+        prompt = self.read_or_add_problem(row, lambda: _prompt(row.values, layout))
         outputs = list(self._outputs(row, layout))
-        batch = self.read_or_note(row, lambda: _batch(row.values, layout, self.options))
+        batch = self.read_or_add_problem(row, lambda: _batch(row.values, layout, self.options))
         if self.problems.count > before or prompt is None:
             return None
         return Entry(row.number, prompt, tuple(outputs), batch, layout.is_wide)
 
     def _outputs(self, row: Row, layout: StimulusLayout) -> Iterator[OutputCells]:
-        for written in self.read_or_note(row, lambda: list(_written_outputs(row.values, layout))) or ():
-            output = self.read_or_note(row, lambda written=written: _output(*written, self.options))
+        for written in self.read_or_add_problem(row, lambda: list(_written_outputs(row.values, layout))) or ():
+            output = self.read_or_add_problem(row, lambda written=written: _output(*written, self.options))
             if output is not None:
                 yield output
 
@@ -276,7 +276,7 @@ def _output(system: Any, column: str, parts: dict[str, Any], columns: dict[str, 
         text,
         image,
         is_empty,
-        parse_number_cell(parts.get("sample"), columns.get("sample")),
+        parse_integer_cell(parts.get("sample"), columns.get("sample")),
         _format(parts.get("format"), columns.get("format")),
         _line(parts.get("alt"), columns.get("alt"), 300),
         _language(parts.get("output_language"), columns.get("output_language")),
@@ -299,9 +299,9 @@ def _batch(values: Mapping[str, Any], layout: StimulusLayout, options: Options) 
         raise CellRefused(column, "must not be empty.")
     return BatchCells(
         key,
-        parse_number_cell(values.get(cells.get("position", "")), cells.get("position")),
+        parse_integer_cell(values.get(cells.get("position", "")), cells.get("position")),
         parse_name_cell(values.get(cells.get("arm", "")), cells.get("arm"), 50),
-        parse_number_cell(values.get(cells.get("section", "")), cells.get("section")),
+        parse_integer_cell(values.get(cells.get("section", "")), cells.get("section")),
     )
 
 
@@ -359,6 +359,6 @@ def _shown_output(output: OutputCells) -> str:
     return "(empty)" if output.is_empty else f"image {output.image}" if output.image else excerpt(output.text)
 
 
-def known_columns() -> Iterable[str]:
+def known_column_names() -> Iterable[str]:
     """Return the column names that a header may write in another case."""
     return (*COLUMNS, *ALIASES)

@@ -15,16 +15,16 @@ OutputKey = tuple[int, int, int]  # index of the system, index of the prompt, sa
 NO_EXTRAS = ("plain", "", "")
 
 
-def digest(text: str) -> bytes:
+def text_digest(text: str) -> bytes:
     """Return the digest of a text, or b'' for an empty text."""
     return blake2b(text.encode(), digest_size=16).digest() if text else b""
 
 
-def content_digest(text: str, media: str, is_empty: bool) -> bytes:
+def output_content_digest(text: str, image_name: str, is_empty: bool) -> bytes:
     """Return the digest of an output's content. The first byte distinguishes a text from an image's name."""
     if is_empty:
         return b"empty"
-    return b"i" + digest(media) if media else b"t" + digest(text)
+    return b"i" + text_digest(image_name) if image_name else b"t" + text_digest(text)
 
 
 @dataclass(slots=True)
@@ -74,12 +74,12 @@ def load_existing_stimuli(study: Study, *, with_profiles: bool = True) -> Existi
         written = json.dumps(rest, sort_keys=True, ensure_ascii=False) if rest else ""
         state = PromptState(
             len(found.prompts),
-            digest(attributes.get(ORIGINAL_KEY, text)),
-            digest(source),
+            text_digest(attributes.get(ORIGINAL_KEY, text)),
+            text_digest(source),
             domain,
             language,
             media,
-            digest(written),
+            text_digest(written),
         )
         prompt_ids[pk] = state.index
         found.prompts[key] = state
@@ -98,7 +98,7 @@ def _read_outputs(study, found: ExistingStimuli, system_ids, prompt_ids, whole, 
     for system, prompt, sample, kind, text, media, alt, is_empty, original, language in rows.iterator(2000):
         s, p = system_ids[system], prompt_ids[prompt]
         key = (s, p, sample)
-        found.outputs[key] = content = content_digest(original or text, media, is_empty)
+        found.outputs[key] = content = output_content_digest(original or text, media, is_empty)
         extras = (kind, alt, language)
         if extras != NO_EXTRAS:
             found.extras[key] = extras

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from studies.imports.image_storage import storing_images
 from studies.stimuli.archives import Archive, MemberMissing
-from studies.stimuli.images import ImageRefused, encode_image, path_of, store
+from studies.stimuli.images import ImageRefused, encode_image, image_path, store_image
 
 
 class ImportedImages:
@@ -49,10 +49,10 @@ class ImportedImages:
         if image.notes:
             self.notes.append(f"{member}: {', '.join(image.notes)}")
         if self._waiting is not None:
-            store(Path(self._waiting.name), image)
+            store_image(Path(self._waiting.name), image)
         return image.name
 
-    def unused(self) -> list[str]:
+    def unused_image_names(self) -> list[str]:
         """Return the images of the archive that no row names."""
         if self._archive is None:
             return []
@@ -63,5 +63,5 @@ class ImportedImages:
     def kept(self) -> Iterator[None]:
         """Store the images for annotators. Write the rows that name them inside this context."""
         waiting = Path(self._waiting.name) if self._waiting else Path()
-        with storing_images(sorted(set(self._names.values())), lambda name: path_of(waiting, name).read_bytes()):
+        with storing_images(sorted(set(self._names.values())), lambda name: image_path(waiting, name).read_bytes()):
             yield

@@ -14,7 +14,7 @@ from studies.services import jobs, lifecycle
 from . import uploads
 from .options import Options
 from .result import ImportReport
-from .run import ProgressCallback, import_file, no_progress
+from .run import ProgressCallback, import_stimuli_file, no_progress
 from .uploads import Upload
 from .writing import StudyChanged, reason_not_importable
 
@@ -37,28 +37,30 @@ class Importer:
     confirm_label: str = "Import into the study"
 
 
-def read_stimuli(study: Study, path, *, options: dict[str, Any], job: Job | None = None, **how: Any) -> ImportReport:
-    return import_file(study, path, options=Options.from_json(options), **how)
+def import_stimuli_with_json_options(
+    study: Study, path, *, options: dict[str, Any], job: Job | None = None, **how: Any
+) -> ImportReport:
+    return import_stimuli_file(study, path, options=Options.from_json(options), **how)
 
 
 _importers: dict[str, Importer] = {}
 
 
-def register(kind: str, importer: Importer) -> None:
+def register_importer(kind: str, importer: Importer) -> None:
     """Register the importer of a kind of file. You may register the same importer again."""
     if _importers.setdefault(kind, importer) != importer:
         raise ValueError(f"Two importers are registered for the kind of file {kind!r}.")
 
 
-def importer(kind: str) -> Importer:
+def get_importer(kind: str) -> Importer:
     return _importers[kind]
 
 
 def importer_of(upload: Upload) -> Importer:
-    return importer(upload.kind)
+    return get_importer(upload.kind)
 
 
-register("stimuli", Importer(read_stimuli, reason_not_importable, "import"))
+register_importer("stimuli", Importer(import_stimuli_with_json_options, reason_not_importable, "import"))
 
 
 def _read(study: Study, upload: Upload, by, progress: ProgressCallback, **how: Any) -> ImportReport:
@@ -91,10 +93,10 @@ def commit_upload(
     upload.report, upload.fault, upload.is_confirmed = report.as_json(), "", report.is_sound
     upload.save()
     if report.is_sound:
-        upload.drop_file()
+        upload.delete_file()
 
 
-def run_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: bool) -> Job | None:
+def process_or_queue_upload(study: Study, upload: Upload, by, *, is_confirmed: bool) -> Job | None:
     """Dry-run or import the upload: at once if it is small, otherwise by a job. Return the job, or None if it is done."""
     if upload.size <= SMALL_BYTES:
         (commit_upload if is_confirmed else dry_run_upload)(study, upload, by)
@@ -136,8 +138,8 @@ def _check(upload: Upload) -> None:
         )
 
 
-@jobs.register(KIND, exclusive=True, user_facing=USER_FACING_ERRORS)
-def run(job: Job, progress: jobs.ProgressReporter) -> dict:
+@jobs.register(KIND, is_one_per_study=True, user_facing_errors=USER_FACING_ERRORS)
+def run_import_job(job: Job, progress: jobs.ProgressReporter) -> dict:
     """Import a large file. A second run after a crash finds everything written and changes nothing."""
     upload = uploads.get_upload(job.arguments["upload"], job.study_id)
     if upload is None:
@@ -156,7 +158,7 @@ def run(job: Job, progress: jobs.ProgressReporter) -> dict:
     }
 
 
-@jobs.every(60 * 60)
-def purge_uploads() -> int:
+@jobs.register_periodic(60 * 60)
+def purge_old_uploads() -> int:
     """Delete uploads that are older than one day."""
-    return uploads.purge()
+    return uploads.purge_old_files()

@@ -9,7 +9,7 @@ class DistinctNames:
     def __init__(self, taken):
         self._by_key = {name_key(name): name for name in taken}
 
-    def claim(self, name: str) -> str:
+    def add_and_find_lookalike(self, name: str) -> str:
         """Take the name. Return another taken name that looks the same, or '' if there is none."""
         other = self._by_key.setdefault(name_key(name), name)
         return "" if other == name else other

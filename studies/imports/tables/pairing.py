@@ -19,7 +19,7 @@ ATTRIBUTE_PREFIX = "attribute:"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PairCandidate:
     """A text to pair, with its row."""
 
     row: int
@@ -33,7 +33,7 @@ class Candidate:
 class Pairing:
     """The pairs of a file, and the numbers of unpaired and repeated texts."""
 
-    pairs: list[tuple[Candidate, Candidate]] = field(default_factory=list)
+    pairs: list[tuple[PairCandidate, PairCandidate]] = field(default_factory=list)
     unpaired: dict[str, int] = field(default_factory=dict)
     repeated: dict[str, int] = field(default_factory=dict)
     surplus_pairs: int = 0
@@ -61,7 +61,7 @@ def pair_texts(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
         problems.add(None, "system", f"pairs need exactly two systems; the file has {len(by_system)}: {names[:300]}.")
         return Rows((), iter(()), problems), found
     (first, ours), (second, theirs) = sorted(by_system.items())
-    groups: dict[tuple[str, ...], tuple[list[Candidate], list[Candidate]]] = defaultdict(lambda: ([], []))
+    groups: dict[tuple[str, ...], tuple[list[PairCandidate], list[PairCandidate]]] = defaultdict(lambda: ([], []))
     for place, side in enumerate((ours, theirs)):
         for candidate in side:
             groups[candidate.attributes][place].append(candidate)
@@ -93,8 +93,10 @@ def pair_texts(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
     return Rows(columns, _as_rows(found.pairs, columns), problems), found
 
 
-def _candidates(rows: Rows, options: Options, problems: TableProblems, found: Pairing) -> dict[str, list[Candidate]]:
-    by_system: dict[str, list[Candidate]] = {}
+def _candidates(
+    rows: Rows, options: Options, problems: TableProblems, found: Pairing
+) -> dict[str, list[PairCandidate]]:
+    by_system: dict[str, list[PairCandidate]] = {}
     seen: set[tuple[str, str]] = set()
     for row in rows:
         system, text = row.values.get("system"), row.values.get("text")
@@ -111,7 +113,7 @@ def _candidates(rows: Rows, options: Options, problems: TableProblems, found: Pa
             found.repeated[system] = found.repeated.get(system, 0) + 1
             continue
         seen.add((system, key))
-        candidates.append(Candidate(row.number, system, text, word_count(text), attributes))
+        candidates.append(PairCandidate(row.number, system, text, word_count(text), attributes))
     return by_system
 
 
@@ -132,7 +134,9 @@ def _attribute(row: Row, name: str, problems: TableProblems) -> str:
     return str(value).strip()
 
 
-def _matched(ours: list[Candidate], theirs: list[Candidate], within: int) -> Iterator[tuple[Candidate, Candidate]]:
+def _matched(
+    ours: list[PairCandidate], theirs: list[PairCandidate], within: int
+) -> Iterator[tuple[PairCandidate, PairCandidate]]:
     """Pair two lists that are sorted by length. Taking the shortest match each time gives the largest number of pairs."""
     i = j = 0
     while i < len(ours) and j < len(theirs):
@@ -143,7 +147,7 @@ def _matched(ours: list[Candidate], theirs: list[Candidate], within: int) -> Ite
         j += apart >= -within
 
 
-def _as_rows(pairs: list[tuple[Candidate, Candidate]], columns: tuple[str, ...]) -> Iterator[Row]:
+def _as_rows(pairs: list[tuple[PairCandidate, PairCandidate]], columns: tuple[str, ...]) -> Iterator[Row]:
     for number, (first, second) in enumerate(pairs, 1):
         yield Row(
             first.row,

@@ -11,16 +11,24 @@ from typing import IO, Any
 from studies.models import Output, Study
 from studies.stimuli.images import ImageRefused
 from studies.stimuli.rows import TableProblems
-from studies.stimuli.surface import SurfaceProfile, differences_between
+from studies.stimuli.surface import SurfaceProfile, surface_warnings_from_profiles
 
 from .batches import BatchCollector
 from .cells import MAX_NUMBER
 from .columns import Entry, OutputCells, PromptCells, entry_summary, excerpt
-from .existing import MAX_PROFILED_TEXTS, NO_EXTRAS, ExistingStimuli, OutputKey, PromptState, content_digest, digest
+from .existing import (
+    MAX_PROFILED_TEXTS,
+    NO_EXTRAS,
+    ExistingStimuli,
+    OutputKey,
+    PromptState,
+    output_content_digest,
+    text_digest,
+)
 from .images import ImportedImages
 from .names import DistinctNames
 from .options import Options
-from .result import MAX_EXAMPLES, MAX_LISTED_CHANGES, MAX_LISTED_MISSING, Change, ImportReport
+from .result import MAX_EXAMPLES, MAX_LISTED_CHANGES, MAX_LISTED_MISSING, ImportChange, ImportReport
 
 FIRST_ROWS = 10
 
@@ -56,7 +64,7 @@ class ImportPlan:
         self._empty: list[str] = []
         self._empty_count = 0
         self._without_text = 0
-        self._changed_keys: list[tuple[Change, tuple[str, str, int] | None]] = []
+        self._changed_keys: list[tuple[ImportChange, tuple[str, str, int] | None]] = []
         for (system, prompt, sample), content in existing.outputs.items():
             self._first_places.setdefault(content, (system, prompt))
             if self.batch_collector:
@@ -109,7 +117,7 @@ class ImportPlan:
             state.is_changed = True
             self.report.counts["prompts"].changed += 1
             self._note_change(
-                Change(entry.row, f"prompt {cells.key}: {', '.join(differing)}", "", excerpt(cells.text)), None
+                ImportChange(entry.row, f"prompt {cells.key}: {', '.join(differing)}", "", excerpt(cells.text)), None
             )
             self._write("P", cells.key, cells.text, cells.source, cells.domain, cells.language, media, cells.attributes)
             self._take_over(state, cells, media)
@@ -118,12 +126,12 @@ class ImportPlan:
         return state
 
     def _new_prompt(self, entry: Entry, cells: PromptCells, media: str) -> PromptState | None:
-        if alike := self._prompt_names.claim(cells.key):
+        if alike := self._prompt_names.add_and_find_lookalike(cells.key):
             self.problems.add(entry.row, "prompt_key", f"“{cells.key}” and “{alike}” differ only in case or blanks.")
             return None
         state = PromptState(
-            len(self.prompts), digest(cells.text), digest(cells.source), cells.domain, cells.language, media,
-            digest(cells.attributes), entry.row, is_new=True,
+            len(self.prompts), text_digest(cells.text), text_digest(cells.source), cells.domain, cells.language, media,
+            text_digest(cells.attributes), entry.row, is_new=True,
         )  # fmt: skip
         self.prompts[cells.key] = state
         if not (cells.text or cells.source or media):
@@ -141,18 +149,18 @@ class ImportPlan:
     def _differing(state: PromptState, cells: PromptCells, media: str) -> list[str]:
         """Return the columns in which a row differs from the known prompt. Blank cells are ignored."""
         pairs = (
-            ("prompt_text", digest(cells.text), state.text), ("source", digest(cells.source), state.source),
+            ("prompt_text", text_digest(cells.text), state.text), ("source", text_digest(cells.source), state.source),
             ("domain", cells.domain, state.domain), ("language", cells.language, state.language),
-            ("prompt_image", media, state.media), ("attributes", digest(cells.attributes), state.attributes),
+            ("prompt_image", media, state.media), ("attributes", text_digest(cells.attributes), state.attributes),
         )  # fmt: skip
         return [name for name, given, known in pairs if given and given != known]
 
     @staticmethod
     def _take_over(state: PromptState, cells: PromptCells, media: str) -> None:
-        state.text = digest(cells.text) or state.text
-        state.source = digest(cells.source) or state.source
+        state.text = text_digest(cells.text) or state.text
+        state.source = text_digest(cells.source) or state.source
         state.domain, state.language = cells.domain or state.domain, cells.language or state.language
-        state.media, state.attributes = media or state.media, digest(cells.attributes) or state.attributes
+        state.media, state.attributes = media or state.media, text_digest(cells.attributes) or state.attributes
 
     # Outputs
 
@@ -165,7 +173,7 @@ class ImportPlan:
         except ImageRefused as refused:
             self.problems.add(entry.row, cells.column, str(refused))
             return None
-        content = content_digest(cells.text, media, cells.is_empty)
+        content = output_content_digest(cells.text, media, cells.is_empty)
         sample = self._sample(system, prompt.index, cells.sample, content)
         if sample > MAX_NUMBER:
             self.problems.add(
@@ -198,7 +206,7 @@ class ImportPlan:
             if cells.system in self.new_systems:
                 self.new_systems[cells.system][1] += 1
             return index
-        if alike := self._system_names.claim(cells.system):
+        if alike := self._system_names.add_and_find_lookalike(cells.system):
             self.problems.add(
                 row, cells.column, f"the system “{cells.system}” differs from “{alike}” only in case or blanks."
             )
@@ -237,7 +245,7 @@ class ImportPlan:
         self.report.counts["outputs"].changed += 1
         after = "(empty)" if cells.is_empty else f"image {cells.image}" if media else cells.text
         what = f"{cells.system} on {entry.prompt.key}" + (f", sample {key[2]}" if key[2] else "")
-        self._note_change(Change(entry.row, what, "", after[:4000]), (cells.system, entry.prompt.key, key[2]))
+        self._note_change(ImportChange(entry.row, what, "", after[:4000]), (cells.system, entry.prompt.key, key[2]))
         self._look_at(entry, key[0], key[1], cells, content)
         extras = [new if new is not None else old for new, old in zip(given, before, strict=True)]
         self._write("O", cells.system, entry.prompt.key, key[2], cells.text, media, cells.is_empty, *extras)
@@ -252,7 +260,7 @@ class ImportPlan:
         if cells.text and profile.n < MAX_PROFILED_TEXTS:
             profile.add(cells.text)
         stripped = cells.text.strip()
-        same = content if len(stripped) == len(cells.text) else content_digest(stripped, "", False)
+        same = content if len(stripped) == len(cells.text) else output_content_digest(stripped, "", False)
         first = self._first_places.setdefault(same, (system, prompt))
         if first == (system, prompt):
             return
@@ -268,7 +276,7 @@ class ImportPlan:
 
     # Results
 
-    def _note_change(self, change: Change, output: tuple[str, str, int] | None) -> None:
+    def _note_change(self, change: ImportChange, output: tuple[str, str, int] | None) -> None:
         self.report.changes_count += 1
         if len(self._changed_keys) < MAX_LISTED_CHANGES:
             self._changed_keys.append((change, output))
@@ -294,7 +302,7 @@ class ImportPlan:
             self.batch_collector.finish(report, self.standing.batches, set(self.systems))
             for batch in self.batch_collector.changed(self.standing.batches):
                 if batch.key in self.standing.batches:
-                    self._note_change(Change(batch.row, f"batch {batch.key}"), None)
+                    self._note_change(ImportChange(batch.row, f"batch {batch.key}"), None)
         report.changes = self._described_changes()
         if report.changes_count and not self.options.replaces_changed:
             first = report.changes[0]
@@ -309,7 +317,7 @@ class ImportPlan:
         self._add_findings()
         report.problems.first.sort(key=lambda problem: problem.row or 0)  # some problems are found at the end
 
-    def _described_changes(self) -> list[Change]:
+    def _described_changes(self) -> list[ImportChange]:
         """Return the changes with the study's current content. This needs one query."""
         wanted = {output for _, output in self._changed_keys if output}
         rows = Output.objects.filter(
@@ -322,7 +330,7 @@ class ImportPlan:
         changes = []
         for change, output in self._changed_keys:
             before, after = _around_difference(current.get(output, "") if output else "", change.after)
-            changes.append(Change(change.row, change.what, before, after))
+            changes.append(ImportChange(change.row, change.what, before, after))
         return changes
 
     def missing_outputs(self) -> Iterator[tuple[str, str]]:
@@ -343,7 +351,7 @@ class ImportPlan:
 
     def _add_findings(self) -> None:
         report = self.report
-        for difference in differences_between(self._profiles):
+        for difference in surface_warnings_from_profiles(self._profiles):
             report.add_finding(
                 f"surface:{difference.mark}",
                 f"{difference.text[:1].upper()}{difference.text[1:]} Annotators may recognise the system by it.",
@@ -381,7 +389,7 @@ class ImportPlan:
             )
         if self.images.notes:
             report.add_finding("image_notes", "Images that heval changed when it converted them.", self.images.notes)
-        if unused := self.images.unused():
+        if unused := self.images.unused_image_names():
             report.add_finding(
                 "images_unused", "Images in the archive that no row names; they are not imported.", unused
             )

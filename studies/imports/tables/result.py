@@ -12,7 +12,7 @@ COUNTED_KINDS = ("systems", "prompts", "outputs", "batches")
 
 
 @dataclass
-class Count:
+class RowCounts:
     """Numbers of one kind of row in the file: new, the same as in the study, and changed."""
 
     new: int = 0
@@ -21,7 +21,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Change:
+class ImportChange:
     """Something that has other content in the study than in the file."""
 
     row: int
@@ -31,7 +31,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ImportFinding:
     """Something to know before confirming; ``kind`` names it for programs."""
 
     kind: str
@@ -47,11 +47,11 @@ class ImportReport:
     filename: str = ""
     sha256: str = ""
     rows: int = 0
-    counts: dict[str, Count] = field(default_factory=lambda: {kind: Count() for kind in COUNTED_KINDS})
+    counts: dict[str, RowCounts] = field(default_factory=lambda: {kind: RowCounts() for kind in COUNTED_KINDS})
     problems: TableProblems = field(default_factory=TableProblems)
     first: list[dict[str, Any]] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
+    findings: list[ImportFinding] = field(default_factory=list)
+    changes: list[ImportChange] = field(default_factory=list)
     changes_count: int = 0
     missing: list[tuple[str, str]] = field(default_factory=list)
     missing_count: int = 0
@@ -71,7 +71,7 @@ class ImportReport:
         return self.problems.count - len(self.problems)
 
     def add_finding(self, kind: str, text: str, examples: list[str] | tuple[str, ...] = (), count: int = 0) -> None:
-        self.findings.append(Finding(kind, text, count or len(examples), tuple(examples[:MAX_EXAMPLES])))
+        self.findings.append(ImportFinding(kind, text, count or len(examples), tuple(examples[:MAX_EXAMPLES])))
 
     def outcome(self) -> dict[str, Any]:
         """Return what a researcher confirms. It is compared before anything is written."""
@@ -100,11 +100,11 @@ class ImportReport:
             filename=stored["filename"],
             sha256=stored["sha256"],
             rows=stored["rows"],
-            counts={kind: Count(**count) for kind, count in stored["counts"].items()},
+            counts={kind: RowCounts(**count) for kind, count in stored["counts"].items()},
             problems=problems,
             first=stored["first"],
-            findings=[Finding(**each | {"examples": tuple(each["examples"])}) for each in stored["findings"]],
-            changes=[Change(**each) for each in stored["changes"]["first"]],
+            findings=[ImportFinding(**each | {"examples": tuple(each["examples"])}) for each in stored["findings"]],
+            changes=[ImportChange(**each) for each in stored["changes"]["first"]],
             changes_count=stored["changes"]["count"],
             missing=[(prompt, system) for prompt, system in stored["missing"]["pairs"]],
             missing_count=stored["missing"]["count"],
@@ -112,4 +112,4 @@ class ImportReport:
         )
 
 
-__all__ = ["MAX_LISTED_PROBLEMS", "Change", "Count", "Finding", "ImportReport"]
+__all__ = ["MAX_LISTED_PROBLEMS", "ImportChange", "RowCounts", "ImportFinding", "ImportReport"]

@@ -10,21 +10,21 @@ from typing import Any
 from django.db import transaction
 
 from studies.access import Action, check_permission
-from studies.imports.preparation import prepare
+from studies.imports.preparation import prepare_stimuli
 from studies.models import AuditEvent, Study, audit
 from studies.services import lifecycle
 from studies.stimuli.archives import Archive, read_zip
 from studies.stimuli.rows import Rows, read_rows
 
 from .cells import RecordReader
-from .columns import StimulusReader, known_columns
+from .columns import StimulusReader, known_column_names
 from .existing import load_existing_stimuli
 from .images import ImportedImages
 from .options import Options
 from .pairing import pair_texts
 from .plan import ImportPlan
 from .result import ImportReport
-from .writing import StudyChanged, reason_not_importable, write
+from .writing import StudyChanged, reason_not_importable, write_import_plan
 
 ProgressCallback = Callable[[int, int, str], None]
 PROGRESS_EVERY = 1000
@@ -35,7 +35,7 @@ def no_progress(done: int, total: int, doing: str = "") -> None:
     """Report no progress."""
 
 
-def import_file(
+def import_stimuli_file(
     study: Study,
     path: Path,
     *,
@@ -56,7 +56,7 @@ def import_file(
     if words := reason_not_importable(study):
         raise lifecycle.ActionRefused(words)
     filename = filename or path.name
-    report = ImportReport(filename=filename, sha256=sha256_of(path))
+    report = ImportReport(filename=filename, sha256=file_sha256(path))
     with ExitStack() as stack:
         archive, rows = _opened(path, filename, stack)
         report.problems = rows.problems
@@ -85,13 +85,13 @@ def import_file(
             return report
         progress(report.rows, report.rows, "Writing")
         with images.kept(), transaction.atomic():
-            write(plan)
+            write_import_plan(plan)
             audit.record(
                 AUDIT_VERB, study=study, by=by, filename=filename[:200], options=options.as_json(), **report.outcome()
             )
             study.refresh_from_db()
             if study.preparation:
-                prepared = prepare(study, study.preparation, by=by)
+                prepared = prepare_stimuli(study, study.preparation, by=by)
                 report.add_finding("prepared", f"The study's preparation changed {prepared.changes_text()}.")
         report.is_written = True
     study.refresh_from_db()
@@ -101,16 +101,16 @@ def import_file(
 def _opened(path: Path, filename: str, stack: ExitStack) -> tuple[Archive | None, Rows]:
     file = stack.enter_context(path.open("rb"))
     if PurePosixPath(filename).suffix.lower() == ".zip":
-        archive = stack.enter_context(read_zip(filename, file, known=tuple(known_columns())))
+        archive = stack.enter_context(read_zip(filename, file, known_columns=tuple(known_column_names())))
         return archive, archive.rows
-    return None, read_rows(filename, file, known=tuple(known_columns()))
+    return None, read_rows(filename, file, known_columns=tuple(known_column_names()))
 
 
-def add_file_findings(study: Study, report: ImportReport, records: RecordReader, verb: str) -> None:
+def add_file_findings(study: Study, report: ImportReport, records: RecordReader, audit_verb: str) -> None:
     """Add the findings of every importer: ignored columns, and an earlier import of the same file."""
     if records.ignored:
         report.add_finding("ignored_columns", "Columns that are not imported.", sorted(records.ignored))
-    before = AuditEvent.objects.filter(study=study, verb=verb, data__sha256=report.sha256).order_by("pk").last()
+    before = AuditEvent.objects.filter(study=study, verb=audit_verb, data__sha256=report.sha256).order_by("pk").last()
     if before:
         report.add_finding("imported_before", f"The same file was imported on {before.at:%d %B %Y at %H:%M} UTC.")
 
@@ -123,6 +123,6 @@ def check_expected_outcome(report: ImportReport, expected_outcome: dict[str, Any
         )
 
 
-def sha256_of(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

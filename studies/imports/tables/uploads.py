@@ -45,16 +45,16 @@ class Upload:
 
     @property
     def path(self) -> Path:
-        return root() / f"{self.token}.data"
+        return uploads_folder() / f"{self.token}.data"
 
     def save(self) -> None:
         """Replace the record in one step, so that readers never see a part of it."""
-        new = root() / f".{self.token}.{secrets.token_hex(4)}"
+        new = uploads_folder() / f".{self.token}.{secrets.token_hex(4)}"
         new.write_text(json.dumps(asdict(self)), encoding="utf-8")
         os.chmod(new, 0o600)
         os.replace(new, _record(self.token))
 
-    def drop_file(self) -> None:
+    def delete_file(self) -> None:
         """Delete the file, but keep its record and report."""
         self.path.unlink(missing_ok=True)
 
@@ -67,7 +67,7 @@ class Upload:
             return False
 
 
-def root() -> Path:
+def uploads_folder() -> Path:
     """Return the folder of uploads. It is beside the media folder and never served."""
     path = Path(getattr(settings, "UPLOADS_ROOT", None) or Path(settings.MEDIA_ROOT).parent / "uploads")
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -75,17 +75,23 @@ def root() -> Path:
 
 
 def _record(token: str) -> Path:
-    return root() / f"{token}.json"
+    return uploads_folder() / f"{token}.json"
 
 
 def store_upload(
-    chunks: Iterable[bytes], filename: str, *, study: int, user: int, options: dict[str, Any], kind: str = "stimuli"
+    chunks: Iterable[bytes],
+    filename: str,
+    *,
+    study_id: int,
+    user_id: int,
+    options: dict[str, Any],
+    kind: str = "stimuli",
 ) -> Upload:
     """Store a file while it arrives. Raise ActionRefused if it is empty or too large; then nothing remains."""
     token = secrets.token_hex(16)
     name = PurePosixPath(filename.replace("\\", "/")).name
     upload = Upload(
-        token, study, user, "".join(c for c in name if c.isprintable())[:200] or "file", 0, "", options, kind=kind
+        token, study_id, user_id, "".join(c for c in name if c.isprintable())[:200] or "file", 0, "", options, kind=kind
     )
     digest = hashlib.sha256()
     try:
@@ -101,14 +107,14 @@ def store_upload(
         if not upload.size:
             raise ActionRefused("The file is empty.")
     except BaseException:
-        upload.drop_file()
+        upload.delete_file()
         raise
     upload.sha256 = digest.hexdigest()
     upload.save()
     return upload
 
 
-def get_upload(token: str, study: int) -> Upload | None:
+def get_upload(token: str, study_id: int) -> Upload | None:
     """Return the study's upload with this token, or None if there is none."""
     if not _TOKEN.fullmatch(token):
         return None
@@ -116,13 +122,13 @@ def get_upload(token: str, study: int) -> Upload | None:
         upload = Upload(**json.loads(_record(token).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-    return upload if upload.study == study else None
+    return upload if upload.study == study_id else None
 
 
-def purge(older_than_seconds: float = RETENTION_SECONDS) -> int:
+def purge_old_files(older_than_seconds: float = RETENTION_SECONDS) -> int:
     """Remove files older than a day. Return their number."""
     before, n = time.time() - older_than_seconds, 0
-    for path in root().iterdir():
+    for path in uploads_folder().iterdir():
         with suppress(FileNotFoundError):  # another process purges too
             if path.stat().st_mtime < before:
                 path.unlink()

@@ -42,7 +42,7 @@ def reason_not_importable(study: Study) -> str:
     return "" if study.is_draft else "Stimuli can only be imported into a draft. Clone the study."
 
 
-def write(plan: ImportPlan) -> None:
+def write_import_plan(plan: ImportPlan) -> None:
     """Replay the plan's journal in the caller's transaction. Raise StudyChanged if the study has changed since it was read."""
     study = Study.objects.select_for_update(no_key=True, of=("self",)).get(pk=plan.study.pk)
     if words := reason_not_importable(study):

@@ -39,10 +39,10 @@ class PairSettings(forms.Form):
     )
 
 
-def order_systems(names: Mapping[int, str], listed_names: str) -> list[int]:
+def order_systems(names_by_id: Mapping[int, str], listed_names: str) -> list[int]:
     """Return the ids of systems in the researcher's order: listed names first, one per line, then the others by name."""
     places = {name.strip(): place for place, name in enumerate(listed_names.splitlines())}
-    return sorted(names, key=lambda pk: (places.get(names[pk], len(places)), names[pk]))
+    return sorted(names_by_id, key=lambda pk: (places.get(names_by_id[pk], len(places)), names_by_id[pk]))
 
 
 def unknown_system_names(study: Any, listed_names: str) -> list[str]:
@@ -52,7 +52,7 @@ def unknown_system_names(study: Any, listed_names: str) -> list[str]:
     return [name for name in named if name not in there]
 
 
-def pairs_shown(section: Any, settings: Mapping[str, Any], systems: Sequence[int]) -> list[Pair]:
+def shown_pairs(section: Any, settings: Mapping[str, Any], system_ids: Sequence[int]) -> list[Pair]:
     """Return the pairs of ids of these systems that the section shows."""
     if not hasattr(section, "_of_pairs"):  # cached, because this runs for every batch
         planned = section.study.contrasts.filter(x__isnull=False).filter(Q(section=None) | Q(section=section.pk))
@@ -64,8 +64,8 @@ def pairs_shown(section: Any, settings: Mapping[str, Any], systems: Sequence[int
         )
     planned, names, references = section._of_pairs
     if settings["pairs"] == "chosen":
-        return [pair for pair in combinations(systems, 2) if frozenset(pair) in planned]
-    shown = [pk for pk in systems if references[pk] not in EXTREME_REFERENCES]
+        return [pair for pair in combinations(system_ids, 2) if frozenset(pair) in planned]
+    shown = [pk for pk in system_ids if references[pk] not in EXTREME_REFERENCES]
     match settings["pairs"]:
         case "all":
             pairs = list(combinations(shown, 2))
@@ -75,10 +75,10 @@ def pairs_shown(section: Any, settings: Mapping[str, Any], systems: Sequence[int
             against = [pk for pk in shown if references[pk] == Reference.ORDINARY]
             pairs = [(pk, other) for other in against for pk in shown if references[pk] != Reference.ORDINARY]
     there = {frozenset(pair) for pair in pairs}
-    ends = [pk for pk in systems if references[pk] in EXTREME_REFERENCES]
+    ends = [pk for pk in system_ids if references[pk] in EXTREME_REFERENCES]
     return pairs + [
         pair
-        for pair in combinations(systems, 2)
+        for pair in combinations(system_ids, 2)
         if set(pair) & set(ends) and frozenset(pair) in planned and frozenset(pair) not in there
     ]
 
@@ -120,7 +120,7 @@ def pair_problems(section: Any, settings: Mapping[str, Any]) -> Iterator[Problem
     if section.m < 1:
         yield Problem("Annotators must see at least one pair. Set m to 1 or more.", "m")
     systems = list(study.systems.order_by("name").values_list("pk", flat=True))
-    pairs = {frozenset(pair) for pair in pairs_shown(section, settings, systems)}
+    pairs = {frozenset(pair) for pair in shown_pairs(section, settings, systems)}
     if len(systems) < 2:
         yield Problem(
             f"A pair needs two systems, but the study has {len(systems) or 'none'}. Add a system and import its outputs.",

@@ -11,7 +11,7 @@ from .drawing import DrawnItem, ShownSystems, StimulusPool
 from .pages import Page, PageField, PageItem, PageQuestion, PageSection
 from .problems import Problem
 from .robots import Robot
-from .scales import read_scale
+from .scales import parse_scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Protocol:
     def answer_keys(self, section, question) -> tuple[str, ...]:
         """Return the keys that an answer may store as its choice. Empty if the question has no list of answers."""
         try:
-            return tuple(option.key for option in read_scale(question.scale).options)
+            return tuple(option.key for option in parse_scale(question.scale).options)
         except (ValueError, TypeError, KeyError):
             return ()  # the checklist reports the scale
 
@@ -211,7 +211,7 @@ class Protocol:
         """Return whether the answers to an item and question, in the order given, decide it."""
         return True
 
-    def settles_items(self, section) -> bool:
+    def may_need_top_ups(self, section) -> bool:
         """Return whether an item may need more answers than its batches have places (see ``is_item_settled``)."""
         return False
 

@@ -108,23 +108,25 @@ def _build_field(scale: ScaleSpec, required: bool) -> Field:
     raise ValueError(f"a question on a {scale.kind} scale has several fields")
 
 
-def read_scale(stored: dict) -> ScaleSpec:
+def parse_scale(scale_json: dict) -> ScaleSpec:
     """Return the scale of a question. Raise ValueError with the reason if the JSON is not a scale."""
-    stored = dict(stored or {"kind": "percent"})
-    kind = stored.pop("kind", "percent")
+    scale_json = dict(scale_json or {"kind": "percent"})
+    kind = scale_json.pop("kind", "percent")
     if kind not in SCALE_KINDS:
         raise ValueError(f"The scale {kind!r} does not exist. Choose one of {', '.join(SCALE_KINDS)}.")
-    unknown = set(stored) - set(ScaleSpec.__slots__)
+    unknown = set(scale_json) - set(ScaleSpec.__slots__)
     if unknown:
         raise ValueError(f"A scale has no setting {', '.join(sorted(unknown))}. Remove it.")
-    if "options" in stored:
-        stored["options"] = tuple(Option(o["key"], o["label"], bool(o.get("screens_out"))) for o in stored["options"])
-    if "labels" in stored:
-        stored["labels"] = tuple(stored["labels"])
+    if "options" in scale_json:
+        scale_json["options"] = tuple(
+            Option(o["key"], o["label"], bool(o.get("screens_out"))) for o in scale_json["options"]
+        )
+    if "labels" in scale_json:
+        scale_json["labels"] = tuple(scale_json["labels"])
     if kind == "likert":
-        stored.setdefault("minimum", 1)
-        stored.setdefault("maximum", len(stored["labels"]) if stored.get("labels") else 5)
-    spec = ScaleSpec(kind, **stored)
+        scale_json.setdefault("minimum", 1)
+        scale_json.setdefault("maximum", len(scale_json["labels"]) if scale_json.get("labels") else 5)
+    spec = ScaleSpec(kind, **scale_json)
     if spec.minimum >= spec.maximum:
         raise ValueError("A scale's lowest value must be below its highest.")
     if kind == "likert" and spec.maximum - spec.minimum > 19:

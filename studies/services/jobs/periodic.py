@@ -14,7 +14,7 @@ from studies.models import Job
 
 from .queue import wake_runners
 from .registry import autodiscover_tasks
-from .running import new_holder, stop_requested
+from .running import new_holder_id, stop_requested
 
 logger = logging.getLogger("heval.jobs")
 State = Job.State
@@ -25,30 +25,30 @@ HEARTBEAT_SECONDS = 90  # without a word for so long, nobody runs jobs
 
 
 @dataclass(frozen=True, slots=True)
-class Periodic:
+class PeriodicFunction:
     name: str
     seconds: int
     function: Callable[[], Any]
 
 
-_periodic: dict[str, Periodic] = {}
+_periodic: dict[str, PeriodicFunction] = {}
 
 
-def every(seconds: int):
+def register_periodic(seconds: int):
     """Run a function without arguments about so often, in one process of all. It must bear being run twice at once."""
 
     def registered(function):
         name = f"{function.__module__}.{function.__qualname__}"
-        _periodic[name] = Periodic(name, seconds, function)
+        _periodic[name] = PeriodicFunction(name, seconds, function)
         return function
 
     return registered
 
 
-def run_periodic() -> int:
+def run_due_periodic_functions() -> int:
     """Run the periodic functions that are due in no other process, and say that somebody runs jobs. Gives their number."""
     autodiscover_tasks()
-    record_heartbeat()
+    record_runner_heartbeat()
     n = 0
     for periodic in list(_periodic.values()):
         if stop_requested.is_set():
@@ -63,8 +63,8 @@ def run_periodic() -> int:
     return n
 
 
-@every(15)
-def requeue_expired() -> int:
+@register_periodic(15)
+def requeue_or_fail_expired_jobs() -> int:
     """Jobs whose holder died wait again; after the third attempt they fail. Gives their number."""
     expired = Job.objects.filter(state=State.RUNNING, leased_until__lt=Now())
     n = 0
@@ -87,8 +87,8 @@ def requeue_expired() -> int:
     return n
 
 
-def record_heartbeat() -> None:
-    cache.set(HEARTBEAT_KEY, new_holder(), HEARTBEAT_SECONDS)
+def record_runner_heartbeat() -> None:
+    cache.set(HEARTBEAT_KEY, new_holder_id(), HEARTBEAT_SECONDS)
 
 
 def is_runner_alive() -> bool:

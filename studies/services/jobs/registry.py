@@ -17,18 +17,18 @@ class UserFacingError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class JobKind:
     name: str
     work: Callable[..., Any]
     exclusive: bool
     user_facing: tuple[type[Exception], ...]
 
 
-_kinds: dict[str, Kind] = {}
+_kinds: dict[str, JobKind] = {}
 _is_loaded = False
 
 
-def register(kind: str, *, exclusive: bool = False, user_facing: tuple[type[Exception], ...] = ()):
+def register(kind: str, *, is_one_per_study: bool = False, user_facing_errors: tuple[type[Exception], ...] = ()):
     """Make a function ``work(job, progress)`` the work of a kind of job. What it returns must fit into JSON.
 
     ``exclusive``: of one study, only one job of the kind runs at a time. ``readable``: exceptions whose message tells the
@@ -40,7 +40,7 @@ def register(kind: str, *, exclusive: bool = False, user_facing: tuple[type[Exce
             raise ValueError(
                 f"Two functions want to be the job {kind!r}: in {_kinds[kind].work.__module__} and {work.__module__}."
             )
-        _kinds[kind] = Kind(kind, work, exclusive, (UserFacingError, *user_facing))
+        _kinds[kind] = JobKind(kind, work, is_one_per_study, (UserFacingError, *user_facing_errors))
         return work
 
     return registered
@@ -54,12 +54,12 @@ def autodiscover_tasks() -> None:
         _is_loaded = True
 
 
-def kinds() -> dict[str, Kind]:
+def kinds() -> dict[str, JobKind]:
     autodiscover_tasks()
     return dict(_kinds)
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> JobKind:
     autodiscover_tasks()
     try:
         return _kinds[name]

@@ -45,7 +45,7 @@ def _lease():
     return Now() + timedelta(seconds=LEASE_SECONDS)
 
 
-def new_holder() -> str:
+def new_holder_id() -> str:
     return f"{socket.gethostname()[:32]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
@@ -65,7 +65,7 @@ class ProgressReporter:
             return
         raise Cancelled if self._mine.exists() else LeaseLost
 
-    def renew(self) -> bool:
+    def renew_lease(self) -> bool:
         return bool(self._mine.update(leased_until=_lease()))
 
 
@@ -77,7 +77,7 @@ def _lease_renewal(progress: ProgressReporter):
     def renew():
         while not ended.wait(RENEW_SECONDS):
             try:
-                if not progress.renew():
+                if not progress.renew_lease():
                     return
             except (OperationalError, InterfaceError):
                 logger.warning("A lease could not be renewed; the database is not there.")
@@ -92,10 +92,10 @@ def _lease_renewal(progress: ProgressReporter):
         ended.set()
 
 
-def run(job_pk: int, holder: str | None = None) -> bool:
+def run_job(job_pk: int, holder: str | None = None) -> bool:
     """Run a waiting job to its end. False where it is not there to be run: somebody has it, or its like is running."""
     autodiscover_tasks()
-    holder = holder or new_holder()
+    holder = holder or new_holder_id()
     job = Job.objects.filter(pk=job_pk).select_related("study", "by").first()
     if job is None or not _claim(job, holder):
         return False
@@ -188,20 +188,20 @@ def _fail(job: Job, holder: str, error: Exception) -> None:
     _end(job, holder, State.FAILED, error=sentence)
 
 
-def run_waiting(limit: int = 100, holder: str | None = None) -> int:
+def run_waiting_jobs(limit: int = 100, holder: str | None = None) -> int:
     """Run waiting jobs, the oldest first, until there is none to be run or ``limit`` were. Gives their number."""
-    holder = holder or new_holder()
+    holder = holder or new_holder_id()
     n, passed_over = 0, []
     while n < limit and not stop_requested.is_set():
         waiting = Job.objects.filter(state=State.WAITING).exclude(pk__in=passed_over)
         pk = waiting.order_by("pk").values_list("pk", flat=True).first()
         if pk is None:
             break
-        if run(pk, holder):
+        if run_job(pk, holder):
             n += 1
         passed_over.append(pk)
     return n
 
 
-def is_any_waiting() -> bool:
+def has_waiting_jobs() -> bool:
     return Job.objects.filter(state=State.WAITING).exists()

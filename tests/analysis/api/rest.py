@@ -50,8 +50,8 @@ def body_of(answer) -> bytes:
 
 
 def close(study):
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
 
 
 def closed_study(owner, people=2, **options) -> Study:

@@ -71,8 +71,8 @@ def test_a_coder_is_told_of_a_study_what_annotators_read(owner):
 
 def test_a_closing_study_hides_its_outcomes_and_a_closed_one_shows_them(owner):
     study = spa_study(owner)
-    lifecycle.close(study, by=None)
+    lifecycle.start_closing(study, by=None)
     api = api_of(owner)
     assert api.get(f"studies/{study.code}/responses/").status_code == 403
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     assert api.get(f"studies/{study.code}/responses/").status_code == 200

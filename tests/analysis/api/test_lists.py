@@ -68,7 +68,7 @@ def test_lists_take_as_many_queries_for_many_rows_as_for_few(owner):
 def test_starting_an_analysis_twice_with_one_key_gives_one_job(owner, monkeypatch):
     from studies.services import jobs
 
-    monkeypatch.setitem(jobs.registry._kinds, "analyse", jobs.Kind("analyse", lambda job, progress: {}, False, ()))
+    monkeypatch.setitem(jobs.registry._kinds, "analyse", jobs.JobKind("analyse", lambda job, progress: {}, False, ()))
     study, api = closed_study(owner, 1), api_of(owner)
     path = f"studies/{study.code}/analyses/"
     first, second = (api.post(path, {}, **{"Idempotency-Key": "k1"}) for _ in range(2))

@@ -10,7 +10,7 @@ from analysis.data.flat_rows.selection import assignment_pseudonym
 from annotators.models import Payment
 from annotators.models.identity import store_person_id
 from annotators.pay import ledger
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from tests.admin_pages import logged_in
 from tests.builders import panel, spa_study, user
 from tests.players import submitted
@@ -30,7 +30,7 @@ def recruitment():
 def test_the_report_names_people_by_pseudonyms(recruitment):
     study, client = recruitment.study, logged_in(user("owner"))
     done = study.assignments.get()
-    ledger.settle_payments(recruitment, by=None)
+    ledger.update_ledger(recruitment, by=None)
     ledger.add_extra_payments(recruitment, [ledger.ExtraPayment(done, Decimal("1.20"), "=1+1")], "bonus", user("owner"))
     base = f"/api/v1/studies/{study.code}"
     rows = client.get(f"{base}/payments/").json()["results"]
@@ -50,7 +50,7 @@ def test_the_report_names_people_by_pseudonyms(recruitment):
     assert report["arms"][0]["people"] == 1 and set(report["arms"][0]["per_hour"]) == {"low", "median", "high"}
     assert (report["links"][0]["due"], report["links"][0]["to_come"]) == ("3.70", "27.50")
     told = f"{rows}{file}{report}"
-    assert not any(secret in told for secret in ("RAW-", done.code, receipt_of(done.code)))
+    assert not any(secret in told for secret in ("RAW-", done.code, compute_receipt(done.code)))
 
 
 def test_the_command_says_what_is_due_and_writes_it_down_once(recruitment):

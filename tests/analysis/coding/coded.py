@@ -2,9 +2,9 @@
 
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
-from analysis.coding.samples import read_samples
+from analysis.coding.samples import read_coded_samples
 from analysis.coding.sampling import draw_sample
-from analysis.report.coding_blocks import blocks
+from analysis.report.coding_blocks import build_coding_blocks
 from studies.models import StudyMember
 from tests.builders import user
 
@@ -34,4 +34,4 @@ def tables(sample_blocks):
 
 
 def made(study):
-    return blocks(read_samples(study, ["live"]), level=0.95, resamples=199, seed="00")
+    return build_coding_blocks(read_coded_samples(study, ["live"]), level=0.95, resamples=199, seed="00")

@@ -12,11 +12,11 @@ from statsmodels.stats.proportion import proportion_confint
 
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK, REJECTIONS_CODEBOOK
-from analysis.coding.samples import read_samples
+from analysis.coding.samples import read_coded_samples
 from analysis.coding.sampling import draw_sample
 from analysis.data.exports import csv_blocks
 from analysis.data.flat_rows.selection import Selection
-from analysis.report.coding_blocks import blocks
+from analysis.report.coding_blocks import build_coding_blocks
 from annotators.participation.withdrawal import withdraw_annotator
 from studies.models import Study, StudyMember
 from tests.builders import humanlike_draft, launched, user
@@ -75,7 +75,7 @@ def read(study):
     table = pd.read_csv(io.BytesIO(b"".join(csv_blocks("codings", Selection(study)))), keep_default_na=False)
     table = table[table["is_current"] == 1]
     table["labels"] = [frozenset(filter(None, cell.split(";"))) for cell in table["labels"]]
-    made = blocks(read_samples(study, ["live"]), level=0.95, resamples=RESAMPLES, seed="00")
+    made = build_coding_blocks(read_coded_samples(study, ["live"]), level=0.95, resamples=RESAMPLES, seed="00")
     rows = []
     for number, mine in table.groupby("sample"):
         items = {}

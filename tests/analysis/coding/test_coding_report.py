@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.coding import record
-from analysis.coding.samples import read_samples, refusal_reasons, reviewed_assignment_ids
+from analysis.coding.samples import read_coded_samples, refusal_reasons_by_assignment, reviewed_assignment_ids
 from analysis.report.build import build_report
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator
@@ -42,7 +42,7 @@ def test_agreement_is_that_of_the_two_by_themselves(study, coders):
     assert grammar["agreement"] == 0.875 and grammar["estimate"] == pytest.approx(0.75) and grammar["n"] == 8
     assert rows["Genre"]["estimate"] is None and rows["Genre"]["reason"]
     assert "α, MASI" in next(iter(rows))
-    (read,) = read_samples(study, ["live"])
+    (read,) = read_coded_samples(study, ["live"])
     assert sum(map(bool, [read.is_work_refused(item) for item in read.pairs])) == 3  # the rule does not touch agreement
 
 
@@ -68,7 +68,7 @@ def test_who_withdraws_after_being_coded_is_gone_from_the_report(study, coders):
         code_all(sample, coder, lambda i: ["grammar"])
     withdraw_annotator(sample.items.first().assignment)
     assert "Both coders coded 7 of 7 items" in tables(made(study))["coding_agreement_1"]["note"]
-    assert len(record.items_for(sample, 1, record.current_codings(sample))) == 7
+    assert len(record.items_of_seat(sample, 1, record.current_codings_by_item(sample))) == 7
 
 
 def test_the_report_has_it_and_hides_it_while_the_study_collects(study, coders):
@@ -77,7 +77,7 @@ def test_the_report_has_it_and_hides_it_while_the_study_collects(study, coders):
         code_all(sample, coder, lambda i: ["grammar"])
     hidden = build_report(study, {"resamples": 99})
     assert not any(block["name"].startswith("coding") for block in hidden["blocks"])
-    lifecycle.close(study, by=None), lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None), lifecycle.end_grace_period(study, by=None)
     shown = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
     assert {"coding_agreement_1", "coding_categories_1"} <= {one["name"] for one in shown["tables"]}
     assert shown["problems"] == []
@@ -91,8 +91,8 @@ def test_reviewers_agree_by_reason_and_refused_work_can_be_left_out(study, coder
         sample, coders[0], lambda i: ["vague", "copied"] if i == items[0] else ["mismatch"] if i == items[1] else []
     )
     code_all(sample, coders[1], lambda i: ["vague"] if i == items[0] else [])
-    samples = read_samples(study, ["live"])
-    assert refusal_reasons(samples) == {
+    samples = read_coded_samples(study, ["live"])
+    assert refusal_reasons_by_assignment(samples) == {
         items[0].assignment_id: "reviewed: Copied, Vague",
         items[1].assignment_id: "reviewed: Mismatch",
     }
@@ -104,9 +104,9 @@ def test_reviewers_agree_by_reason_and_refused_work_can_be_left_out(study, coder
     from analysis.data.frames import assignments_frame, responses_frame
     from analysis.data.rule_input import build_rule_input
     from analysis.exclusions import FAIL, PASS
-    from analysis.exclusions.rules.failed_review import failed_review
+    from analysis.exclusions.rules.failed_review import flag_failed_reviews
 
-    flags = failed_review(build_rule_input(study, responses_frame(study).rows, assignments_frame(study).rows))
+    flags = flag_failed_reviews(build_rule_input(study, responses_frame(study).rows, assignments_frame(study).rows))
     assert (
         flags.states[items[0].assignment_id] == FAIL and flags.evidence[items[1].assignment_id] == "reviewed: Mismatch"
     )
@@ -118,7 +118,7 @@ def test_both_must_refuse_where_the_rule_says_so(study, coders):
     items = list(sample.items.all())
     code_all(sample, coders[0], lambda i: ["vague"] if i in items[:2] else [])
     code_all(sample, coders[1], lambda i: ["copied"] if i == items[0] else [])
-    assert list(refusal_reasons(read_samples(study, ["live"]))) == [items[0].assignment_id]
+    assert list(refusal_reasons_by_assignment(read_coded_samples(study, ["live"]))) == [items[0].assignment_id]
     note = tables(made(study))["coding_refused_1"]["note"]
     assert (
         "Work counts as refused if both reviewers refuse it, even for different reasons." in note
@@ -149,7 +149,7 @@ def test_work_that_nobody_reviewed_is_unknown(study):
     from analysis.data.frames import assignments_frame, responses_frame
     from analysis.data.rule_input import build_rule_input
     from analysis.exclusions import UNKNOWN
-    from analysis.exclusions.rules.failed_review import failed_review
+    from analysis.exclusions.rules.failed_review import flag_failed_reviews
 
-    flags = failed_review(build_rule_input(study, responses_frame(study).rows, assignments_frame(study).rows))
+    flags = flag_failed_reviews(build_rule_input(study, responses_frame(study).rows, assignments_frame(study).rows))
     assert set(flags.states.values()) == {UNKNOWN}

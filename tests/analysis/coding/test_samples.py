@@ -12,7 +12,7 @@ from analysis.coding.codebook import (
     parse_codebook,
 )
 from analysis.coding.models import Coding, CodingSample
-from analysis.coding.samples import read_samples
+from analysis.coding.samples import read_coded_samples
 from analysis.coding.sampling import explanation_responses
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator
@@ -97,7 +97,7 @@ def test_no_label_applies_is_an_answer_and_not_coded_is_none(study, coders):
         record.store_coding(second, coders[0], ["grammar"], True, 0)
     with pytest.raises(ActionRefused, match="no label “nonsense”"):
         record.store_coding(second, coders[0], ["nonsense"], False, 0)
-    said = record.current_codings(sample)
+    said = record.current_codings_by_item(sample)
     assert said[first.pk][1].labels == frozenset() and second.pk not in said
     with pytest.raises(IntegrityError), transaction.atomic():
         Coding.objects.create(item=second, coder=coders[0], labels="", is_none=False)
@@ -112,7 +112,7 @@ def test_thinking_again_adds_a_revision_and_two_windows_do_not_overwrite_each_ot
     with pytest.raises(record.CodingConflict):
         record.store_coding(item, coders[0], ["vague"], False, 1)
     assert [(c.revision, c.labels) for c in item.codings.all()] == [(1, "grammar genre"), (2, "intent")]
-    assert record.current_codings(sample)[item.pk][1].labels == {"intent"}
+    assert record.current_codings_by_item(sample)[item.pk][1].labels == {"intent"}
 
 
 def test_a_third_coder_sees_what_two_differ_on_and_decides(study, coders):
@@ -121,9 +121,11 @@ def test_a_third_coder_sees_what_two_differ_on_and_decides(study, coders):
     items = list(sample.items.all())
     code_all(sample, coders[0], lambda item: ["grammar"])
     code_all(sample, coders[1], lambda item: ["factuality"] if item in items[:2] else ["grammar"])
-    assert [i.pk for i in record.items_for(sample, 3, record.current_codings(sample))] == [i.pk for i in items[:2]]
+    assert [i.pk for i in record.items_of_seat(sample, 3, record.current_codings_by_item(sample))] == [
+        i.pk for i in items[:2]
+    ]
     record.store_coding(items[0], third, ["factuality"], False, 0)
-    (read,) = read_samples(study, ["live"])
+    (read,) = read_coded_samples(study, ["live"])
     by_number = {one.assignment: one for one in read.items}
     assert read.counted_codings(by_number[items[0].assignment_id]) == [{"factuality"}]
     assert read.counted_codings(by_number[items[1].assignment_id]) is None

@@ -3,7 +3,7 @@
 import pytest
 from django.core.exceptions import PermissionDenied
 
-from analysis.data.export_requests import BadOrigins, request_export, selection_for
+from analysis.data.export_requests import BadOrigins, build_permitted_selection, request_export
 from studies.models import Job, Study
 from studies.services import lifecycle
 from tests import builders
@@ -25,11 +25,11 @@ def asked(study, **options):
 def test_an_export_of_outcomes_is_refused_while_the_study_collects(study):
     for table in ("responses", "codings"):
         with pytest.raises(PermissionDenied, match="still collecting"):
-            selection_for(table, study, by=study.owner)
+            build_permitted_selection(table, study, by=study.owner)
         with pytest.raises(PermissionDenied, match="still collecting"):
             asked(study, table=table)
     assert not Job.objects.filter(kind="export").exists()
-    assert selection_for("responses", study, ["robot"], by=study.owner).origins == ("robot",)
+    assert build_permitted_selection("responses", study, ["robot"], by=study.owner).origins == ("robot",)
     assert asked(study, table="assignments").arguments["origins"] == ["live", "imported"]
     lifecycle.unblind(study, study.owner, "A look.")
     assert asked(Study.objects.get(pk=study.pk), table="responses", origins=["live"]).arguments["origins"] == ["live"]

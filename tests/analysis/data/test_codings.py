@@ -9,7 +9,7 @@ import pytest
 
 from analysis.coding import record
 from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
-from analysis.data.codings import CODING_COLUMNS, codings_digest
+from analysis.data.codings import CODING_COLUMNS, hash_codings
 from analysis.data.exports import csv_blocks, jsonl_blocks
 from analysis.data.flat_rows.selection import Selection
 from analysis.report.archive import write_archive
@@ -44,8 +44,8 @@ def study():
 
 
 def closed(study) -> Study:
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -87,7 +87,7 @@ def test_the_report_prints_a_hash_of_the_codings_and_its_numbers_do_not_hang_on_
     before = build_report(study, {"resamples": 99})
     assert (before["data"]["codings_n"], before["data"]["codings_sha256"]) == (
         7,
-        codings_digest(Selection(study, ("live",)))[0],
+        hash_codings(Selection(study, ("live",)))[0],
     )
     item = study.coding_samples.get().items.order_by("number").last()
     record.store_coding(item, user("carl"), [FIRST], False, 0)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.data import formats
-from analysis.data.export_codebook import build_export_codebook, export_codebook_markdown
+from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
 from analysis.data.exports import TABLES
 from analysis.data.flat_rows.selection import Selection
 from annotators.models import Response
@@ -129,4 +129,4 @@ def test_a_scale_that_cannot_be_read_is_named_in_the_codebook(study):
         cursor.execute("UPDATE studies_question SET scale = %s WHERE key = 'overall'", ['{"kind": "nonsense"}'])
     scales = {q["question"]: q["scale"] for q in build_export_codebook(study)["questions"]}
     assert "cannot be read" in scales["overall"]["problem"]
-    assert "cannot be read" in export_codebook_markdown(study)
+    assert "cannot be read" in build_export_codebook_markdown(study)

@@ -6,7 +6,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from analysis.data.export_codebook import build_export_codebook, export_codebook_markdown
+from analysis.data.export_codebook import build_export_codebook, build_export_codebook_markdown
 from analysis.data.exports import TABLES
 from analysis.data.flat_rows.cells import format_time
 from analysis.data.flat_rows.selection import Selection
@@ -28,7 +28,7 @@ def test_the_codebook_explains_every_column_question_system_and_arm(study):
     assert (overall["scale"]["minimum"], overall["scale"]["maximum"]) == (1, 5)
     assert [s["name"] for s in book["systems"]] == ["alpha", "beta", "gamma"]
     assert [a["name"] for a in book["arms"]] == ["all"]
-    text = export_codebook_markdown(study)
+    text = build_export_codebook_markdown(study)
     assert all(f"| {c.name} |" in text for columns in TABLES.values() for c in columns)
     json.dumps(book, allow_nan=False)
 
@@ -69,7 +69,7 @@ def test_a_parquet_export_is_made_by_a_job_and_fetched(study, settings, tmp_path
     assert started.status_code == 202, started.content
     path = f"studies/{study.code}/jobs/{started.json()['code']}/"
     assert api.get(f"{path}file/").status_code == 404
-    assert jobs.run_waiting() == 1
+    assert jobs.run_waiting_jobs() == 1
     done = api.get(path).json()
     assert (done["state"], done["result"]["rows"]) == ("done", 27)
     data = body_of(api.get(f"{path}file/"))
@@ -114,5 +114,5 @@ def test_the_command_hides_outcomes_while_a_study_collects(db, tmp_path):
 def test_the_codebook_says_what_is_planted(db):
     study = draft_study()
     study.systems.filter(name="beta").update(reference="maximal", is_human=True)
-    assert "- beta (human, maximal reference)\n" in export_codebook_markdown(study)
+    assert "- beta (human, maximal reference)\n" in build_export_codebook_markdown(study)
     assert [s["reference"] for s in build_export_codebook(study)["systems"]] == ["", "maximal", ""]

@@ -12,7 +12,7 @@ from analysis.data import exports, formats
 from analysis.data.exports import BLOCK_MAKERS
 from analysis.data.flat_rows import assignment_rows
 from analysis.data.flat_rows.answers import answer_cells
-from analysis.data.flat_rows.cells import raw_rows
+from analysis.data.flat_rows.cells import fetch_raw_rows
 from analysis.data.flat_rows.selection import Selection
 from annotators.models import Response
 from tests.analysis.data.exported import ODD, add_text, csv_rows, export, json_rows
@@ -29,7 +29,7 @@ def test_a_stream_sees_one_moment_whatever_is_written_meanwhile(monkeypatch):
     study = spa_study(user("owner"))
     for n in range(3):
         submitted(study, f"p{n}", comment="x")
-    stream = exports.stream("responses", "jsonl", Selection(study))
+    stream = exports.open_export_stream("responses", "jsonl", Selection(study))
     blocks = [next(stream)]
     usual = connections["default"]
     # Between two blocks this thread writes as if there were no stream, and so does another.
@@ -58,18 +58,18 @@ def test_a_stream_that_is_left_gives_its_place_and_connection_back():
     submitted(study, "p", comment="x")
     usual = connections["default"]
     for read in range(4):
-        stream = exports.stream("responses", "csv", Selection(study))
+        stream = exports.open_export_stream("responses", "csv", Selection(study))
         if read % 2:
             next(stream)
         stream.close()
         stream.close()
         assert connections["default"] is usual
-    first, second = (exports.stream("responses", "csv", Selection(study)) for _ in range(2))
+    first, second = (exports.open_export_stream("responses", "csv", Selection(study)) for _ in range(2))
     with pytest.raises(exports.TooManyExports):
-        exports.stream("responses", "csv", Selection(study))
+        exports.open_export_stream("responses", "csv", Selection(study))
     submitted(study, "q", comment="x")
     assert len(csv_rows(b"".join(first))) == len(csv_rows(b"".join(second))) == 9
-    assert len(csv_rows(b"".join(exports.stream("responses", "csv", Selection(study))))) == 18
+    assert len(csv_rows(b"".join(exports.open_export_stream("responses", "csv", Selection(study))))) == 18
 
 
 @pytest.mark.django_db(transaction=True)
@@ -79,7 +79,9 @@ def test_a_stream_that_nobody_closes_gives_back_what_it_held(read):
     submitted(study, "p", comment="x")
     usual = connections["default"]
     for _ in range(3):
-        streams = [exports.stream("responses", "csv", Selection(study)) for _ in range(exports.MAX_SNAPSHOTS)]
+        streams = [
+            exports.open_export_stream("responses", "csv", Selection(study)) for _ in range(exports.MAX_SNAPSHOTS)
+        ]
         for stream in streams:
             assert len([next(stream) for _ in range(read)]) == read
         # The last reference may fall in any thread.
@@ -88,7 +90,7 @@ def test_a_stream_that_nobody_closes_gives_back_what_it_held(read):
         dropping.start()
         dropping.join()
         assert connections["default"] is usual
-    assert len(list(exports.stream("responses", "csv", Selection(study)))) > 0
+    assert len(list(exports.open_export_stream("responses", "csv", Selection(study)))) > 0
 
 
 @pytest.mark.django_db(transaction=True)
@@ -96,12 +98,12 @@ def test_an_error_within_a_stream_gives_its_place_back(monkeypatch):
     study = spa_study(user("owner"))
     submitted(study, "p", comment="x")
     for _ in range(3):
-        stream = exports.stream("responses", "csv", Selection(study))
+        stream = exports.open_export_stream("responses", "csv", Selection(study))
         monkeypatch.setattr(formats, "_csv_cell", None)
         with pytest.raises(TypeError):
             list(stream)
         monkeypatch.undo()
-    assert len(list(exports.stream("responses", "csv", Selection(study)))) > 0
+    assert len(list(exports.open_export_stream("responses", "csv", Selection(study)))) > 0
 
 
 @pytest.mark.only_on("postgresql")  # SQLite has no COPY
@@ -120,7 +122,7 @@ def test_copy_gives_the_bytes_that_python_would_write(monkeypatch):
     by_copy = [export("responses", form, Selection(study)) for form in BLOCK_MAKERS]
 
     def in_python(form, responses):
-        for assignment, received, *rest in raw_rows(answer_cells(responses, guarded=form.is_guarded)):
+        for assignment, received, *rest in fetch_raw_rows(answer_cells(responses, escape_formulas=form.is_guarded)):
             cells = tuple(exports.json_cell(cell) for cell in rest)
             yield assignment, str(received), form.encode_answers([cells])[0]
 

@@ -15,7 +15,7 @@ from analysis.data.flat_rows import assignment_rows as seats
 from analysis.data.flat_rows.selection import Selection, annotator_pseudonym
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from studies.models import Exposure
-from studies.models.guards import allow_erasure
+from studies.models.guards import allowing_erasure
 from tests.analysis.api.rest import api_of, body_of, closed_study
 from tests.analysis.data.exported import csv_rows, export, json_rows
 from tests.builders import choice_study, user
@@ -111,7 +111,7 @@ def test_only_the_origins_asked_for_are_in_it(study):
 def test_who_withdrew_is_left_out_and_when_asked_for_has_no_name(study):
     gone = Assignment.objects.order_by("pk").first()
     Assignment.objects.filter(pk=gone.pk).update(withdrawn_at=gone.submitted_at)
-    with allow_erasure():
+    with allowing_erasure():
         Response.objects.filter(assignment=gone).update(text="", value=None, choice="", erased_at=gone.submitted_at)
     assert len(json_rows(export("responses", "jsonl", Selection(study)))) == 18
     rows = json_rows(export("responses", "jsonl", Selection(study, withdrawn=True)))
@@ -126,7 +126,7 @@ def test_who_withdrew_is_left_out_and_when_asked_for_has_no_name(study):
     # Who answered, as what they answered.
     stayed = json_rows(export("assignments", "jsonl", Selection(study)))
     assert stayed == [row for row in seats if not row["is_withdrawn"]] and len(stayed) == 2
-    assert [exports.count_of("assignments", Selection(study, withdrawn=asked)) for asked in (False, True)] == [2, 3]
+    assert [exports.count_rows("assignments", Selection(study, withdrawn=asked)) for asked in (False, True)] == [2, 3]
 
 
 def test_a_full_study_has_an_assignment_without_a_batch(study):

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from analysis.data.frames import assignments_frame, data_sha256, responses_frame
-from analysis.data.snapshot import snapshot
+from analysis.data.frames import assignments_frame, frame_sha256, responses_frame
+from analysis.data.snapshot import database_snapshot
 from annotators.models import Assignment, Response
 from annotators.participation.withdrawal import withdraw_annotator
 from tests.analysis.protocols.answers import answer
@@ -74,10 +74,10 @@ def test_the_hash_depends_on_answers_and_not_on_row_numbers(study):
     frame = responses_frame(study).rows
     shuffled = frame.sample(frac=1, random_state=3)
     renumbered = frame.assign(id=frame["id"] + 1000, assignment=frame["assignment"] + 7)
-    assert data_sha256(shuffled) == data_sha256(renumbered) == data_sha256(frame)
+    assert frame_sha256(shuffled) == frame_sha256(renumbered) == frame_sha256(frame)
     changed = frame.copy()
     changed.loc[0, "choice"] = "other"
-    assert data_sha256(changed) != data_sha256(frame)
+    assert frame_sha256(changed) != frame_sha256(frame)
 
 
 def test_only_the_origins_asked_for_are_there(study):
@@ -126,10 +126,10 @@ def test_a_hostile_value_loses_its_row_alone(study, column, value):
     answer(study, 2, percent=lambda person, x, y: 60)
     whole = responses_frame(study).rows
     poison(column, value)
-    with snapshot():
+    with database_snapshot():
         read = responses_frame(study)
         frame = read.rows
-        data_sha256(frame)
+        frame_sha256(frame)
     assert len(frame) == len(whole)
     lost = int(frame["value"].isna().sum() - whole["value"].isna().sum())
     assert lost == (1 if column == "value" else 0)

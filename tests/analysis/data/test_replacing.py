@@ -38,13 +38,13 @@ def test_a_target_of_people_submitted_replaces_none_of_them_unless_excluded_by_h
     study = study_of(replaces_excluded=True)
     (fast,) = answer(study, 1, seconds=1)
     assert tasks.open_replacement_places() == 0
-    exclusions.exclude([fast], "technical", study.owner)
+    exclusions.exclude_assignments([fast], "technical", study.owner)
     assert tasks.open_replacement_places() == 1
 
 
 def test_a_study_that_wants_no_replacement_gets_none():
     study = study_of()
-    exclusions.exclude(answer(study, 1), "technical", study.owner)
+    exclusions.exclude_assignments(answer(study, 1), "technical", study.owner)
     assert tasks.open_replacement_places() == 0
 
 
@@ -53,7 +53,7 @@ def test_a_rule_that_looks_at_outcomes_replaces_nobody():
         builders.user(), with_surveys=False, rules=[("incoherent", {"tau": 1.1})], target_n=4, target_kind="kept"
     )
     answer(study, 2, percent=lambda person, x, y: 90)
-    assert replacements.uncounted_assignment_ids(study) == set()
+    assert replacements.uncounted_submitted_assignment_ids(study) == set()
 
 
 def test_who_withdrew_after_submitting_is_replaced_where_people_kept_are_counted():
@@ -77,12 +77,12 @@ def test_the_cap_holds_and_who_comes_first_is_replaced_first():
     assert tasks.open_replacement_places() == 1
     assert Assignment.objects.get(replaced_at__isnull=False) == everybody[0]
     assert tasks.open_replacement_places() == 0
-    assert lifecycle.count_open_places(Study.objects.get(pk=study.pk)) == 5
+    assert lifecycle.count_opened_places(Study.objects.get(pk=study.pk)) == 5
 
 
 def test_a_place_opened_by_hand_is_not_opened_again():
     study = study_of(target_kind="kept")
-    exclusions.exclude(answer(study, 1), "technical", study.owner, reopen=True)
+    exclusions.exclude_assignments(answer(study, 1), "technical", study.owner, should_reopen_places=True)
     assert tasks.open_replacement_places() == 0 and opened(study).count() == 1
 
 
@@ -91,7 +91,7 @@ def test_nothing_is_opened_while_a_study_is_paused_or_closed():
     answer(study, 1, seconds=1)
     lifecycle.pause(study, by=None)
     assert tasks.open_replacement_places() == 0
-    assert replacements.open_replacements(study) == 0
+    assert replacements.create_replacement_places(study) == 0
     lifecycle.resume(study, by=None)
     assert tasks.open_replacement_places() == 1
 

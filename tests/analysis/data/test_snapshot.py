@@ -7,7 +7,7 @@ from django.db import connection, connections, transaction
 from django.db.utils import DatabaseError
 
 from analysis.data import snapshot as module
-from analysis.data.snapshot import TooManySnapshots, snapshot
+from analysis.data.snapshot import TooManySnapshots, database_snapshot
 from studies.models import AuditEvent
 
 pytestmark = pytest.mark.postgres
@@ -31,7 +31,7 @@ def write(verb):
 @pytest.mark.django_db(transaction=True)
 def test_it_sees_the_moment_at_which_it_began():
     AuditEvent.objects.create(verb="before")
-    with snapshot():
+    with database_snapshot():
         write("meanwhile")
         assert list(AuditEvent.objects.values_list("verb", flat=True)) == ["before"]
     assert AuditEvent.objects.count() == 2
@@ -40,7 +40,7 @@ def test_it_sees_the_moment_at_which_it_began():
 @pytest.mark.django_db(transaction=True)
 def test_nothing_can_be_written_in_it_and_the_callers_connection_comes_back():
     before = connections["default"]
-    with pytest.raises(DatabaseError), snapshot():
+    with pytest.raises(DatabaseError), database_snapshot():
         assert connections["default"] is not before
         AuditEvent.objects.create(verb="never")
     assert connections["default"] is before
@@ -50,9 +50,9 @@ def test_nothing_can_be_written_in_it_and_the_callers_connection_comes_back():
 
 @pytest.mark.django_db(transaction=True)
 def test_one_in_another_is_the_same_moment():
-    with snapshot():
+    with database_snapshot():
         outer = connections["default"]
-        with snapshot():
+        with database_snapshot():
             assert connections["default"] is outer
 
 
@@ -63,7 +63,7 @@ def test_a_third_at_once_is_refused_after_waiting(monkeypatch):
 
     def hold():
         try:
-            with snapshot():
+            with database_snapshot():
                 entered.wait(10)
                 leave.wait(10)
         finally:
@@ -73,12 +73,12 @@ def test_a_third_at_once_is_refused_after_waiting(monkeypatch):
     for holder in holders:
         holder.start()
     entered.wait(10)
-    with pytest.raises(TooManySnapshots), snapshot():
+    with pytest.raises(TooManySnapshots), database_snapshot():
         pass
     leave.set()
     for holder in holders:
         holder.join(10)
-    with snapshot():
+    with database_snapshot():
         pass
 
 
@@ -87,7 +87,7 @@ def test_in_an_open_transaction_it_reads_the_callers_connection():
     before = connections["default"]
     with transaction.atomic():
         AuditEvent.objects.create(verb="uncommitted")
-        with snapshot():
+        with database_snapshot():
             assert connections["default"] is before
             assert AuditEvent.objects.count() == 1
     assert connection.in_atomic_block

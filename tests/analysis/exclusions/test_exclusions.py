@@ -191,19 +191,19 @@ def test_the_kept_set_does_not_depend_on_the_order_and_every_step_adds_up(found,
         assert sum(arm["n_excluded"] for arm in step["by_arm"].values()) == step["n_excluded"]
         assert sum(arm["n_in"] for arm in step["by_arm"].values()) == step["n_in"]
         n = step["n_out"]
-    assert flow["kept"] == n == len(kept_assignment_ids(applied_rules, everybody, is_paper=True))
+    assert flow["kept"] == n == len(kept_assignment_ids(applied_rules, everybody, include_outcome_rules=True))
     assert sum(one["n"] for one in flow["overlaps"]) == len(flow["people"]) == 12 - n
     for is_paper in (True, False):
-        before = kept_assignment_ids(applied_rules, everybody, is_paper=is_paper)
+        before = kept_assignment_ids(applied_rules, everybody, include_outcome_rules=is_paper)
         shuffled = list(applied_rules)
         order.shuffle(shuffled)
-        assert kept_assignment_ids(shuffled, everybody, is_paper=is_paper) == before
+        assert kept_assignment_ids(shuffled, everybody, include_outcome_rules=is_paper) == before
 
 
 def test_unknown_never_excludes_and_rules_that_see_outcomes_spare_the_recommended():
     flags = Flags({1: UNKNOWN, 2: FAIL, 3: PASS})
     applied_rules = [AppliedRule("r", "r", "primary", {}, False, flags)]
-    assert kept_assignment_ids(applied_rules, [1, 2, 3], is_paper=True) == [1, 3]
+    assert kept_assignment_ids(applied_rules, [1, 2, 3], include_outcome_rules=True) == [1, 3]
     assert kept_assignment_ids(applied_rules, [1, 2, 3]) == [1, 2, 3]
 
 
@@ -274,7 +274,7 @@ def test_the_launch_refuses_a_rule_that_names_what_does_not_exist(rule, settings
     from tests import builders
 
     study = builders.spa_draft(rules=[(rule, settings)])
-    found = [problem for problem in lifecycle.find_problems(study) if problem.field == "exclusion_rules"]
+    found = [problem for problem in lifecycle.find_design_problems(study) if problem.field == "exclusion_rules"]
     if not said:
         assert not found and builders.launched(study).state == "launched"
         return

@@ -11,12 +11,12 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 
 from analysis.data.exports import csv_blocks
 from analysis.data.flat_rows.selection import Selection
-from analysis.report.attrition import DROPOUT_LABEL, EXCLUDED_LABEL, attrition
+from analysis.report.attrition import DROPOUT_LABEL, EXCLUDED_LABEL, build_attrition_block
 from analysis.report.build import build_report
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign
-from annotators.places.exclusions import exclude, reverse_exclusion
+from annotators.places.exclusions import exclude_assignments, lift_exclusion
 from studies.models import Arm, ExclusionRule, Study
 from studies.services import lifecycle
 from tests.builders import add_spa, draft_study, launched, user
@@ -38,28 +38,28 @@ def study():
     ExclusionRule.objects.create(study=study, position=3, rule="unverified", settings={}, role="sensitivity")
     launched(study)
     late = play(study, 30, until=1)
-    assign.release(late.pk, "expired")
+    assign.release_assignment(late.pk, "expired")
     made = [play(study, n) for n in range(12)] + [play(study, n) for n in range(4)]
     for n in range(20, 24):
-        assign.release(play(study, n, until=1).pk, "returned" if n % 2 else "expired")
+        assign.release_assignment(play(study, n, until=1).pk, "returned" if n % 2 else "expired")
     play_on(late)
     assert Assignment.objects.get(pk=late.pk).is_late
     play(study, 31, until=1)
     withdraw_annotator(made[7])
     owner = user("administrator", is_superuser=True)
-    first, second = exclude([made[2], made[9]], "technical", owner)
-    reverse_exclusion(second, owner)
-    exclude([made[9], made[10]], "other", owner, note="said so")
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
+    first, second = exclude_assignments([made[2], made[9]], "technical", owner)
+    lift_exclusion(second, owner)
+    exclude_assignments([made[9], made[10]], "other", owner, note="said so")
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
     lifecycle.unblind(Study.objects.get(pk=study.pk), None, "a look")
     return Study.objects.get(pk=study.pk)
 
 
 def play_on(assignment):
-    from annotators.pages.record import page_state
+    from annotators.pages.record import full_page_state
     from tests.players import answered
 
-    while (key := page_state(assignment).next_key) is not None:
+    while (key := full_page_state(assignment).next_key) is not None:
         if answered(assignment, key).next_key is None:
             break
         assignment = Assignment.objects.get(pk=assignment.pk)
@@ -164,7 +164,7 @@ def test_whom_the_first_questions_sent_away_did_not_leave():
     frame["assignment"], frame["is_submitted"] = range(len(frame)), frame["released_reason"] == ""
     frame["released_at"] = pd.Timestamp("2026-11-22").to_datetime64()
     frame.loc[frame["is_submitted"], "released_at"] = pd.NaT
-    block = attrition(frame, [], level=0.95, resamples=99, rng=np.random.default_rng(0))
+    block = build_attrition_block(frame, [], level=0.95, resamples=99, rng=np.random.default_rng(0))
     left = [e for e in block.estimates if e.settings["lost"] == DROPOUT_LABEL]
     shares = {e.settings["condition"]: (e.detail["successes"], e.n) for e in left if e.analysis == "attrition.share"}
     assert shares == {"long": (10, 30), "short": (2, 30)}

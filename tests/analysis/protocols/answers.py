@@ -6,7 +6,7 @@ from itertools import count
 from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Response
-from annotators.pages.sequence import label_of
+from annotators.pages.sequence import letter_label
 from studies.models import Design, Placement, Question
 
 _people = count()
@@ -57,7 +57,7 @@ def answer(study, n, percent=lambda person, x, y: 50, rating=lambda person, syst
                 for exposure, number, system in first[1]:
                     value = rating(k, system)
                     if value is not None:
-                        letter = label_of(number)
+                        letter = letter_label(number)
                         rows.append(
                             Response(
                                 value=value,

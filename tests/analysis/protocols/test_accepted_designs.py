@@ -16,9 +16,9 @@ import pytest
 
 from analysis.report.build import build_report
 from annotators.models import Assignment
-from annotators.pages.record import page_state
+from annotators.pages.record import full_page_state
 from annotators.participation.simulate import CrowdSettings, simulate_answers
-from studies.design.draw import DrawnBatch, write_batches
+from studies.design.draw import DrawnBatch, store_drawn_batches
 from studies.design.workload import batch_workloads
 from studies.models import Arm, Batch, Contrast, Output, Study
 from studies.protocols import REGISTRY, DrawnItem
@@ -137,7 +137,7 @@ def ready_made(study, section, most):
             shown = sorted(systems[(turn + n) % len(systems)] for n in range(min(most, len(systems))))
             items.append((section.pk, DrawnItem(prompt, tuple(outputs[prompt, system] for system in shown))))
         batches.append(DrawnBatch(number, arm, tuple(items)))
-    write_batches(
+    store_drawn_batches(
         study, batches, places_per_batch=1, origin=Batch.Origin.IMPORTED, keys=[f"b{n}" for n in range(TARGET)]
     )
 
@@ -166,7 +166,7 @@ def every_design():
 
 def asked_on_pages(assignment):
     """What the pages of an assignment asked for: answers and words to read, each text once."""
-    standing = page_state(assignment)
+    standing = full_page_state(assignment)
     asks = {
         (page.key, ask.question_id, ask.item_id, ask.exposure_id)
         for page, protocol in ((step.page, step.protocol) for step in standing.steps.values())
@@ -236,7 +236,7 @@ def checked_estimate(study, planned):
 
 def refused(study):
     """Why the checklist lets nobody launch the study: its blocking problems, each with words and a place; [] where it accepts it."""
-    reasons = [problem for problem in lifecycle.find_problems(study) if problem.is_blocking]
+    reasons = [problem for problem in lifecycle.find_design_problems(study) if problem.is_blocking]
     assert all(problem.text.strip() and problem.field for problem in reasons), reasons
     return reasons
 
@@ -335,6 +335,6 @@ def test_prompts_need_the_outputs_of_the_systems_of_their_arm_alone():
     Output.objects.filter(system__name="alpha", prompt__in=prompts[::2]).delete()
     Output.objects.filter(system__name="beta", prompt__in=prompts[1::2]).delete()
     assert not refused(study)
-    names = {problem.name for problem in lifecycle.find_problems(study)}
+    names = {problem.name for problem in lifecycle.find_design_problems(study)}
     assert {"outputs_missing:arm 1", "outputs_missing:arm 2"} <= names
     assert played(study, planned) == {True}

@@ -14,7 +14,7 @@ from analysis.data.exports import csv_blocks
 from analysis.data.flat_rows.selection import Selection
 from analysis.report.build import build_report
 from annotators.places import top_ups
-from annotators.places.exclusions import exclude
+from annotators.places.exclusions import exclude_assignments
 from studies.models import Study
 from studies.protocols.base.fields import TIE
 from studies.services import lifecycle
@@ -33,14 +33,14 @@ def study():
     rng = random.Random(5)
     for n in range(12):
         choosing(study, f"p{n}", lambda item: rng.choice(["alpha", "beta"]))
-    top_ups.settle_study_items(study)
+    top_ups.top_up_disputed_study_items(study)
     n = 100
     while outcome(study, f"look {n}") == "claimed" and n < 112:
         choosing(study, f"look {n}", lambda item: rng.choice(["alpha", "beta"]))
-        top_ups.settle_study_items(study)
+        top_ups.top_up_disputed_study_items(study)
         n += 1
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -88,9 +88,9 @@ def labelled():
     rng = random.Random(8)
     for n in range(27):
         made = choosing(study, f"p{n}", lambda item: rng.choice(["beta"] * 13 + ["alpha"] * 7 + [TIE]))
-    exclude([made], "technical", user("administrator", is_superuser=True))
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    exclude_assignments([made], "technical", user("administrator", is_superuser=True))
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 

@@ -8,7 +8,7 @@ from analysis import protocols as analyses
 from analysis.protocols import ProtocolAnalysis
 from analysis.protocols.blocks import Block, ConclusionPhrases, Overview, build_conclusions
 from analysis.protocols.blocks.cells import contrast_of
-from analysis.protocols.blocks.comparisons import adjust_within_families, comparison_from_contrast
+from analysis.protocols.blocks.comparisons import adjust_pvalues_within_families, comparison_from_contrast
 from analysis.protocols.blocks.figures import build_figure, figure_row
 from analysis.protocols.blocks.tables import build_table
 from analysis.report.build import build_report
@@ -88,7 +88,7 @@ class Judging(Silent):
             (comparison_from_contrast(one, context.sections[0], ""), share)
             for one, share in zip(contrasts, block.estimates, strict=True)
         ]
-        return [replace(block, estimates=adjust_within_families(pairs, "pick.share", context.star_scheme))]
+        return [replace(block, estimates=adjust_pvalues_within_families(pairs, "pick.share", context.star_scheme))]
 
 
 def wording(one):
@@ -164,7 +164,7 @@ def play(monkeypatch):
             if amends and n == 1:
                 lifecycle.amend(study, {"question": {question.pk: {"help": "Slowly."}}}, reason="a hint", by=None)
             answers(study, f"p{n}", PICKED[2 * n : 2 * n + 2])
-        for step in (lifecycle.close, lifecycle.finish_closing):
+        for step in (lifecycle.start_closing, lifecycle.end_grace_period):
             step(Study.objects.get(pk=study.pk), by=None)
         return build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
 

@@ -24,8 +24,8 @@ def test_the_same_comparison_after_more_and_more(tmp_path, settings):
     study = launched(exposures_draft(tmp_path, target_n=12))
     for n in range(12):
         play(study, n, strengths={"raw": 0.8, "scrambled": 0.0})
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     report = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
     assert not report["problems"]
     data = b"".join(csv_blocks("responses", Selection(study)))

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from statsmodels.stats.power import TTestPower
 
-from analysis.protocols.blocks.sentences import write_conclusions
-from analysis.protocols.blocks.tables import merge_by_name
+from analysis.protocols.blocks.sentences import build_conclusion_sentences
+from analysis.protocols.blocks.tables import merge_by_name_and_title
 from analysis.protocols.humanlike.judgements import Cell, read_judgements
-from analysis.stats.generators import human_like_ratings
+from analysis.stats.generators import simulate_human_like_ratings
 from studies.models import Contrast
 from tests.analysis.protocols.analysed import analysed
 from tests.builders import add_humanlike, humanlike_draft
@@ -50,7 +50,9 @@ def made(study, truths, n=130, each=5, seed=0):
     """A frame of annotators with these (d', c) by arm, and the sections."""
     section, rows, rng = live(study), [], np.random.default_rng(seed)
     for number, (arm, (d, c)) in enumerate(sorted(truths.items())):
-        drawn = human_like_ratings(n, each, d_prime=d, criterion=c, n_texts=100, annotator_sd=0.2, text_sd=0.2, rng=rng)
+        drawn = simulate_human_like_ratings(
+            n, each, d_prime=d, criterion=c, n_texts=100, annotator_sd=0.2, text_sd=0.2, rng=rng
+        )
         rows += rows_of(study, arm, drawn.ratings[0], drawn.texts, drawn.is_machine, section, 1000 * number)
     frame = pd.DataFrame(rows)
     return frame, [section]
@@ -122,7 +124,9 @@ def test_each_section_has_families_and_tables_of_its_own():
     Contrast.objects.create(study=study, x_condition="examples", y_condition="none")
     rows, rng = [], np.random.default_rng(3)
     for number, arm in enumerate(study.arms.order_by("name")):
-        drawn = human_like_ratings(6, 5, d_prime=1, criterion=0, n_texts=20, annotator_sd=0.2, text_sd=0.2, rng=rng)
+        drawn = simulate_human_like_ratings(
+            6, 5, d_prime=1, criterion=0, n_texts=20, annotator_sd=0.2, text_sd=0.2, rng=rng
+        )
         said = (drawn.ratings[0], drawn.texts, drawn.is_machine)
         for section in (first, second):
             rows += rows_of(study, arm.name, *said, section, 1000 * number)
@@ -134,7 +138,7 @@ def test_each_section_has_families_and_tables_of_its_own():
             if test and test.family:
                 places.setdefault((test.family, block.mode), set()).add((block.title, test.family_size, test.adjust))
     assert len(places) > 10 and all(len(told) == 1 for told in places.values())
-    tables = merge_by_name(table for block in found for table in block.tables)
+    tables = merge_by_name_and_title(table for block in found for table in block.tables)
     assert len(tables) == len({table["name"] for table in tables}) > 10
     assert len({table["title"] for table in tables}) == len(tables)
 
@@ -198,7 +202,7 @@ def test_a_better_eye_is_told_from_a_readier_answer():
     for estimate in sensitivities:
         detail, shown = estimate.detail, found[estimate.settings["contrast"]["x"], "sensitivity"]["detectable"]
         assert shown == detail["detectable"] == pytest.approx(findable(detail, 3), rel=1e-4)
-    said = write_conclusions(blocks)
+    said = build_conclusion_sentences(blocks)
     assert [one["contrast"].partition(" >")[0] for one in said] == ["instructions", "examples", "comparison"]
     assert said[1]["claim"] == "Annotators told machine from human texts better under examples than under none."
     assert said[1]["recovered"] == "recovered"
@@ -255,7 +259,7 @@ def test_two_machine_systems_and_chance_can_be_planned():
     Contrast.objects.create(study=study, x=systems["gpt2"], y=systems["gpt3"], expected=">")
     Contrast.objects.create(study=study, estimand="accuracy", role="secondary")
     frame, sections = made(study, {"news gpt2 none": (1.2, 0), "news gpt3 none": (0, 0)}, n=150, seed=7)
-    said = write_conclusions(analysed("humanlike", frame, sections))
+    said = build_conclusion_sentences(analysed("humanlike", frame, sections))
     assert said[0]["claim"] == "Annotators told machine from human texts better under gpt2 than under gpt3."
     claims = [one["claim"] for one in said[1:]]
     assert (

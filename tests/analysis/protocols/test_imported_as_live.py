@@ -115,8 +115,8 @@ def test_every_protocol_whose_answers_can_be_imported(tmp_path):
     study = launched(drafted())
     for n in range(10):
         play(study, n)
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     there = drafted(consent="", contact="")
     report = import_answers(there, as_file(study, tmp_path / "answers.csv"), by=None)
     assert report.is_written, [str(one) for one in report.problems][:20]

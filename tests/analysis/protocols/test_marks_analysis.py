@@ -150,8 +150,8 @@ def test_a_report_on_nothing_says_so():
 def test_robots_that_meet_worse_texts_are_found_out(same_orders):
     study = launched(draft(systems=("alpha", "beta", "gamma"), target_n=16, m=2, annotators_per_batch=2))
     simulate_answers(study, 16, {"alpha": 0.0, "beta": 0.0, "gamma": 3.0})
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99, "origins": ["robot"]})
     assert not result["problems"]
     tables = {one["name"]: one["rows"] for one in result["tables"]}

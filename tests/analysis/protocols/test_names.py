@@ -30,8 +30,8 @@ COUNTED_ONCE = "humanlike.paper"
 def reported(study, people):
     for n in range(people):
         play(study, n)
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     report = build_report(Study.objects.get(pk=study.pk), {"resamples": 99})
     assert not report["problems"], report["problems"]
     return report

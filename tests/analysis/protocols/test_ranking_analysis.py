@@ -127,8 +127,8 @@ def test_robots_that_prefer_are_found_out(same_orders):
     study = launched(draft(target_n=30, prompts=12, m=3))
     simulate_answers(study, 30, {"alpha": 0.0, "beta": 0.0, "gamma": 2.0})
     assert Response.objects.filter(value=Decimal("1.5")).exists(), "robots tie"
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     result = build_report(Study.objects.get(pk=study.pk), {"resamples": 99, "origins": ["robot"]})
     assert not result["problems"]
     tables = {one["name"]: one["rows"] for one in result["tables"]}

@@ -81,7 +81,7 @@ def test_a_margin_is_on_the_scale_of_the_estimand_that_its_comparison_names(sect
     assert (tost.detail["low_bound"], tost.detail["high_bound"]) == (-0.45, 0.45) and tost.interval.high < 0.45
     assert apart.detail["verdict"] == "equivalent" and above.detail["verdict"] is None
     assert above.settings["contrast"]["margin"] is None and apart.settings["contrast"]["margin"] == 0.45
-    said = {each["claim"]: each["recovered"] for each in sentences.write_conclusions(blocks)}
+    said = {each["claim"]: each["recovered"] for each in sentences.build_conclusion_sentences(blocks)}
     assert said["beta and alpha have equivalent mean ratings within ±0.45."] == "recovered"
     # Beside it one of superiority, whose margin is a share: each keeps its own.
     x, y = (System.objects.get(study=section.study, name=name) for name in ("beta", "alpha"))
@@ -227,8 +227,8 @@ def test_references_that_are_lacking_are_named_in_the_checklist(section):
     x.save()
     Contrast.objects.create(study=study, x=x, y=y, estimand="utility")
     assert "one_end:1" in warnings_of(study)
-    blocking = [problem.text for problem in lifecycle.find_problems(study) if problem.is_blocking]
+    blocking = [problem.text for problem in lifecycle.find_design_problems(study) if problem.is_blocking]
     assert any("need a maximal and a minimal reference" in text for text in blocking)
     System.objects.create(study=study, name="worst", reference="minimal")
     assert "ends_on_points:1" in warnings_of(study)
-    assert not any("need a maximal" in problem.text for problem in lifecycle.find_problems(study))
+    assert not any("need a maximal" in problem.text for problem in lifecycle.find_design_problems(study))

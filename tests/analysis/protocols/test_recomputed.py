@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from analysis.report.build import build_report
-from annotators.places.exclusions import exclude
+from annotators.places.exclusions import exclude_assignments
 from studies.models import Contrast, Question, Study
 from studies.protocols.base.fields import TIE
 from studies.services import lifecycle
@@ -62,9 +62,9 @@ def study():
     people = [play(study, n) for n in range(PEOPLE - LEFT)]
     for n in range(LEFT):
         play(study, PEOPLE + n, until=5 + 9 * n)
-    exclude([people[n] for n in EXCLUDED], "technical", user("administrator", is_superuser=True))
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    exclude_assignments([people[n] for n in EXCLUDED], "technical", user("administrator", is_superuser=True))
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -222,9 +222,9 @@ def test_human_or_machine(same_orders):
     people = [play(study, n) for n in range(16)]
     for n in range(2):
         play(study, 16 + n, until=6)
-    exclude(people[:1], "technical", user("administrator", is_superuser=True))
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    exclude_assignments(people[:1], "technical", user("administrator", is_superuser=True))
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     report = build_report(study, {"resamples": 99})
     assert not report["problems"] and report["n"]["kept"] == 15
     words = "\n".join(report["methods"])
@@ -286,8 +286,8 @@ def test_utilities_between_planted_references(same_orders):
     launched(study)
     for n in range(12, 24):
         play(study, n, strengths={"bottom": -2.0, "alpha": 0.0, "beta": 0.5, "top": 2.5})
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     report = build_report(study, {"resamples": 99})
     assert not report["problems"]
     rows = exported(study)

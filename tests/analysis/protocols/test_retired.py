@@ -26,8 +26,8 @@ def retire(study, item):
 
 
 def closed(study):
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -97,7 +97,7 @@ def test_in_disagreement_it_keeps_no_later_item_waiting():
     (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
     assert len(look.evidence) == 1, "the second item wants a third label"
     retire(study, items[1])
-    assert top_ups.settle_study_items(study) == 0
+    assert top_ups.top_up_disputed_study_items(study) == 0
     (look,) = stopping_state(Study.objects.get(pk=study.pk)).looks
     assert len(look.evidence) == 3
     report = build_report(closed(study), {"resamples": 99})

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from analysis.report.build import build_report
-from analysis.report.stopping import check_stopping_rule
+from analysis.report.stopping import apply_stopping_rules
 from annotators.models import Response
 from annotators.places import top_ups
-from annotators.places.exclusions import exclude
+from annotators.places.exclusions import exclude_assignments
 from studies.models import Batch, Item, Question, Study
 from studies.services import lifecycle
 from tests.builders import add_choice, choice_study, draft_study, launched, user
@@ -21,8 +21,8 @@ FAST = {"resamples": 99}
 def closed(study):
     study = Study.objects.get(pk=study.pk)
     if study.state in ("launched", "paused"):
-        lifecycle.close(study, by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+        lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -39,7 +39,7 @@ def block(result, name, mode="recommended"):
 def test_an_anytime_valid_decision_with_the_papers_beside_it():
     study = choice_study(target_n=40, prompts=200, m=5, margin=0.1)
     many(study, 12, 0.95)
-    check_stopping_rule(study)
+    apply_stopping_rules(study)
     result, tables = report_of(study)
     (row,) = tables["choices"]["rows"]
     assert (row["rule"], row["outcome"], row["recovered"], row["logged"]) == (
@@ -92,7 +92,7 @@ def test_equivalence_at_a_fixed_n_is_at_the_level_of_its_comparison():
 def test_a_budget_that_ran_out_is_said():
     study = choice_study(target_n=6, prompts=12, m=2, margin=0.05)
     many(study, 6, 0.5)
-    check_stopping_rule(study)
+    apply_stopping_rules(study)
     result, tables = report_of(study)
     (row,) = tables["choices"]["rows"]
     assert row["outcome"] == row["logged"] == "budget exhausted"
@@ -103,7 +103,7 @@ def test_a_budget_is_that_of_the_study_and_not_of_a_pair():
     """With m = 2 of three pairs nobody has seen them all; with third labels more people come than the target says."""
     study = choice_study(systems=("alpha", "beta", "gamma"), target_n=6, prompts=12, m=2)
     many(study, 6, 0.5)
-    check_stopping_rule(study)
+    apply_stopping_rules(study)
     _, tables = report_of(study)
     rows = [row for row in tables["choices"]["rows"] if row["rule"] == "anytime-valid"]
     assert [row["outcome"] for row in rows] == [row["logged"] for row in rows] == ["budget exhausted"] * 2
@@ -111,7 +111,7 @@ def test_a_budget_is_that_of_the_study_and_not_of_a_pair():
     # The first and the third have one batch; what they disagree on goes to the top-up, and the fourth place stays open.
     for person, system in (("first", "alpha"), ("second", "alpha"), ("third", "beta")):
         choosing(study, person, lambda item, system=system: system)
-    assert top_ups.settle_study_items(study) == 2
+    assert top_ups.top_up_disputed_study_items(study) == 2
     batches = [claimed(study, person).batch.origin for person in ("fourth", "fifth")]
     assert sorted(batches) == ["drawn", "top_up"]
     choosing(study, ("fourth", "fifth")[batches.index("top_up")], lambda item: "beta")
@@ -124,12 +124,12 @@ def test_third_labels_decide_items_and_no_share():
         prompts=40, m=10, target_n=8, annotators_per_batch=2, settings={"strategy": "max_three", "stopping": "none"}
     )
     many(study, 8, 0.5, seed=9)
-    thirds = top_ups.settle_study_items(study)
+    thirds = top_ups.top_up_disputed_study_items(study)
     person = 0
     while Batch.objects.filter(study=study, claimed=0).exists():
         choosing(study, f"third{person}", lambda item: "beta")
         person += 1
-        assert top_ups.settle_study_items(study) == 0
+        assert top_ups.top_up_disputed_study_items(study) == 0
     result, tables = report_of(study)
     (effort,) = tables["choice_effort"]["rows"]
     assert effort["labels"] == 80 + thirds and effort["items"] == effort["answered"] == 40 and effort["open"] == 0
@@ -145,9 +145,9 @@ def test_a_third_label_stays_one_when_the_first_is_left_out():
     )
     first = choosing(study, "first", lambda item: "alpha")
     choosing(study, "second", lambda item: "beta")
-    assert top_ups.settle_study_items(study) == 2
+    assert top_ups.top_up_disputed_study_items(study) == 2
     choosing(study, "third", lambda item: "beta")
-    exclude([first], "too_fast", user("administrator", is_superuser=True))
+    exclude_assignments([first], "too_fast", user("administrator", is_superuser=True))
     result, _ = report_of(study)
     share = block(result, "choice.preference")["estimates"][0]
     assert (share["n"], share["n_rows"], share["estimate"]) == (1, 2, 1.0)
@@ -160,10 +160,12 @@ def test_whoever_stands_in_for_a_third_label_gives_one():
     )
     for person, system in (("first", "alpha"), ("second", "beta")):
         choosing(study, person, lambda item, system=system: system)
-    top_ups.settle_study_items(study)
+    top_ups.top_up_disputed_study_items(study)
     for person in ("third", "stand-in"):
         assignment = choosing(study, person, lambda item: "beta")
-        exclude([assignment], "technical", user("administrator", is_superuser=True), reopen=True)
+        exclude_assignments(
+            [assignment], "technical", user("administrator", is_superuser=True), should_reopen_places=True
+        )
     choosing(study, "last", lambda item: "beta")
     assert set(Batch.objects.filter(study=study, number__gt=0).values_list("origin", flat=True)) == {"top_up"}
     result, _ = report_of(study)
@@ -198,7 +200,7 @@ def test_an_item_that_lacks_a_label_has_no_answer_yet():
     )
     rng = random.Random(3)
     made = [choosing(study, f"p{number}", lambda item: rng.choice(["alpha", "beta", "beta"])) for number in range(12)]
-    exclude([made[0]], "technical", user("administrator", is_superuser=True))
+    exclude_assignments([made[0]], "technical", user("administrator", is_superuser=True))
     result, tables = report_of(study)
     (paper,) = block(result, "choice.preference", "paper")["estimates"]
     (effort,) = tables["choice_effort"]["rows"]

@@ -15,8 +15,8 @@ BANNED = (
 
 
 def closed(study):
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 

@@ -51,8 +51,8 @@ def collected(study, early=EARLY, late=LATE):
     amended(study)
     for n in range(early, early + late):
         play(study, n)
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     return Study.objects.get(pk=study.pk)
 
 

@@ -256,7 +256,7 @@ def test_a_changed_design_is_printed_and_takes_the_confirmation_away():
 
 def test_a_rule_that_cannot_run_excludes_nobody_and_says_so(monkeypatch):
     """A launch refuses such a rule. An older version of heval did not."""
-    monkeypatch.setattr(checklist, "rule_problems", lambda *_: ())
+    monkeypatch.setattr(checklist, "exclusion_rule_problems", lambda *_: ())
     study = spa_study(target_n=5, rules=[("incoherent", {"tau": "much"}), ("not_native", {})])
     answer(study, 5, percent=lambda person, x, y: 80 + person)
     result = report(closed(study))

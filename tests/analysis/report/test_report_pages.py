@@ -35,8 +35,8 @@ def finished(owner, n=12, **options):
         percent=lambda person, x, y: 70 + person if x > y else 35,
         rating=lambda person, system: 1 + (person + len(system)) % 5,
     )
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -152,7 +152,7 @@ def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study,
     waiting = client.get(answered.url)
     assert waiting["Refresh"] == "2" and b"<progress" in waiting.content
     assert "Refresh" not in client.get(answered.url + "?still").headers
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     assert client.get(answered.url).url == address("analysis", study, 1)
     page = client.get(address("analysis", study, 1)).content.decode()
     run = AnalysisRun.objects.get()
@@ -175,7 +175,7 @@ def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_told(client, stud
     page = address("analysis_progress", study, job.code)
     assert "was cancelled" in client.post(page, follow=True).content.decode()
     failed = jobs.submit("analyse", study=study, by=None, parameters={"level": 9})
-    jobs.run(failed.pk)
+    jobs.run_job(failed.pk)
     assert (
         "level: 9 must be a number from 0.5"
         in client.get(address("analysis_progress", study, failed.code)).content.decode()
@@ -233,8 +233,8 @@ def test_a_study_without_planned_comparisons_is_told_so(client, owner):
     draft.contrasts.all().delete()
     study = launched(draft, owner)
     answer(study, 2, percent=lambda person, x, y: 50)
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     run_analysis(Study.objects.get(pk=study.pk), QUICK, by=owner)
     client.force_login(owner)
     page = client.get(address("analysis", study, 1)).content.decode()

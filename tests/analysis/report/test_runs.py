@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from analysis.models import AnalysisRun
-from analysis.report.plots import draw
+from analysis.report.plots import render_figure_svg_and_pdf
 from analysis.report.runs import run_analysis
 from annotators.participation.withdrawal import withdraw_annotator
 from studies.models import AuditEvent, Job, Study
@@ -32,8 +32,8 @@ def study(db):
         percent=lambda person, x, y: 70 + person if x > y else 35,
         rating=lambda person, system: 1 + (person + len(system)) % 5,
     )
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -58,7 +58,7 @@ def test_other_data_give_another_hash_and_seed(study):
 def test_the_job_stores_the_analysis_and_shows_its_progress(study):
     by = user("administrator", is_superuser=True)
     job = jobs.submit("analyse", study=study, by=by, parameters=QUICK)
-    assert jobs.run(job.pk)
+    assert jobs.run_job(job.pk)
     job.refresh_from_db()
     assert job.state == Job.State.DONE, job.error
     run = AnalysisRun.objects.get(study=study)
@@ -67,7 +67,7 @@ def test_the_job_stores_the_analysis_and_shows_its_progress(study):
 
 
 def test_a_job_run_again_after_a_crash_stores_nothing_twice(study):
-    assert run_analysis(study, QUICK, by=None, job="abc") == run_analysis(study, QUICK, by=None, job="abc")
+    assert run_analysis(study, QUICK, by=None, job_code="abc") == run_analysis(study, QUICK, by=None, job_code="abc")
     assert AnalysisRun.objects.filter(study=study).count() == 1
 
 
@@ -86,12 +86,12 @@ def test_a_job_can_be_cancelled_and_a_wrong_parameter_is_told(study):
         calls.append(one.pk)
         return kind.work(one, progress)
 
-    jobs.registry._kinds["analyse"] = jobs.Kind("analyse", work, True, kind.user_facing)
+    jobs.registry._kinds["analyse"] = jobs.JobKind("analyse", work, True, kind.user_facing)
     try:
-        jobs.run(job.pk)
+        jobs.run_job(job.pk)
     finally:
         jobs.registry._kinds["analyse"] = kind
-    jobs.run(other.pk)
+    jobs.run_job(other.pk)
     job.refresh_from_db()
     other.refresh_from_db()
     assert calls == [job.pk] and job.state == Job.State.CANCELLED and not AnalysisRun.objects.exists()
@@ -129,7 +129,7 @@ FIGURE = {
 
 
 def test_a_figure_has_text_as_text_a_title_a_description_and_no_date():
-    svg, pdf = draw(FIGURE)
+    svg, pdf = render_figure_svg_and_pdf(FIGURE)
     assert (
         svg.startswith("<svg")
         and "<title>A &lt;title&gt; &amp; more</title>" in svg
@@ -150,7 +150,7 @@ def test_the_numbers_beside_a_figure_are_not_cut_off():
             "n": 9,
             "unit": "annotator",
         }
-        svg, _ = draw(FIGURE | {"reference": 0, "limits": None, "rows": [row]})
+        svg, _ = render_figure_svg_and_pdf(FIGURE | {"reference": 0, "limits": None, "rows": [row]})
         return float(svg.partition('width="')[2].partition("pt")[0])
 
     # Three decimals and three signs need more room than two and none.
@@ -160,12 +160,12 @@ def test_the_numbers_beside_a_figure_are_not_cut_off():
 IN_ANOTHER_PROCESS = """
 import hashlib, json, sys, django
 django.setup()
-from analysis.report.plots import draw
+from analysis.report.plots import render_figure_svg_and_pdf
 from analysis.report.build import build_report
 from analysis.stats.seeds import canonical_json
 from studies.models import Study
 result = build_report(Study.objects.get(), {"resamples": 199, "origins": ["robot"]})
-drawn = [draw(figure) for figure in result["figures"]]
+drawn = [render_figure_svg_and_pdf(figure) for figure in result["figures"]]
 print(hashlib.sha256(canonical_json(result).encode()).hexdigest(),
       hashlib.sha256(b"".join(svg.encode() + pdf for svg, pdf in drawn)).hexdigest())
 """
@@ -221,7 +221,7 @@ def test_people_are_counted_in_whole_numbers():
         for right, counts in enumerate(((1.0, 1.0), (3.0, 2.5)))
         for series, n in zip(("annotators", "by guessing"), counts, strict=True)
     ]
-    svg, _ = draw(FIGURE | {"kind": "bars", "reference": None, "limits": None, "rows": rows})
+    svg, _ = render_figure_svg_and_pdf(FIGURE | {"kind": "bars", "reference": None, "limits": None, "rows": rows})
     texts = re.findall(r">([^<>]+)</text>", svg)
     assert {"3", "2.5"} <= set(texts) and "3.0" not in texts
     assert [text for text in texts if re.fullmatch(r"[\d.]+", text) and "." in text] == ["2.5"]

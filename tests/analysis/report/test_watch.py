@@ -7,7 +7,7 @@ import pytest
 
 from analysis.data.planned_labels import assign_queue_numbers, read_planned_labels
 from analysis.report import stopping
-from analysis.report.stopping import check_stopping_rule, stopping_state, submit_stopping_checks
+from analysis.report.stopping import apply_stopping_rules, stopping_state, submit_stopping_checks
 from annotators.models import Assignment
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign, top_ups
@@ -38,16 +38,16 @@ def test_units_wait_for_the_first_open_claim():
     study = choice_study(target_n=5, prompts=12)
     slow = claimed(study, "slow")
     choosing(study, "quick", lambda item: "beta")
-    check_stopping_rule(study)
+    apply_stopping_rules(study)
     assert stopping_state(now(study)).looks[0].evidence == ()
-    assign.release(slow.pk, "expired")
+    assign.release_assignment(slow.pk, "expired")
     assert len(stopping_state(now(study)).looks[0].evidence) == 1  # who left without a word is passed over
 
 
 def test_a_released_claim_counts_with_what_it_had_said_and_half_for_the_rest():
     study = choice_study(target_n=5, prompts=12, m=2)
     left = choosing(study, "left", lambda item: "beta", until="s1.p2")
-    assign.release(left.pk, "expired")
+    assign.release_assignment(left.pk, "expired")
     (found,) = stopping_state(now(study)).looks
     assert found.estimate.estimate == 0.75 and len(found.evidence) == 1
     # The place goes to somebody else; what is sent afterwards is late, and was not there when the claim was passed.
@@ -62,7 +62,7 @@ def test_a_released_claim_counts_with_what_it_had_said_and_half_for_the_rest():
 def test_a_withdrawn_claim_stays_in_its_place_and_says_nothing():
     study = choice_study(target_n=5, prompts=12, m=2)
     gone = choosing(study, "gone", lambda item: "beta")
-    check_stopping_rule(study)
+    apply_stopping_rules(study)
     withdraw_annotator(gone)
     assert read_planned_labels(now(study)).rows["is_given"].sum() == 0
 
@@ -70,7 +70,7 @@ def test_a_withdrawn_claim_stays_in_its_place_and_says_nothing():
 def test_third_labels_stand_outside_the_queue():
     study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
     choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
-    top_ups.settle_study_items(study)
+    top_ups.top_up_disputed_study_items(study)
     choosing(study, "c", lambda item: "beta")
     assign_queue_numbers(study)
     assert Assignment.objects.filter(queue_number=None).count() == 1
@@ -83,9 +83,9 @@ def test_third_labels_stand_outside_the_queue():
 def test_the_study_closes_itself_when_one_is_better_and_tells_the_log_once():
     study = choice_study(target_n=40, prompts=200, m=5)
     many(study, 12, 0.95)
-    shown = check_stopping_rule(study)
+    shown = apply_stopping_rules(study)
     assert shown["is_over"] and now(study).state == "closing"
-    check_stopping_rule(study)
+    apply_stopping_rules(study)
     (event,) = AuditEvent.objects.filter(study=study, verb="decide")
     (told,) = event.data["outcomes"]
     assert told["verdict"] == "a_better" and told["comparison"].startswith("beta > alpha") and told["stopped_at"] <= 12
@@ -102,7 +102,7 @@ def test_without_a_difference_it_says_equivalent():
             return "beta" if state[0] % 2 else "alpha"
 
         choosing(study, f"p{number}", alternating)
-        if number % 10 == 9 and check_stopping_rule(study)["is_over"]:
+        if number % 10 == 9 and apply_stopping_rules(study)["is_over"]:
             break
     (event,) = AuditEvent.objects.filter(study=study, verb="decide")
     assert event.data["outcomes"][0]["verdict"] == "equivalent"
@@ -111,27 +111,27 @@ def test_without_a_difference_it_says_equivalent():
 def test_a_spent_budget_closes_it_too():
     study = choice_study(target_n=4, prompts=8, m=2)
     many(study, 4, 0.5)
-    assert check_stopping_rule(study)["is_over"]
+    assert apply_stopping_rules(study)["is_over"]
     assert AuditEvent.objects.get(study=study, verb="decide").data["outcomes"][0]["verdict"] == "budget_exhausted"
 
 
 def test_a_budget_is_not_spent_while_an_item_wants_a_third_label():
     study = choice_study(prompts=2, m=2, target_n=2, **MAX_THREE)
     choosing(study, "a", lambda item: "alpha"), choosing(study, "b", lambda item: "beta")
-    assert not check_stopping_rule(study)["is_over"] and now(study).state == "launched"
-    top_ups.settle_study_items(study)
-    assert not check_stopping_rule(study)["is_over"]
+    assert not apply_stopping_rules(study)["is_over"] and now(study).state == "launched"
+    top_ups.top_up_disputed_study_items(study)
+    assert not apply_stopping_rules(study)["is_over"]
     choosing(study, "c", lambda item: "beta")
-    top_ups.settle_study_items(study)
-    assert check_stopping_rule(study)["is_over"]
+    top_ups.top_up_disputed_study_items(study)
+    assert apply_stopping_rules(study)["is_over"]
 
 
 def test_the_papers_rule_closes_at_the_first_crossing_in_item_order():
     study = choice_study(target_n=30, prompts=60, m=2, settings={"stopping": "first", "delta": 0.01})
     many(study, 4, 1.0)
-    assert not check_stopping_rule(study)["is_over"]
+    assert not apply_stopping_rules(study)["is_over"]
     many(study, 2, 1.0, first=4)  # ten unanimous answers decide at delta .01
-    shown = check_stopping_rule(study)
+    shown = apply_stopping_rules(study)
     assert shown["is_over"] and shown["looks"][0]["points"][-1][1] > 1 and shown["looks"][0]["unit"] == "item"
     (told,) = AuditEvent.objects.get(study=study, verb="decide").data["outcomes"]
     assert (told["verdict"], told["stopped_at"]) == ("a_better", 10)
@@ -141,7 +141,7 @@ def test_the_papers_rule_waits_for_the_first_item_that_is_not_answered():
     study = choice_study(target_n=30, prompts=60, m=2, settings={"stopping": "first", "delta": 0.01})
     claimed(study, "slow")
     many(study, 8, 1.0)
-    assert check_stopping_rule(study)["looks"][0]["n"] == 0
+    assert apply_stopping_rules(study)["looks"][0]["n"] == 0
 
 
 def test_what_is_shown_while_blind_tells_no_side():
@@ -153,7 +153,7 @@ def test_what_is_shown_while_blind_tells_no_side():
         for number in range(8):
             better, worse = ("beta", "alpha") if chance > 0.5 else ("alpha", "beta")
             choosing(study, f"p{number}", lambda item, b=better, w=worse, r=rng: b if r.random() < 0.8 else w)
-        result = check_stopping_rule(study)["looks"][0]
+        result = apply_stopping_rules(study)["looks"][0]
         result.pop("remaining")
         shown.append(json.dumps(result))
         assert "verdict" not in result and "estimate" not in result
@@ -164,7 +164,7 @@ def test_what_is_shown_while_blind_tells_no_side():
 def test_without_a_rule_nobody_looks(rule):
     study = choice_study(target_n=2, prompts=8, m=2, settings={"stopping": rule})
     many(study, 2, 1.0)
-    assert submit_stopping_checks() == 0 and check_stopping_rule(study) == {"looks": [], "is_over": False}
+    assert submit_stopping_checks() == 0 and apply_stopping_rules(study) == {"looks": [], "is_over": False}
     assert now(study).state == "launched"
 
 
@@ -174,11 +174,11 @@ def test_a_look_is_asked_for_once_for_what_has_come_and_the_last_one_is_kept():
     assert submit_stopping_checks() == 0
     many(study, 1, 0.5)
     assert submit_stopping_checks() == 1 and submit_stopping_checks() == 1  # it still waits
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     assert submit_stopping_checks() == 0
     many(study, 1, 0.5, first=1)
     assert submit_stopping_checks() == 1
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     (job,) = Job.objects.filter(kind=stopping.KIND)
     assert job.state == "done" and job.result["looks"][0]["n"] == 2
     assert job.result["looks"][0]["remaining"]["labels_left"] == 56
@@ -190,7 +190,7 @@ def test_labels_of_other_pairs_are_not_among_those_that_are_left():
     people = 9
     for number in range(people):
         submitted(study, f"p{number}")
-    shown = check_stopping_rule(study)["looks"]
+    shown = apply_stopping_rules(study)["looks"]
     rows = read_planned_labels(study).rows
     assert len(shown) == 2 and set(rows.groupby("annotator")["pair"].nunique()) == {1}
     for one in shown:
@@ -202,15 +202,15 @@ def test_a_paused_study_may_decide_and_a_closed_one_is_left_alone():
     study = choice_study(target_n=40, prompts=200, m=5)
     many(study, 12, 0.95)
     lifecycle.pause(now(study), by=None)
-    assert check_stopping_rule(now(study))["is_over"] and now(study).state == "closing"
-    assert check_stopping_rule(now(study)) == {"looks": [], "is_over": True}
+    assert apply_stopping_rules(now(study))["is_over"] and now(study).state == "closing"
+    assert apply_stopping_rules(now(study)) == {"looks": [], "is_over": True}
 
 
 @pytest.mark.django_db(transaction=True)
 def test_many_looks_at_once_close_it_once():
     study = choice_study(target_n=40, prompts=200, m=5)
     many(study, 12, 0.95)
-    all_at_once(lambda _: check_stopping_rule(study), range(6), 6)
+    all_at_once(lambda _: apply_stopping_rules(study), range(6), 6)
     assert AuditEvent.objects.filter(study=study, verb="decide").count() == 1
     assert AuditEvent.objects.filter(study=study, verb="close").count() == 1
     numbers = Assignment.objects.filter(study=study).order_by("pk").values_list("queue_number", flat=True)

@@ -19,18 +19,20 @@ def answers(seed=0, n=25, k=4):
 
 
 def beside(xy, yx, names, **more):
-    return axes.overall_and_criteria(xy, yx, names=names, rng=np.random.default_rng(0), resamples=199, **more)
+    return axes.preferences_overall_and_by_criterion(
+        xy, yx, names=names, rng=np.random.default_rng(0), resamples=199, **more
+    )
 
 
 def found_drivers(**more):
     settings = {"names": NAMES, **more}
-    return axes.drivers(GOLDEN["overall"], GOLDEN["criteria"], GOLDEN["annotators"], **settings)
+    return axes.regress_overall_on_criteria(GOLDEN["overall"], GOLDEN["criteria"], GOLDEN["annotators"], **settings)
 
 
 def test_criteria_are_a_family_beside_the_overall_question():
     xy, yx = answers()
     found = beside(xy, yx, ["overall", *NAMES])
-    alone = spa.pair_recommended(xy[:, 0], yx[:, 0], rng=np.random.default_rng(0), resamples=199)
+    alone = spa.pair_preference_recommended(xy[:, 0], yx[:, 0], rng=np.random.default_rng(0), resamples=199)
     assert_allclose([found.overall.estimate, found.overall.pvalue], [alone.estimate, alone.pvalue])
     assert found.overall.test.pvalue_adjusted is None and found.overall.analysis == "spa.criterion.overall"
     assert list(found.criteria) == NAMES
@@ -80,7 +82,7 @@ def test_drivers_agree_with_the_reference_and_carry_no_test():
 
 def test_exchanging_the_systems_keeps_the_slopes_and_turns_the_intercept():
     there = found_drivers()
-    back = axes.drivers(
+    back = axes.regress_overall_on_criteria(
         1 - np.array(GOLDEN["overall"]), 1 - np.array(GOLDEN["criteria"]), GOLDEN["annotators"], names=NAMES
     )
     for name in NAMES:
@@ -89,14 +91,16 @@ def test_exchanging_the_systems_keeps_the_slopes_and_turns_the_intercept():
 
 
 def test_repeating_every_row_leaves_the_clustered_errors():
-    twice = axes.drivers(GOLDEN["overall"] * 2, GOLDEN["criteria"] * 2, GOLDEN["annotators"] * 2, names=NAMES)
+    twice = axes.regress_overall_on_criteria(
+        GOLDEN["overall"] * 2, GOLDEN["criteria"] * 2, GOLDEN["annotators"] * 2, names=NAMES
+    )
     assert_allclose([e.detail["se"] for e in twice.coefficients.values()], GOLDEN["se"][1:], atol=1e-9)
 
 
 def test_rows_with_a_gap_are_left_out():
     overall = [*GOLDEN["overall"], 0.9, None]
     criteria = [*GOLDEN["criteria"], [0.1, None, 0.2], [0.3, 0.3, 0.3]]
-    found = axes.drivers(overall, criteria, [*GOLDEN["annotators"], 0, 11], names=NAMES)
+    found = axes.regress_overall_on_criteria(overall, criteria, [*GOLDEN["annotators"], 0, 11], names=NAMES)
     assert_allclose([e.estimate for e in found.coefficients.values()], GOLDEN["coefficients"][1:], atol=1e-9)
     assert found.intercept.detail["n_missing"] == 2 and found.n_annotators == 10
 
@@ -105,9 +109,9 @@ def test_criteria_that_cannot_be_told_apart_say_so():
     rng = np.random.default_rng(3)
     first = rng.uniform(0.2, 0.8, 40)
     overall, who = rng.uniform(0, 1, 40), np.arange(40)
-    same = axes.drivers(overall, np.column_stack([first, first]), who, names=["a", "b"])
+    same = axes.regress_overall_on_criteria(overall, np.column_stack([first, first]), who, names=["a", "b"])
     assert {e.status for e in same.coefficients.values()} == {"not_identified"} and same.r_squared is None
-    near = axes.drivers(
+    near = axes.regress_overall_on_criteria(
         overall, np.column_stack([first, np.clip(first + rng.normal(0, 0.02, 40), 0, 1)]), who, names=["a", "b"]
     )
     assert all(e.warned("collinear") for e in near.coefficients.values())
@@ -118,7 +122,7 @@ def test_criteria_that_cannot_be_told_apart_say_so():
     "rows,status", [(slice(0, 0), "no_data"), (slice(0, 2), "n_lt_2"), (slice(0, 4), "not_identified")]
 )
 def test_too_few_rows_are_a_status(rows, status):
-    found = axes.drivers(
+    found = axes.regress_overall_on_criteria(
         np.array(GOLDEN["overall"])[rows],
         np.array(GOLDEN["criteria"])[rows].reshape(-1, 3),
         np.array(GOLDEN["annotators"])[rows],
@@ -129,17 +133,17 @@ def test_too_few_rows_are_a_status(rows, status):
 
 
 def test_an_overall_answer_that_never_varies_has_no_share_of_variance():
-    found = axes.drivers([0.7] * 20, GOLDEN["criteria"], GOLDEN["annotators"], names=NAMES)
+    found = axes.regress_overall_on_criteria([0.7] * 20, GOLDEN["criteria"], GOLDEN["annotators"], names=NAMES)
     assert found.r_squared is None and found.intercept.status == "zero_variance"
     assert_allclose(found.intercept.estimate, 0.2)
 
 
 def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="criteria: 20 rows where overall has 2"):
-        axes.drivers([0.5, 0.5], GOLDEN["criteria"], [1, 2], names=NAMES)
+        axes.regress_overall_on_criteria([0.5, 0.5], GOLDEN["criteria"], [1, 2], names=NAMES)
     with pytest.raises(ValueError, match="names: 2 names"):
         found_drivers(names=["a", "b"])
     with pytest.raises(ValueError, match="stands twice"):
         found_drivers(names=["a", "b", "a"])
     with pytest.raises(ValueError, match=r"criteria \(b\): row 1 is 70"):
-        axes.drivers([0.5, 0.5], [[0.5, 0.1], [0.5, 70]], [1, 2], names=["a", "b"])
+        axes.regress_overall_on_criteria([0.5, 0.5], [[0.5, 0.1], [0.5, 70]], [1, 2], names=["a", "b"])

@@ -15,7 +15,7 @@ GOLDEN = golden("basic")
 
 def test_one_sample_agrees_with_the_reference():
     wanted = GOLDEN["one_sample_t"]
-    result = basic.one_sample(wanted["x"], null=0.5)
+    result = basic.one_sample_t_test(wanted["x"], null=0.5)
     assert_allclose(
         [result.estimate, result.detail["sd"], result.detail["se"], result.test.statistic, result.pvalue],
         [wanted["mean"], wanted["sd"], wanted["se"], wanted["t"], wanted["p"]],
@@ -31,14 +31,14 @@ def test_paired_agrees_with_the_reference_and_with_one_sample_on_the_differences
     case = GOLDEN["paired_t"]
     x, y = np.array(case["input"]["a"], float), np.array(case["input"]["b"], float)
     wanted = case["expected"]
-    result = basic.paired(x, y)
+    result = basic.paired_t_test(x, y)
     assert result.test.name == "paired_t"
     assert_allclose(
         [result.estimate, result.test.statistic, result.pvalue], [wanted["delta"], wanted["t"], wanted["p"]]
     )
     assert_allclose([result.interval.low, result.interval.high], wanted["ci95"], atol=1e-9)
     assert_allclose(result.effect.value, wanted["dz"], atol=1e-9)
-    assert result.pvalue == basic.one_sample(x - y, null=0).pvalue
+    assert result.pvalue == basic.one_sample_t_test(x - y, null=0).pvalue
 
 
 def test_wilcoxon_agrees_with_the_reference():
@@ -52,15 +52,15 @@ def test_wilcoxon_agrees_with_the_reference():
 
 
 def test_paired_counts_those_it_drops():
-    result = basic.paired([1, 2, None, 4], [1, np.nan, 3, 2])
+    result = basic.paired_t_test([1, 2, None, 4], [1, np.nan, 3, 2])
     assert (result.n, result.detail["n_complete"], result.detail["n_dropped"]) == (2, 2, 2)
     with pytest.raises(ValueError, match="y: 1 values where x has 2"):
-        basic.paired([1, 2], [1])
+        basic.paired_t_test([1, 2], [1])
 
 
 def test_welch_agrees_with_the_reference():
     case = GOLDEN["two_sample"]
-    result = basic.welch(case["input"]["a"], case["input"]["b"])
+    result = basic.welch_t_test(case["input"]["a"], case["input"]["b"])
     wanted = case["expected"]
     assert_allclose(
         [result.test.statistic, result.test.df, result.pvalue, result.effect.value, result.effect.hedges_g],
@@ -90,7 +90,7 @@ def test_sign_test_drops_ties_and_says_how_many():
 
 def test_exact_sign_flips_agree_with_scipy():
     values = np.array([0.12, -0.3, 0.45, 0.2, 0.05, 0.31, -0.02])
-    result = basic.sign_flip(values, rng=rng())
+    result = basic.sign_flip_test(values, rng=rng())
     reference = stats.permutation_test(
         (values,),
         lambda x, axis: np.mean(x, axis=axis),
@@ -104,19 +104,19 @@ def test_exact_sign_flips_agree_with_scipy():
 
 def test_random_sign_flips_are_near_the_exact_answer_and_never_zero():
     values = rng(1).normal(0.1, 1, 12)
-    exact = basic.sign_flip(values, resamples=2**12, rng=rng())
-    random = basic.sign_flip(values, resamples=2**12 - 1, rng=rng())
+    exact = basic.sign_flip_test(values, resamples=2**12, rng=rng())
+    random = basic.sign_flip_test(values, resamples=2**12 - 1, rng=rng())
     assert exact.detail["is_exact"] and not random.detail["is_exact"]
     assert abs(exact.pvalue - random.pvalue) < 4 * math.sqrt(exact.pvalue * (1 - exact.pvalue) / 4095)
-    assert basic.sign_flip(np.full(40, 1.0) + rng().normal(0, 0.01, 40), resamples=99, rng=rng()).pvalue == 0.01
+    assert basic.sign_flip_test(np.full(40, 1.0) + rng().normal(0, 0.01, 40), resamples=99, rng=rng()).pvalue == 0.01
 
 
 def test_columns_share_their_flips_and_a_missing_value_takes_no_part():
     values = rng(2).normal(0.2, 1, (40, 3))
     with_gap = np.column_stack([values, np.where(np.arange(40) < 20, values[:, 0], np.nan)])
     pvalues, _ = basic.sign_flip_pvalues(with_gap, resamples=9999, rng=rng())
-    alone = basic.sign_flip(values[:20, 0], rng=rng(5)).pvalue
-    assert_allclose(pvalues[0], basic.sign_flip(values[:, 0], rng=rng()).pvalue)
+    alone = basic.sign_flip_test(values[:20, 0], rng=rng(5)).pvalue
+    assert_allclose(pvalues[0], basic.sign_flip_test(values[:, 0], rng=rng()).pvalue)
     assert abs(pvalues[3] - alone) < 0.02
 
 
@@ -125,40 +125,40 @@ def test_columns_share_their_flips_and_a_missing_value_takes_no_part():
 
 def test_no_value_is_no_data():
     for result in (
-        basic.one_sample([], null=0.5),
-        basic.one_sample([None, np.nan], null=0.5),
-        basic.paired([], []),
-        basic.welch([], [1, 2]),
+        basic.one_sample_t_test([], null=0.5),
+        basic.one_sample_t_test([None, np.nan], null=0.5),
+        basic.paired_t_test([], []),
+        basic.welch_t_test([], [1, 2]),
         basic.proportion(0, 0, null=0.5),
         basic.sign_test([]),
         basic.wilcoxon([]),
-        basic.sign_flip([], rng=rng()),
+        basic.sign_flip_test([], rng=rng()),
     ):
         assert (result.status, result.estimate, result.interval, result.test) == ("no_data", None, None, None)
 
 
 def test_one_value_is_itself_without_interval_or_test():
-    for result in (basic.one_sample([0.7], null=0.5), basic.sign_flip([0.7], rng=rng())):
+    for result in (basic.one_sample_t_test([0.7], null=0.5), basic.sign_flip_test([0.7], rng=rng())):
         assert (result.status, result.estimate, result.interval, result.test) == ("n_lt_2", 0.7, None, None)
-    assert basic.welch([1.0], [2.0, 3.0]).status == "n_lt_2"
+    assert basic.welch_t_test([1.0], [2.0, 3.0]).status == "n_lt_2"
     assert basic.wilcoxon([0.7]).status == "n_lt_2"
 
 
 @pytest.mark.parametrize("value", [0.7, 0.5])
 def test_equal_values_have_no_pvalue_but_an_honest_interval_where_bounded(value):
-    result = basic.one_sample([value] * 30, null=0.5, bounds=(0, 1))
+    result = basic.one_sample_t_test([value] * 30, null=0.5, bounds=(0, 1))
     assert (result.status, result.estimate, result.test, result.effect) == ("zero_variance", value, None, None)
     assert result.interval.method == "betting"
     assert 0 < result.interval.low < value < result.interval.high < 1
-    assert basic.one_sample([value] * 30, null=0.5).interval is None
+    assert basic.one_sample_t_test([value] * 30, null=0.5).interval is None
 
 
 def test_values_that_differ_by_rounding_only_are_equal():
-    assert basic.one_sample([0.1 + 0.2, 0.3, 0.3], null=0).status == "zero_variance"
+    assert basic.one_sample_t_test([0.1 + 0.2, 0.3, 0.3], null=0).status == "zero_variance"
 
 
 def test_two_constant_groups_have_no_pvalue():
-    result = basic.welch([1, 1, 1], [2, 2, 2])
+    result = basic.welch_t_test([1, 1, 1], [2, 2, 2])
     assert (result.status, result.estimate, result.test) == ("zero_variance", -1.0, None)
 
 
@@ -166,11 +166,11 @@ def test_differences_that_are_all_zero_are_short_circuited():
     assert basic.wilcoxon([0, 0, 0]).status == "zero_variance"
     assert basic.wilcoxon([0.5, 0.5], null=0.5).test is None
     assert basic.sign_test([0.5, 0.5], null=0.5).status == "zero_variance"
-    assert basic.paired([3, 4], [3, 4]).status == "zero_variance"
+    assert basic.paired_t_test([3, 4], [3, 4]).status == "zero_variance"
 
 
 def test_hedges_correction_at_one_degree_of_freedom_is_no_number():
-    assert basic.one_sample([0.6, 0.7], null=0.5).effect.hedges_g is None
+    assert basic.one_sample_t_test([0.6, 0.7], null=0.5).effect.hedges_g is None
 
 
 def test_ties_take_mid_ranks():
@@ -180,35 +180,35 @@ def test_ties_take_mid_ranks():
 
 def test_a_far_tail_of_the_noncentral_t_is_left_out_rather_than_wrong():
     values = 1e6 + rng().normal(0, 1, 50)
-    effect = basic.one_sample(values, null=0).effect
+    effect = basic.one_sample_t_test(values, null=0).effect
     assert math.isfinite(effect.value)
     assert (effect.low is None) == (effect.high is None)
 
 
 def test_at_the_ceiling_the_interval_is_by_betting_and_says_what_t_would_have_been():
     values = [1.0] * 19 + [0.5]
-    result = basic.one_sample(values, null=0.5, bounds=(0, 1))
+    result = basic.one_sample_t_test(values, null=0.5, bounds=(0, 1))
     warning = next(warning for warning in result.warnings if warning.code == "ceiling")
     assert result.interval.method == "betting"
     assert warning.detail["t_high"] <= 1 and result.interval.low < warning.detail["t_low"]
-    assert basic.one_sample(values, null=0.5, bounds=(0, 1), mode="paper").interval.method == "t"
+    assert basic.one_sample_t_test(values, null=0.5, bounds=(0, 1), mode="paper").interval.method == "t"
 
 
 def test_small_skewed_samples_are_warned_of():
-    assert basic.one_sample([0.0] * 2 + [0.55] * 15 + [0.56], null=0.5).warned("small_n_skew")
-    assert not basic.one_sample(np.linspace(0, 1, 20), null=0.5).warned("small_n_skew")
+    assert basic.one_sample_t_test([0.0] * 2 + [0.55] * 15 + [0.56], null=0.5).warned("small_n_skew")
+    assert not basic.one_sample_t_test(np.linspace(0, 1, 20), null=0.5).warned("small_n_skew")
     skewed = [0.0] * 9 + [0.55] * 80 + [0.56]
-    assert basic.one_sample(skewed, null=0.5).warned("small_n_skew")
-    assert not basic.one_sample(skewed * 4, null=0.5).warned("small_n_skew")
+    assert basic.one_sample_t_test(skewed, null=0.5).warned("small_n_skew")
+    assert not basic.one_sample_t_test(skewed * 4, null=0.5).warned("small_n_skew")
 
 
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="values: row 1 is infinite"):
-        basic.one_sample([1, np.inf], null=0)
+        basic.one_sample_t_test([1, np.inf], null=0)
     with pytest.raises(ValueError, match=r"values: row 2 is 1.5, outside 0..1"):
-        basic.one_sample([0.2, 0.3, 1.5], null=0.5, bounds=(0, 1))
+        basic.one_sample_t_test([0.2, 0.3, 1.5], null=0.5, bounds=(0, 1))
     with pytest.raises(ValueError, match="level"):
-        basic.one_sample([0.2, 0.3], null=0.5, level=95)
+        basic.one_sample_t_test([0.2, 0.3], null=0.5, level=95)
     with pytest.raises(ValueError, match="successes: 4 is not in 0..3"):
         basic.proportion(4, 3)
 
@@ -218,17 +218,19 @@ def test_bad_input_is_named():
 
 def test_order_of_rows_changes_nothing():
     values = rng(3).uniform(0, 1, 31)
-    first, second = (basic.one_sample(x, null=0.5, bounds=(0, 1)) for x in (values, values[::-1]))
+    first, second = (basic.one_sample_t_test(x, null=0.5, bounds=(0, 1)) for x in (values, values[::-1]))
     assert_allclose([first.estimate, first.pvalue], [second.estimate, second.pvalue], rtol=1e-12)
 
 
 def test_an_affine_map_of_the_scale_leaves_t_alone():
     x, y = rng(4).integers(1, 6, 40), rng(5).integers(1, 6, 40)
-    assert_allclose(basic.paired(x, y).test.statistic, basic.paired(25 * x - 25, 25 * y - 25).test.statistic)
+    assert_allclose(
+        basic.paired_t_test(x, y).test.statistic, basic.paired_t_test(25 * x - 25, 25 * y - 25).test.statistic
+    )
 
 
 def test_the_interval_ends_where_the_test_stops_rejecting():
     values = rng(6).normal(0.6, 0.2, 25)
-    interval = basic.one_sample(values, null=0.5).interval
+    interval = basic.one_sample_t_test(values, null=0.5).interval
     for end in (interval.low, interval.high):
-        assert_allclose(basic.one_sample(values, null=end).pvalue, 0.05, rtol=1e-9)
+        assert_allclose(basic.one_sample_t_test(values, null=end).pvalue, 0.05, rtol=1e-9)

@@ -115,7 +115,7 @@ def test_a_null_outside_the_scale_is_refused():
 
 def test_the_sequence_keeps_what_nobody_has_got_rich_against():
     values = np.random.default_rng(4).beta(2, 3, 120)
-    sequence = betting.confidence_sequence(values, level=0.9)
+    sequence = betting.betting_confidence_sequence(values, level=0.9)
     nulls = np.linspace(0, 1, betting.GRID)
     wealth = betting.log_wealth(values, nulls, level=0.9)
     for n in (1, 7, 40, 120):
@@ -128,38 +128,38 @@ def test_the_sequence_keeps_what_nobody_has_got_rich_against():
 
 def test_the_sequence_mirrors_its_values():
     values = np.random.default_rng(5).beta(2, 3, 60)
-    straight, mirrored = betting.confidence_sequence(values), betting.confidence_sequence(1 - values)
+    straight, mirrored = betting.betting_confidence_sequence(values), betting.betting_confidence_sequence(1 - values)
     assert_allclose(mirrored.low, 1 - straight.high, atol=1e-9)
 
 
 def test_a_sequence_narrower_than_the_grid_is_not_taken_for_drift():
-    sequence = betting.confidence_sequence(np.full(3000, 0.1234567), grid=101)
+    sequence = betting.betting_confidence_sequence(np.full(3000, 0.1234567), grid=101)
     assert sequence.drift_at is None
     last = sequence.at(3000)
     assert last.low < 0.1234567 < last.high and last.high - last.low < 0.005
 
 
 def test_a_mean_that_moves_is_drift():
-    sequence = betting.confidence_sequence(np.repeat([0.0, 1.0], 200))
+    sequence = betting.betting_confidence_sequence(np.repeat([0.0, 1.0], 200))
     assert 200 < sequence.drift_at < 400
     assert sequence.at(400) == sequence.at(sequence.drift_at)
     assert np.all(sequence.low <= sequence.high)
 
 
 def test_a_sequence_of_nothing_has_no_interval():
-    sequence = betting.confidence_sequence([])
+    sequence = betting.betting_confidence_sequence([])
     assert len(sequence.low) == 0 and sequence.drift_at is None
     with pytest.raises(ValueError, match="n: 1"):
         sequence.at(1)
     with pytest.raises(ValueError, match="grid"):
-        betting.confidence_sequence([0.5], grid=2)
-    json.dumps(json_safe(betting.confidence_sequence([0.2, 0.3]).as_dict()), allow_nan=False)
+        betting.betting_confidence_sequence([0.5], grid=2)
+    json.dumps(json_safe(betting.betting_confidence_sequence([0.2, 0.3]).as_dict()), allow_nan=False)
 
 
 def test_the_sequence_covers_at_every_look():
     rng, missed = np.random.default_rng(6), 0
     for _ in range(100):
-        sequence = betting.confidence_sequence(rng.beta(1.5, 1, 80), level=0.8, grid=201)
+        sequence = betting.betting_confidence_sequence(rng.beta(1.5, 1, 80), level=0.8, grid=201)
         missed += bool(np.any((sequence.low > 0.6) | (sequence.high < 0.6)))
     # Nominal .2; three standard errors more are .32.
     assert missed <= 32

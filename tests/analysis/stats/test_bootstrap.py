@@ -81,7 +81,7 @@ def test_edge_cases_are_statuses():
     assert bootstrap.bootstrap_mean([], rng=rng()).status == "no_data"
     assert bootstrap.bootstrap_mean([1.0], rng=rng()).status == "n_lt_2"
     assert bootstrap.bootstrap_mean([1, 2], clusters=["a", "a"], rng=rng()).status == "n_lt_2"
-    assert bootstrap.bayesian_bootstrap([0.7, 0.7], null=0.5, rng=rng()).estimate is None
+    assert bootstrap.bayesian_bootstrap_probability_above([0.7, 0.7], null=0.5, rng=rng()).estimate is None
     with pytest.raises(ValueError, match="method"):
         bootstrap.bootstrap_mean([1, 2], method="row", rng=rng())
 
@@ -93,7 +93,7 @@ def test_at_the_ceiling_the_interval_is_by_betting():
 
 def test_the_bayesian_bootstrap_is_calibrated_against_the_normal():
     values = rng(8).normal(0.1, 1, 200)
-    result = bootstrap.bayesian_bootstrap(values, null=0.0, rng=rng())
+    result = bootstrap.bayesian_bootstrap_probability_above(values, null=0.0, rng=rng())
     se = values.std(ddof=1) / np.sqrt(200)
     assert abs(result.estimate - stats.norm.cdf(values.mean() / se)) < 0.02
     credible = result.detail["mean_credible"]
@@ -110,7 +110,7 @@ def test_the_same_seed_gives_the_same_bits():
 def test_drawing_kinds_of_units_is_drawing_units(sizes):
     counts = np.broadcast_to(np.asarray(sizes, float), (600,)).copy()
     sums = np.random.default_rng(3).choice([0.0, 0.5, 1.0], 600, p=[0.2, 0.3, 0.5]) * counts
-    by_kind = bootstrap.resampled_means(sums, counts, resamples=20_000, rng=np.random.default_rng(4))
+    by_kind = bootstrap.bootstrap_ratios(sums, counts, resamples=20_000, rng=np.random.default_rng(4))
     weights = bootstrap.multinomial_weights(600, 20_000, np.random.default_rng(5))
     by_unit = bootstrap.ratio_draws(sums[:, None], counts[:, None], weights)[:, 0]
     # Two standard errors of a mean and of a standard deviation over 20,000 draws are .014 and .01 of one.
@@ -124,7 +124,7 @@ def test_drawing_kinds_of_units_is_drawing_units(sizes):
 
 def test_units_that_all_differ_are_drawn_one_by_one():
     sums = np.random.default_rng(6).normal(size=50)
-    found = bootstrap.resampled_means(sums, np.ones(50), resamples=99, rng=np.random.default_rng(7))
+    found = bootstrap.bootstrap_ratios(sums, np.ones(50), resamples=99, rng=np.random.default_rng(7))
     weights = bootstrap.multinomial_weights(50, 99, np.random.default_rng(7))
     assert_allclose(found, bootstrap.ratio_draws(sums[:, None], np.ones((50, 1)), weights)[:, 0])
 

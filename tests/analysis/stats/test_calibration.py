@@ -26,17 +26,17 @@ def rejections(estimate, runs, n, seed, **noise):
 
 
 def one_order_after_tau(xy, yx):
-    kept = ~spa.tau_flags(xy[:, None], yx[:, None]).incoherent
-    return spa.pair_paper(xy[kept], is_after_tau=True).pvalue
+    kept = ~spa.tau_incoherence_flags(xy[:, None], yx[:, None]).incoherent
+    return spa.pair_preference_paper(xy[kept], is_after_tau=True).pvalue
 
 
 def combined_of_everybody(xy, yx):
-    return spa.pair_paper(100 * spa.combine_orders(xy, yx)).pvalue
+    return spa.pair_preference_paper(100 * spa.combine_orders(xy, yx)).pvalue
 
 
 def combined_after_tau(xy, yx):
-    kept = ~spa.tau_flags(xy[:, None], yx[:, None]).incoherent
-    return spa.pair_paper(100 * spa.combine_orders(xy, yx)[kept]).pvalue
+    kept = ~spa.tau_incoherence_flags(xy[:, None], yx[:, None]).incoherent
+    return spa.pair_preference_paper(100 * spa.combine_orders(xy, yx)[kept]).pvalue
 
 
 def test_one_order_after_tau_rejects_a_true_null_and_the_combined_estimate_does_not():
@@ -49,7 +49,7 @@ def test_one_order_after_tau_rejects_a_true_null_and_the_combined_estimate_does_
 
 def test_after_tau_the_one_order_mean_lies_below_one_half():
     xy, yx = null_study(np.random.default_rng(2), 20_000)
-    kept = ~spa.tau_flags(xy[:, None], yx[:, None]).incoherent
+    kept = ~spa.tau_incoherence_flags(xy[:, None], yx[:, None]).incoherent
     assert abs(kept.mean() - 0.76) < 0.02
     assert abs(xy[kept].mean() / 100 - 0.471) < 0.005
     assert abs(spa.combine_orders(xy, yx)[kept].mean() - 0.5) < 0.003
@@ -57,10 +57,10 @@ def test_after_tau_the_one_order_mean_lies_below_one_half():
 
 def test_after_tau_the_combined_mean_moves_where_the_two_orders_differ_in_noise():
     xy, yx = null_study(np.random.default_rng(3), 40_000, sd_xy=0.1, sd_yx=0.15)
-    kept = ~spa.tau_flags(xy[:, None], yx[:, None]).incoherent
+    kept = ~spa.tau_incoherence_flags(xy[:, None], yx[:, None]).incoherent
     assert abs(spa.combine_orders(xy, yx).mean() - 0.5) < 0.002
     assert abs(spa.combine_orders(xy, yx)[kept].mean() - 0.514) < 0.004
-    assert spa.tau_asymmetry(xy, yx).warned("tau_asymmetric")
+    assert spa.gap_preference_correlation(xy, yx).warned("tau_asymmetric")
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_the_primary_interval_covers():
     for _ in range(2000):
         xy = np.clip(np.rint(rng.normal(62, 22, 60)), 0, 100)
         yx = np.clip(np.rint(rng.normal(38, 22, 60)), 0, 100)
-        interval = spa.pair_paper(100 * spa.combine_orders(xy, yx)).interval
+        interval = spa.pair_preference_paper(100 * spa.combine_orders(xy, yx)).interval
         # Clipping to 0..100 and rounding move the true mean by less than a hundredth of the interval's width.
         truth = 50 + (_clipped_mean(62, 22) - _clipped_mean(38, 22)) / 2
         covered += interval.low <= truth / 100 <= interval.high

@@ -10,12 +10,12 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from analysis.stats import choice_simulation as simulation
-from analysis.stats.choice import Strategy, effort_summary, item_decisions
+from analysis.stats.choice import Strategy, estimate_mean_effort, item_decisions
 from analysis.stats.results import json_safe
 from analysis.stats.sequential import (
     Boundaries,
     beta_binomial_boundaries,
-    crossings,
+    find_boundary_crossings,
     hoeffding_boundaries,
     sequential_test,
 )
@@ -40,13 +40,13 @@ def papers_agents(mu, capability_from=0.8, n=30_000, sd=SD):
 
 
 def test_agents_are_drawn_as_described():
-    agents = simulation.draw_agents(0.25, 20_000, capability=(0.5, 1.0), n_workers=5000, rng=rng())
+    agents = simulation.draw_annotators_and_requests(0.25, 20_000, capability=(0.5, 1.0), n_workers=5000, rng=rng())
     assert abs(agents.capabilities.mean() - 0.75) < 0.01 and agents.capabilities.min() >= 0.5
     clipped = stats.truncnorm(-1.25 / math.sqrt(0.1), 0.75 / math.sqrt(0.1), 0.25, math.sqrt(0.1))
     inside = agents.difficulties[np.abs(agents.difficulties) < 1]
     assert stats.kstest(inside, clipped.cdf).pvalue > 0.01
     assert np.mean(agents.difficulties == 1) > 0 and np.abs(agents.difficulties).max() == 1
-    narrow = simulation.draw_agents(0.25, 20_000, spread_kind="sd", rng=rng())
+    narrow = simulation.draw_annotators_and_requests(0.25, 20_000, spread_kind="sd", rng=rng())
     assert abs(narrow.difficulties.std() - 0.1) < 0.002
 
 
@@ -107,7 +107,7 @@ def label_by_label(agents, strategy, rule, runs, draw):
             items.extend([item] * len(chances))
         plain_strategy = Strategy("one") if strategy.name == "fixed" else strategy
         decided = item_decisions(values, items, plain_strategy)
-        found = crossings(decided.decisions, rule, reading="stays")
+        found = find_boundary_crossings(decided.decisions, rule, reading="stays")
         used = int(found.n[0]) or len(agents.difficulties)
         efforts.append(decided.n_labels[:used].sum())
     return np.array(efforts)
@@ -118,7 +118,7 @@ def test_one_number_a_request_is_as_good_as_every_label(name):
     agents = simulation.Agents(np.linspace(0.3, 1, 12), np.clip(rng(3).normal(0.4, 0.4, 60), -1, 1))
     rule = hoeffding_boundaries(60, delta=0.05, sides="a")
     slow = label_by_label(agents, STRATEGIES[name], rule, 150, rng(4))
-    fast = simulation.simulated_effort(agents, STRATEGIES[name], rule=rule, runs=4000, rng=rng(5)).n_labels
+    fast = simulation.simulate_effort_of_agents(agents, STRATEGIES[name], rule=rule, runs=4000, rng=rng(5)).n_labels
     assert abs(slow.mean() - fast.mean()) < 3.5 * slow.std() * math.sqrt(1 / 150 + 1 / 4000)
 
 
@@ -128,7 +128,7 @@ def test_one_number_a_request_is_as_good_as_every_label(name):
 def table_3(mu, capability_from=0.8, runs=1000, n=None, **options):
     agents = papers_agents(mu, capability_from, n or simulation.PAPER_DIFFICULTIES[mu], **options)
     return {
-        name: simulation.simulated_effort(agents, strategy, runs=runs, rng=rng(seed))
+        name: simulation.simulate_effort_of_agents(agents, strategy, runs=runs, rng=rng(seed))
         for seed, (name, strategy) in enumerate(STRATEGIES.items())
     }
 
@@ -137,7 +137,7 @@ def check_table(mu, made, capability_from=0.8):
     for case in GOLDEN["table_3"]:
         if (case["mu"], case["capability_from"]) != (mu, capability_from):
             continue
-        found = effort_summary(made[case["strategy"]], mode="paper", rng=rng())
+        found = estimate_mean_effort(made[case["strategy"]], mode="paper", rng=rng())
         assert found.detail["share_decided"] == 1 and found.detail["share_a"] == 1
         own = made[case["strategy"]].n_labels.std() / math.sqrt(found.n)
         for mean, (low, high) in (
@@ -169,14 +169,14 @@ def test_the_published_intervals_hold_one_draw_of_requests_fixed():
     # Other requests from the same distribution: their means lie many of the published intervals apart.
     strategy, means = STRATEGIES["one"], []
     for seed in range(12):
-        agents = simulation.draw_agents(0.25, 1500, rng=rng(seed))
-        means.append(simulation.simulated_effort(agents, strategy, runs=200, rng=rng(99)).n_labels.mean())
+        agents = simulation.draw_annotators_and_requests(0.25, 1500, rng=rng(seed))
+        means.append(simulation.simulate_effort_of_agents(agents, strategy, runs=200, rng=rng(99)).n_labels.mean())
     _, low, high = next(
         case["published"] for case in GOLDEN["table_3"] if case["strategy"] == "one" and case["mu"] == 0.25
     )
     assert np.std(means) > 3 * (high - low) / 2 / stats.norm.ppf(0.995)
-    made = simulation.simulated_effort(papers_agents(0.25, n=1500), strategy, runs=100, rng=rng())
-    assert effort_summary(made, rng=rng()).warned("same_requests")
+    made = simulation.simulate_effort_of_agents(papers_agents(0.25, n=1500), strategy, runs=100, rng=rng())
+    assert estimate_mean_effort(made, rng=rng()).warned("same_requests")
 
 
 @pytest.mark.slow
@@ -192,29 +192,29 @@ def test_tables_3_and_8_come_out_whole(mu, capability_from):
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_plans_are_made_for_every_strategy(name):
     rule = hoeffding_boundaries(800, delta=0.01)
-    made = simulation.planned_effort(0.25, 800, STRATEGIES[name], rule=rule, runs=100, rng=rng(1))
+    made = simulation.simulate_effort_of_new_agents(0.25, 800, STRATEGIES[name], rule=rule, runs=100, rng=rng(1))
     assert made.n_labels.shape == (100,) and np.mean(made.winner == 1) > 0.95
-    again = simulation.planned_effort(0.25, 800, STRATEGIES[name], rule=rule, runs=100, rng=rng(1))
+    again = simulation.simulate_effort_of_new_agents(0.25, 800, STRATEGIES[name], rule=rule, runs=100, rng=rng(1))
     assert np.array_equal(made.n_labels, again.n_labels)
 
 
 def test_a_plan_of_one_label_an_item_is_the_exact_table():
     # New requests and annotators at every label make the labels independent, with one probability.
     rule = hoeffding_boundaries(1500, delta=0.01)
-    made = simulation.planned_effort(0.25, 1500, STRATEGIES["one"], rule=rule, runs=3000, rng=rng(2))
+    made = simulation.simulate_effort_of_new_agents(0.25, 1500, STRATEGIES["one"], rule=rule, runs=3000, rng=rng(2))
     edges = (np.array([-1.0, 1.0]) - 0.25) / SD
     cut, density = stats.norm.cdf(edges), stats.norm.pdf(edges)
     mean = 0.25 * (cut[1] - cut[0]) + SD * (density[0] - density[1]) - cut[0] + (1 - cut[1])
-    table = simulation.rule_table((1 + 0.9 * mean) / 2, rule)
+    table = simulation.exact_verdict_probabilities((1 + 0.9 * mean) / 2, rule)
     assert abs(made.n_labels.mean() - table.mean_n) < 4 * made.n_labels.std() / math.sqrt(3000)
-    assert not made.is_same_requests and not effort_summary(made, rng=rng()).warned("same_requests")
+    assert not made.is_same_requests and not estimate_mean_effort(made, rng=rng()).warned("same_requests")
 
 
 def test_the_rule_of_thumb_is_about_right():
     # A single annotator answers for A with p = (1 + E c E d) / 2; the mean crosses about there.
-    agents = simulation.draw_agents(0.25, 3500, rng=rng(5))
+    agents = simulation.draw_annotators_and_requests(0.25, 3500, rng=rng(5))
     p = float(simulation.probabilities_from_agents(agents, STRATEGIES["one"]).a_at_once.mean())
-    found = simulation.simulated_effort(agents, STRATEGIES["one"], reading="first", rng=rng(6)).n_labels.mean()
+    found = simulation.simulate_effort_of_agents(agents, STRATEGIES["one"], reading="first", rng=rng(6)).n_labels.mean()
     assert abs(found / simulation.hoeffding_n_requests(p, delta=0.001) - 1) < 0.2
 
 
@@ -263,7 +263,7 @@ RULES = {
 @pytest.mark.parametrize("p", [0.5, 0.7])
 @pytest.mark.parametrize("name", RULES)
 def test_tables_agree_with_all_series(name, p):
-    table = simulation.rule_table(p, RULES[name])
+    table = simulation.exact_verdict_probabilities(p, RULES[name])
     wanted, mean_n = enumerated(p, RULES[name], 12)
     for verdict, chance in wanted.items():
         assert_allclose(getattr(table, verdict)[-1], chance, atol=1e-12)
@@ -277,7 +277,7 @@ def test_tables_say_what_the_test_itself_does():
     # All series of eight labels through the sequential test, with a level so low that every verdict comes early.
     options = {"process": "beta_binomial", "level": 0.3, "margin": 0.25, "concentration": 40}
     rule = beta_binomial_boundaries(8, level=0.3, margin=0.25, concentration=40)
-    table = simulation.rule_table(0.5, rule)
+    table = simulation.exact_verdict_probabilities(0.5, rule)
     verdicts = [sequential_test(series, **options).verdict for series in itertools.product((0, 1), repeat=8)]
     for verdict in ("a_better", "b_better", "equivalent", "different_but_trivial"):
         assert_allclose(getattr(table, verdict)[-1], verdicts.count(verdict) / 256, atol=1e-12)
@@ -285,19 +285,19 @@ def test_tables_say_what_the_test_itself_does():
 
 
 def errors(rule, n):
-    table = simulation.rule_table(0.5, rule)
+    table = simulation.exact_verdict_probabilities(0.5, rule)
     return float(table.a_better[n - 1] + table.b_better[n - 1])
 
 
 @pytest.mark.parametrize(("delta", "at_500", "at_5000"), [(0.05, 0.1857, 0.2668), (0.01, 0.0366, 0.0598)])
 def test_the_published_rules_error_is_exactly_this(delta, at_500, at_5000):
     rule = hoeffding_boundaries(5000, delta=delta)
-    table = simulation.rule_table(0.5, rule)
+    table = simulation.exact_verdict_probabilities(0.5, rule)
     error = table.a_better + table.b_better
     assert_allclose(error[[499, 4999]], [at_500, at_5000], atol=5e-5)
     # Twice delta is promised, once a side; and it goes on growing.
     assert error[499] > 2 * delta * 1.8 and error[4999] > error[499] * 1.4
-    simulated = crossings(rng(8).random((20_000, 500)) < 0.5, hoeffding_boundaries(500, delta=delta))
+    simulated = find_boundary_crossings(rng(8).random((20_000, 500)) < 0.5, hoeffding_boundaries(500, delta=delta))
     assert abs(np.mean(simulated.winner != 0) - at_500) < 4 * math.sqrt(at_500 * (1 - at_500) / 20_000)
 
 
@@ -310,19 +310,19 @@ def test_the_anytime_rule_keeps_its_promise_at_every_n(alpha, concentration):
 
 def test_the_price_of_an_honest_rule_is_a_fifth_more_labels():
     for p, delta in ((0.6125, 0.01), (0.6125, 0.001)):
-        naive = simulation.rule_table(p, hoeffding_boundaries(4000, delta=delta))
-        honest = simulation.rule_table(p, beta_binomial_boundaries(4000, level=1 - 2 * delta))
+        naive = simulation.exact_verdict_probabilities(p, hoeffding_boundaries(4000, delta=delta))
+        honest = simulation.exact_verdict_probabilities(p, beta_binomial_boundaries(4000, level=1 - 2 * delta))
         assert naive.a_better[-1] > 0.99 and honest.a_better[-1] > 0.99
         assert 1.15 < honest.mean_n / naive.mean_n < 1.3
 
 
 def test_equivalence_is_found_and_seldom_wrongly():
     rule = beta_binomial_boundaries(5000, level=0.95, margin=0.1, concentration=50)
-    equal, edge = (simulation.rule_table(p, rule) for p in (0.5, 0.6))
+    equal, edge = (simulation.exact_verdict_probabilities(p, rule) for p in (0.5, 0.6))
     assert equal.equivalent[-1] > 0.95 and equal.a_better[-1] + equal.b_better[-1] <= 0.05
     assert abs(equal.median_n - 216) <= 2
     assert edge.equivalent[-1] + edge.different_but_trivial[-1] <= 0.05
-    never = simulation.rule_table(0.5, hoeffding_boundaries(50, delta=0.0001))
+    never = simulation.exact_verdict_probabilities(0.5, hoeffding_boundaries(50, delta=0.0001))
     assert never.median_n is None
 
 
@@ -330,11 +330,11 @@ def test_bad_arguments_are_named():
     agents, rule = simulation.Agents(np.array([0.9, 1.0]), np.zeros(5)), hoeffding_boundaries(4, delta=0.1)
     one = Strategy("one")
     for call, word in (
-        (lambda: simulation.draw_agents(0.2, 5, capability=(0.9, 0.8), rng=rng()), "capability"),
-        (lambda: simulation.draw_agents(0.2, 0, rng=rng()), "n_workers"),
-        (lambda: simulation.draw_agents(2, 5, rng=rng()), "mean_difficulty"),
-        (lambda: simulation.draw_agents(0.2, 5, spread=-1, rng=rng()), "spread"),
-        (lambda: simulation.draw_agents(0.2, 5, spread_kind="range", rng=rng()), "spread_is"),
+        (lambda: simulation.draw_annotators_and_requests(0.2, 5, capability=(0.9, 0.8), rng=rng()), "capability"),
+        (lambda: simulation.draw_annotators_and_requests(0.2, 0, rng=rng()), "n_workers"),
+        (lambda: simulation.draw_annotators_and_requests(2, 5, rng=rng()), "mean_difficulty"),
+        (lambda: simulation.draw_annotators_and_requests(0.2, 5, spread=-1, rng=rng()), "spread"),
+        (lambda: simulation.draw_annotators_and_requests(0.2, 5, spread_kind="range", rng=rng()), "spread_is"),
         (lambda: simulation.probabilities_from_agents(agents, Strategy("majority", 3)), "capabilities: 2 annotators"),
         (lambda: simulation.probabilities_from_agents(agents, Strategy("fixed")), "worker"),
         (
@@ -345,11 +345,14 @@ def test_bad_arguments_are_named():
             lambda: simulation.probabilities_from_agents(simulation.Agents(np.ones(1), np.full(1, 2.0)), one),
             "difficulties",
         ),
-        (lambda: simulation.simulated_effort(agents, one, rule=rule, rng=rng()), "rule"),
-        (lambda: simulation.planned_effort(0.2, 5, one, rule=rule, rng=rng()), "rule"),
-        (lambda: simulation.planned_effort(0.2, 4, one, rule=rule, capability=(0.5, 2), rng=rng()), "capability"),
+        (lambda: simulation.simulate_effort_of_agents(agents, one, rule=rule, rng=rng()), "rule"),
+        (lambda: simulation.simulate_effort_of_new_agents(0.2, 5, one, rule=rule, rng=rng()), "rule"),
+        (
+            lambda: simulation.simulate_effort_of_new_agents(0.2, 4, one, rule=rule, capability=(0.5, 2), rng=rng()),
+            "capability",
+        ),
         (lambda: simulation.hoeffding_n_requests(0.5, delta=0.1), "p: 0.5"),
-        (lambda: simulation.rule_table(1.2, rule), "p: 1.2"),
+        (lambda: simulation.exact_verdict_probabilities(1.2, rule), "p: 1.2"),
         (
             lambda: simulation.probabilities_from_agents(simulation.Agents(np.ones(1), np.full(1, np.nan)), one),
             "without a number",

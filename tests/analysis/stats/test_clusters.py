@@ -27,7 +27,7 @@ def test_one_way_agrees_with_the_reference():
 
 
 def test_two_way_agrees_with_the_reference_and_never_falls_below_one_way():
-    result = clusters.two_way_mean(GOLDEN["y"], GOLDEN["annotator"], GOLDEN["item"])
+    result = clusters.two_way_clustered_mean(GOLDEN["y"], GOLDEN["annotator"], GOLDEN["item"])
     assert_allclose(result.detail["variance_two_way"], GOLDEN["var_two_way"], atol=1e-9)
     assert result.detail["is_maximum"]
     assert_allclose(result.detail["se"], GOLDEN["se_cr1_item"], atol=1e-9)
@@ -44,7 +44,7 @@ def test_cr1_and_two_way_agree_with_statsmodels(seed):
     two = sm.OLS(values, constant).fit(
         cov_type="cluster", cov_kwds={"groups": np.column_stack([annotators, items])}, use_t=True
     )
-    found = clusters.two_way_mean(values, annotators, items, null=0.0)
+    found = clusters.two_way_clustered_mean(values, annotators, items, null=0.0)
     assert found.detail["df"] == min(len(np.unique(annotators)), len(np.unique(items))) - 1
     assert_allclose(found.detail["variance_two_way"], two.cov_params()[0, 0], rtol=1e-9)
     assert found.detail["se"] ** 2 >= max(found.detail["variance_annotators"], found.detail["variance_items"]) - 1e-15
@@ -53,7 +53,7 @@ def test_cr1_and_two_way_agree_with_statsmodels(seed):
 def test_balanced_clusters_give_the_t_interval_of_their_means():
     values = np.random.default_rng(0).normal(0.2, 1, (30, 4))
     result = clusters.clustered_mean(values.ravel(), np.repeat(np.arange(30), 4), null=0.0)
-    means = basic.one_sample(values.mean(axis=1), null=0.0)
+    means = basic.one_sample_t_test(values.mean(axis=1), null=0.0)
     assert result.detail["df"] == 29
     assert_allclose(
         [result.interval.low, result.interval.high, result.pvalue],
@@ -75,7 +75,7 @@ def test_repeating_every_answer_adds_no_certainty():
     for call in (
         lambda k: clusters.clustered_mean(np.tile(values, k), np.tile(annotators, k)),
         lambda k: clusters.clustered_mean(np.tile(values, k), np.tile(annotators, k), method="cr1"),
-        lambda k: clusters.two_way_mean(np.tile(values, k), np.tile(annotators, k), np.tile(items, k)),
+        lambda k: clusters.two_way_clustered_mean(np.tile(values, k), np.tile(annotators, k), np.tile(items, k)),
     ):
         assert_allclose(call(2).detail["se"], call(1).detail["se"], rtol=1e-9)
         assert call(2).n == call(1).n
@@ -109,7 +109,7 @@ def test_edge_cases_are_statuses():
     assert clusters.clustered_mean([], []).status == "no_data"
     assert clusters.clustered_mean([None], ["a"]).status == "no_data"
     assert clusters.clustered_mean([1, 2], ["a", "a"]).status == "n_lt_2"
-    assert clusters.two_way_mean([1, 2], ["a", "b"], ["i", "i"]).status == "n_lt_2"
+    assert clusters.two_way_clustered_mean([1, 2], ["a", "b"], ["i", "i"]).status == "n_lt_2"
     # The annotators' means coincide although the answers differ: the standard error is 0, the spread is not.
     same_means = clusters.clustered_mean([0, 1, 0, 1], ["a", "a", "b", "b"], null=0.4, bounds=(0, 1))
     assert (same_means.status, same_means.test, same_means.interval.method) == ("zero_variance", None, "betting")
@@ -147,7 +147,7 @@ def test_components_of_variance_find_what_was_put_in():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(400), 5)
     values = rng.normal(0, 0.5, 400)[groups] + rng.normal(0, 1, 2000)
-    found = clusters.between_variance(values, groups)
+    found = clusters.variance_components(values, groups)
     assert abs(found.icc - 0.2) < 0.07
     assert_allclose(found.design_effect, 1 + 4 * found.icc)
-    assert clusters.between_variance([1, 2], ["a", "b"]).icc is None
+    assert clusters.variance_components([1, 2], ["a", "b"]).icc is None

@@ -126,12 +126,10 @@ def test_no_label_applies_is_an_answer_and_not_coded_is_none():
     found = [coding.label_set_alpha(units, coders, sets, rng=rng()) for sets in (empty, missing, differ)]
     assert [one.n for one in found] == [3, 2, 3]
     assert found[2].estimate < found[0].estimate == 1
-    labels = [
-        coding.label_agreement(units, coders, sets, ["x", "y"], rng=rng())[0] for sets in (empty, missing, differ)
-    ]
+    labels = [coding.kappa_by_label(units, coders, sets, ["x", "y"], rng=rng())[0] for sets in (empty, missing, differ)]
     assert [one.detail["prevalence"] for one in labels] == [1 / 3, 1 / 2, 1 / 2]
     assert [one.n for one in labels] == [3, 2, 3]
-    half = coding.label_agreement(units, coders, [*empty[:5], None], ["x", "y"], rng=rng())[0]
+    half = coding.kappa_by_label(units, coders, [*empty[:5], None], ["x", "y"], rng=rng())[0]
     assert (half.n, half.detail["n_incomplete"], half.detail["prevalence"]) == (2, 1, 1 / 2)
 
 
@@ -139,7 +137,7 @@ def test_sets_of_one_label_have_the_nominal_alpha():
     draw = rng(2)
     units, coders = np.repeat(np.arange(30), 3), np.tile(list("abc"), 30)
     codes = draw.integers(0, 3, 90)
-    counts, values = agreement.count_table(units, codes)
+    counts, values = agreement.value_counts_by_unit(units, codes)
     nominal = agreement.krippendorff_alpha(counts, values, level_of_measurement="nominal", rng=rng())
     for distance in ("masi", "jaccard"):
         sets = [{f"label {code}"} for code in codes]
@@ -157,7 +155,7 @@ def test_masi_forgives_more_than_nominal_and_less_than_jaccard_a_set_that_holds_
 
 def test_each_label_of_two_coders_has_cohens_kappa():
     rows = [(u, c, s) for u, c, s in zip(GOLDEN["units"], GOLDEN["coders"], SETS, strict=True) if c in "ab"]
-    found = coding.label_agreement(*map(list, zip(*rows, strict=True)), GOLDEN["labels"], rng=rng())
+    found = coding.kappa_by_label(*map(list, zip(*rows, strict=True)), GOLDEN["labels"], rng=rng())
     assert [one.settings["label"] for one in found] == GOLDEN["labels"]
     for one in found:
         assert_allclose(one.estimate, GOLDEN["per_label"][one.settings["label"]], atol=1e-9)
@@ -169,7 +167,7 @@ def test_each_label_of_two_coders_has_cohens_kappa():
 
 
 def test_each_label_of_coders_who_take_turns_has_fleiss_kappa():
-    found = coding.label_agreement(GOLDEN["units"], GOLDEN["coders"], SETS, GOLDEN["labels"], rng=rng())
+    found = coding.kappa_by_label(GOLDEN["units"], GOLDEN["coders"], SETS, GOLDEN["labels"], rng=rng())
     table = np.zeros((25, 2))
     for unit, labels in zip(GOLDEN["units"], SETS, strict=True):
         if labels is not None:
@@ -185,7 +183,7 @@ def test_rare_and_unused_labels_say_so():
     units, coders = np.repeat(np.arange(40), 2), np.tile(["a", "b"], 40)
     sets = [{"common"} if row // 2 % 2 else set() for row in range(80)]
     sets[0] = sets[1] = sets[4] = {"rare"}
-    common, rare, unused = coding.label_agreement(units, coders, sets, ["common", "rare", "unused"], rng=rng())
+    common, rare, unused = coding.kappa_by_label(units, coders, sets, ["common", "rare", "unused"], rng=rng())
     assert not common.warned("rare_label")
     assert rare.warned("rare_label") and 0 < rare.estimate < 1
     assert (unused.status, unused.detail["percent_agreement"]) == ("not_identified", 1.0)
@@ -193,7 +191,7 @@ def test_rare_and_unused_labels_say_so():
 
 
 def test_bad_codings_are_named():
-    call = coding.label_agreement
+    call = coding.kappa_by_label
     with pytest.raises(ValueError, match="label_sets: row 1 is text"):
         call([1, 1], ["a", "b"], [{"x"}, "x"], ["x"], rng=rng())
     with pytest.raises(ValueError, match="coders: row 2 codes a unit"):
@@ -205,7 +203,7 @@ def test_bad_codings_are_named():
     with pytest.raises(ValueError, match="distance: 'dice'"):
         coding.label_set_alpha([1], ["a"], [{"x"}], distance="dice", rng=rng())
     with pytest.raises(ValueError, match="rule"):
-        coding.label_counts([1], ["a"], [{"x"}], ["x"], rule="majority")
+        coding.merged_label_counts([1], ["a"], [{"x"}], ["x"], rule="majority")
     assert call([], [], [], ["x"], rng=rng())[0].status == "no_data"
     assert coding.label_set_alpha([], [], [], rng=rng()).status == "no_data"
 
@@ -216,7 +214,7 @@ def test_the_rule_by_which_coders_are_merged_is_explicit():
     wanted = {"union": [[1, 1], [0, 1]], "intersection": [[1, 0], [0, 1]], "both_counted": [[2, 1], [0, 1]]}
     assert set(wanted) == set(coding.MERGE_RULES)
     for rule, counts in wanted.items():
-        assert coding.label_counts(units, coders, sets, ["x", "y"], rule=rule).tolist() == counts
+        assert coding.merged_label_counts(units, coders, sets, ["x", "y"], rule=rule).tolist() == counts
 
 
 def test_shares_of_categories_are_of_labels_and_sum_to_one():

@@ -37,7 +37,7 @@ def test_violations_agree_with_the_definition(seed):
     pairs = [pair if draw.random() < 0.5 else pair[::-1] for pair in combinations(range(5), 2)]
     values = draw.integers(0, 9, (6, len(pairs))) / 8
     values[draw.random(values.shape) < 0.1] = np.nan
-    found = coherence.transitivity(values, pairs, n_systems=5)
+    found = coherence.transitivity_violations(values, pairs, n_systems=5)
     rows = [by_definition(row, pairs, 5) for row in values]
     for estimate, name in zip(found, coherence.TRANSITIVITIES, strict=True):
         shares = [counts[name] / n for counts, n in rows if n]
@@ -49,19 +49,19 @@ def test_violations_agree_with_the_definition(seed):
 
 def test_strength_implies_moderate_implies_weak():
     values = rng(4).integers(0, 101, (200, 10)) / 100
-    weak, moderate, strong = coherence.transitivity(values, list(combinations(range(5), 2)), n_systems=5)
+    weak, moderate, strong = coherence.transitivity_violations(values, list(combinations(range(5), 2)), n_systems=5)
     assert weak.estimate < moderate.estimate < strong.estimate
 
 
 def test_coherent_annotators_violate_nothing_and_have_an_honest_interval():
     values = np.tile([0.6, 0.7, 0.8], (30, 1))
-    weak, moderate, strong = coherence.transitivity(values, TRIANGLE, n_systems=3)
+    weak, moderate, strong = coherence.transitivity_violations(values, TRIANGLE, n_systems=3)
     assert (weak.status, weak.estimate, weak.interval.method) == ("zero_variance", 0.0, "betting")
     assert strong.estimate == 0
 
 
 def test_without_a_full_triple_there_is_nothing_to_count():
-    found = coherence.transitivity([[0.5, 0.6]], [(0, 1), (1, 2)], n_systems=3)
+    found = coherence.transitivity_violations([[0.5, 0.6]], [(0, 1), (1, 2)], n_systems=3)
     assert [estimate.status for estimate in found] == ["not_applicable"] * 3
 
 
@@ -89,7 +89,7 @@ def test_two_separate_cycles_are_both_named():
 def test_the_published_cycle_sum():
     number = {name: position for position, name in enumerate("ABCDE")}
     pairs = [(number[pair[0]], number[pair[2]]) for pair in TABLE_1["p"]]
-    (found,) = coherence.cycle_sums([list(TABLE_1["p"].values())], pairs, np.empty((0, 5)), n_systems=5)
+    (found,) = coherence.cycle_log_odds_sums([list(TABLE_1["p"].values())], pairs, np.empty((0, 5)), n_systems=5)
     assert_allclose(found.estimate, TABLE_1["cycle_logit_sum"], atol=1e-9)
     assert_allclose(found.detail["implied_framing"], TABLE_1["implied_framing_intercept"], atol=1e-9)
     assert sorted(found.detail["cycle"]) == [0, 1, 2, 3, 4]
@@ -100,7 +100,7 @@ def test_one_bradley_terry_scale_sums_to_zero_around_every_cycle():
     strengths = np.array([0.9, 0.2, -0.1, -0.8, 0.4])
     pairs = list(combinations(range(5), 2))
     values = 1 / (1 + np.exp(-np.array([[strengths[x] - strengths[y] for x, y in pairs]])))
-    found = coherence.cycle_sums(values, pairs, np.empty((0, 10)), n_systems=5)
+    found = coherence.cycle_log_odds_sums(values, pairs, np.empty((0, 10)), n_systems=5)
     assert len(found) == 10 - 5 + 1
     assert_allclose([estimate.estimate for estimate in found], 0, atol=1e-12)
 
@@ -117,22 +117,22 @@ def test_a_mixture_of_coherent_annotators_does_not_sum_to_zero():
 def test_resamples_without_a_sum_are_told_and_left_out():
     pairs = [(0, 1), (1, 2), (2, 0)]
     one_answered = np.array([[0.9, 0.9, 0.2], [0.8, 0.8, 0.3], *[[np.nan, 0.7, 0.4], [np.nan, 0.6, 0.5]] * 2])
-    draws = coherence.mean_draws(one_answered, resamples=999, rng=np.random.default_rng(0))
+    draws = coherence.bootstrap_pair_means(one_answered, resamples=999, rng=np.random.default_rng(0))
     missing = np.isnan(draws[:, 0])
-    (found,) = coherence.cycle_sums(one_answered, pairs, draws, n_systems=3)
+    (found,) = coherence.cycle_log_odds_sums(one_answered, pairs, draws, n_systems=3)
     defined = np.log(draws[~missing] / (1 - draws[~missing])).sum(axis=1)
     assert found.interval.low == pytest.approx(np.quantile(defined, 0.025)) and 0 < missing.mean() < 0.5
     (warning,) = [one for one in found.warnings if one.code == "undefined_resamples"]
     assert warning.detail["share"] == pytest.approx(missing.mean())
     # Where a resample's mean is 1 its sum is infinite: an interval without it would be too narrow.
     extreme = np.array([[1.0, 0.9, 0.2], [1.0, 0.8, 0.3], [0.2, 0.7, 0.4]])
-    draws = coherence.mean_draws(extreme, resamples=999, rng=np.random.default_rng(0))
-    (found,) = coherence.cycle_sums(extreme, pairs, draws, n_systems=3)
+    draws = coherence.bootstrap_pair_means(extreme, resamples=999, rng=np.random.default_rng(0))
+    (found,) = coherence.cycle_log_odds_sums(extreme, pairs, draws, n_systems=3)
     assert found.estimate is not None and found.interval is None and found.warned("undefined_resamples")
 
 
 def test_a_mean_of_one_has_no_log_odds():
-    (found,) = coherence.cycle_sums([[1.0, 0.5, 0.5]], TRIANGLE, np.empty((0, 3)), n_systems=3)
+    (found,) = coherence.cycle_log_odds_sums([[1.0, 0.5, 0.5]], TRIANGLE, np.empty((0, 3)), n_systems=3)
     assert (found.status, found.estimate) == ("not_identified", None)
 
 

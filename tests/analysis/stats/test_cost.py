@@ -97,28 +97,28 @@ def test_precision_with_a_known_spread_and_dependent_labels():
 @pytest.mark.parametrize("options", [{}, {"score": 80.0}, {"sd": 25.0}, {"sd": 25.0, "design_effect": 2.6}])
 def test_the_least_number_of_labels_is_the_least(options):
     for se in (0.7, 1.0, 2.5, 3.3):
-        n = cost.n_for_se(se, **options)
+        n = cost.n_labels_for_se(se, **options)
         now, before = (cost.precision_curve([m], cost_per_label=0, **options)[0].se for m in (n, max(1, n - 1)))
         assert now <= se * (1 + 1e-12) and (n == 1 or before > se)
     # A standard error that 400 labels meet exactly needs no 401st.
-    assert cost.n_for_se(1.25, sd=25.0) == 400
-    assert cost.n_for_se(500.0) == 1
+    assert cost.n_labels_for_se(1.25, sd=25.0) == 400
+    assert cost.n_labels_for_se(500.0) == 1
 
 
 def test_halving_takes_four_times_the_labels():
-    found = cost.cost_of_halving(300, 2.4, cost_per_label=1.5)
+    found = cost.cost_of_halving_se(300, 2.4, cost_per_label=1.5)
     assert (found.extra_labels, found.extra_cost, found.halved) == (900, 1350, 1.2)
     assert_allclose(found.cost_a_point, 1350 / 1.2)
     at = {n: cost.precision_curve([n], cost_per_label=0)[0].se for n in (300, 300 + found.extra_labels)}
     assert_allclose(at[1200], at[300] / 2)
-    assert cost.cost_of_halving(10, 0.0, cost_per_label=1).cost_a_point is None
+    assert cost.cost_of_halving_se(10, 0.0, cost_per_label=1).cost_a_point is None
 
 
 def test_results_are_plain_json():
     for record in (
         cost.study_cost(3, pay=1),
         cost.precision_curve([5], cost_per_label=1)[0],
-        cost.cost_of_halving(5, 1.0, cost_per_label=1),
+        cost.cost_of_halving_se(5, 1.0, cost_per_label=1),
     ):
         assert json.loads(json.dumps(record.as_dict(), allow_nan=False))["unit"] == "label"
 
@@ -144,6 +144,6 @@ def test_bad_arguments_are_named():
         with pytest.raises(ValueError, match=f"design_effect: {n}"):
             cost.precision_curve([5], cost_per_label=1, sd=20, design_effect=n)
     with pytest.raises(ValueError, match="se"):
-        cost.n_for_se(0)
+        cost.n_labels_for_se(0)
     with pytest.raises(ValueError, match="n: 0"):
-        cost.cost_of_halving(0, 1, cost_per_label=1)
+        cost.cost_of_halving_se(0, 1, cost_per_label=1)

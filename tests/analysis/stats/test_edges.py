@@ -41,20 +41,20 @@ def is_undefined(estimate, status, value=None):
 
 
 def test_no_value():
-    assert is_undefined(basic.one_sample([], null=0.5), "no_data")
-    assert is_undefined(basic.one_sample([None, math.nan], null=0.5), "no_data")
+    assert is_undefined(basic.one_sample_t_test([], null=0.5), "no_data")
+    assert is_undefined(basic.one_sample_t_test([None, math.nan], null=0.5), "no_data")
     assert is_undefined(bootstrap.bootstrap_mean([], rng=rng()), "no_data")
 
 
 def test_one_value():
-    for one in (basic.one_sample([0.7], null=0.5, bounds=(0, 1)), bootstrap.bootstrap_mean([0.7], rng=rng())):
+    for one in (basic.one_sample_t_test([0.7], null=0.5, bounds=(0, 1)), bootstrap.bootstrap_mean([0.7], rng=rng())):
         assert is_undefined(one, "n_lt_2", 0.7) and one.interval is None and one.effect is None
 
 
 @pytest.mark.parametrize("value", [0.5, 0.7])
 def test_no_variance(value):
     # Two libraries: p = 0 away from the null, nan at it.
-    bounded, open_ended = (basic.one_sample([value] * 8, null=0.5, bounds=ends) for ends in ((0, 1), None))
+    bounded, open_ended = (basic.one_sample_t_test([value] * 8, null=0.5, bounds=ends) for ends in ((0, 1), None))
     assert is_undefined(bounded, "zero_variance", value) and is_undefined(open_ended, "zero_variance", value)
     assert bounded.interval.method == "betting" and bounded.interval.low < value < bounded.interval.high
     assert open_ended.interval is None
@@ -63,15 +63,15 @@ def test_no_variance(value):
 
 
 def test_variance_of_rounding_alone():
-    assert basic.one_sample([0.1 + 0.2, 0.3, 0.3], null=0).status == "zero_variance"
+    assert basic.one_sample_t_test([0.1 + 0.2, 0.3, 0.3], null=0).status == "zero_variance"
 
 
 def test_everybody_excluded():
-    found = spa.exclusion_effects([[0.2], [0.6]], {"all": [False, False]}, names=["a"], rng=rng(), resamples=99)["all"][
-        "a"
-    ]
+    found = spa.exclusion_effects_by_rule(
+        [[0.2], [0.6]], {"all": [False, False]}, names=["a"], rng=rng(), resamples=99
+    )["all"]["a"]
     assert is_undefined(found, "no_data") and found.warned("all_excluded")
-    pair = spa.pair_recommended([60, 70, 80], [40, 40, 30], tau=0.0, rng=rng(), resamples=99)
+    pair = spa.pair_preference_recommended([60, 70, 80], [40, 40, 30], tau=0.0, rng=rng(), resamples=99)
     after = next(one for one in pair.sensitivity if one.analysis.endswith(".tau"))
     assert is_undefined(after, "no_data") and after.warned("all_excluded") and pair.status == "ok"
 
@@ -81,8 +81,8 @@ def test_a_missing_p_is_no_smaller_family():
 
 
 def test_a_p_of_zero_is_kept_and_printed_as_small():
-    test = basic.one_sample(1 + 1e-6 * np.arange(200), null=0.5).test
-    assert test.pvalue == 0.0 and apa.pvalue(test.pvalue) == "< .001"
+    test = basic.one_sample_t_test(1 + 1e-6 * np.arange(200), null=0.5).test
+    assert test.pvalue == 0.0 and apa.format_pvalue(test.pvalue) == "< .001"
 
 
 def test_constant_data_in_the_bootstrap():
@@ -105,7 +105,7 @@ def test_ties():
 
 
 def test_two_constant_groups():
-    assert is_undefined(basic.welch([1, 1, 1], [2, 2, 2]), "zero_variance", -1)
+    assert is_undefined(basic.welch_t_test([1, 1, 1], [2, 2, 2]), "zero_variance", -1)
     assert is_undefined(groups.welch_anova([1, 1, 2, 2, 3, 3], list("aabbcc")), "zero_variance")
 
 
@@ -122,7 +122,7 @@ def test_hedges_correction_of_one_degree_of_freedom():
 
 def test_one_cluster():
     assert is_undefined(clusters.clustered_mean([1, 0, 1], ["a"] * 3, null=0.5), "n_lt_2", 2 / 3)
-    assert is_undefined(clusters.two_way_mean([1, 0], ["a", "a"], [1, 2], null=0.5), "n_lt_2", 0.5)
+    assert is_undefined(clusters.two_way_clustered_mean([1, 0], ["a", "a"], [1, 2], null=0.5), "n_lt_2", 0.5)
 
 
 def test_clusters_whose_means_coincide_have_no_variance_although_answers_vary():
@@ -137,7 +137,7 @@ def test_a_negative_variance_never_stands():
     spread = clusters.two_way_variance(values - 0.5, np.repeat(np.arange(8), 8), np.tile(np.arange(8), 8))
     assert spread.combined < 0 and spread.variance == 0
     assert is_undefined(
-        clusters.two_way_mean(values, np.repeat(np.arange(8), 8), np.tile(np.arange(8), 8), null=0.4),
+        clusters.two_way_clustered_mean(values, np.repeat(np.arange(8), 8), np.tile(np.arange(8), 8), null=0.4),
         "zero_variance",
         0.5,
     )
@@ -171,12 +171,12 @@ def test_systems_that_never_met():
     fit = bradley_terry.fractional_bradley_terry(first, second, wins, who, n_systems=4)
     assert fit.status == "not_identified" and fit.components == ((0, 1), (2, 3))
     assert all(is_undefined(one, "not_identified") for one in fit.strengths)
-    fit = davidson.davidson(first, second, np.round(wins), who, n_systems=4)
+    fit = davidson.fit_davidson(first, second, np.round(wins), who, n_systems=4)
     assert fit.status == "not_identified" and all(is_undefined(one, "not_identified") for one in fit.strengths)
 
 
 def test_a_system_that_always_won():
-    fit = davidson.davidson([0] * 6, [1] * 6, [1] * 6, range(6), n_systems=2)
+    fit = davidson.fit_davidson([0] * 6, [1] * 6, [1] * 6, range(6), n_systems=2)
     assert fit.status == "separation" and fit.strengths[0].estimate > 0 and fit.strengths[0].interval is None
 
 
@@ -186,13 +186,13 @@ def test_sets_that_share_no_system_and_a_system_that_always_was_the_best():
     assert fit.components == ((0, 1), (2, 3)) and all(is_undefined(one, "not_identified") for one in fit.strengths)
     fit = best_worst.best_worst_logit([[0, 1, 2]] * 6, [0] * 6, [1, 2] * 3, range(6), n_systems=3)
     assert all(is_undefined(one, "separation") for one in (*fit.strengths, *fit.pairs, fit.omnibus))
-    score = best_worst.maxdiff_counts([[0, 1, 2]] * 6, [0] * 6, [1, 2] * 3, range(6), n_systems=4).scores
+    score = best_worst.maxdiff_scores([[0, 1, 2]] * 6, [0] * 6, [1, 2] * 3, range(6), n_systems=4).scores
     assert is_undefined(score[0], "zero_variance", 1.0) and is_undefined(score[3], "no_data")
 
 
 def test_no_machine_or_no_human_text():
     assert detection.signal_detection(3, 2, 0, 0) is None and detection.signal_detection(0, 0, 3, 2) is None
-    found = detection.sensitivity([1, 0, 1, 1], [1, 1, 1, 1], [1, 2, 3, 4], rng=rng(), resamples=99)
+    found = detection.marginal_d_prime([1, 0, 1, 1], [1, 1, 1, 1], [1, 2, 3, 4], rng=rng(), resamples=99)
     assert is_undefined(found, "not_identified")
 
 
@@ -204,16 +204,16 @@ def test_a_metric_that_does_not_vary():
 def test_correlations_of_constants_and_of_two():
     flat = metrics.system_correlations([[0.5] * 4] * 3, [1, 2, 3, 4], rng=rng(), resamples=99)
     assert all(is_undefined(one, "not_identified") for one in flat.values())
-    assert is_undefined(spa.tau_asymmetry([60, 70], [40, 35]), "not_identified")
-    assert is_undefined(spa.tau_asymmetry([60, 60, 60, 60], [40, 40, 40, 40]), "not_identified")
+    assert is_undefined(spa.gap_preference_correlation([60, 70], [40, 35]), "not_identified")
+    assert is_undefined(spa.gap_preference_correlation([60, 60, 60, 60], [40, 40, 40, 40]), "not_identified")
 
 
 def test_a_system_beside_its_copy():
     draws = rng().normal([0.5, 0.5, 0.2], 0.02, (99, 3))
     draws[:, 1] = draws[:, 0]
-    found = ranks.rank_sets([0.5, 0.5, 0.2], draws)
+    found = ranks.rank_confidence_sets([0.5, 0.5, 0.2], draws)
     assert found.undecidable == ((0, 1),) and found.low[:2] == (1, 1) and found.high[:2] == (2, 2)
-    assert ranks.rank_sets([0.5, 0.5], draws[:, :2]).status == "zero_variance"
+    assert ranks.rank_confidence_sets([0.5, 0.5], draws[:, :2]).status == "zero_variance"
 
 
 # Tables and tails
@@ -234,11 +234,11 @@ def test_a_group_of_one():
 
 def test_a_tail_that_a_library_cannot_compute():
     # nct.cdf gives nan there (nc = 20 and 30, x = -3.4); the lower tail counts nothing.
-    assert power.t_power(3.0, 100) == 1.0 and power.t_power(
+    assert power.t_test_power(3.0, 100) == 1.0 and power.t_test_power(
         30 / math.sqrt(12), 12, significance=0.005
     ) == pytest.approx(1.0)
-    assert power.safe_power(math.nan, limit=0.75) == 0.75 and power.safe_power(0.75, math.nan) == 0.75
+    assert power.power_from_tails(math.nan, limit=0.75) == 0.75 and power.power_from_tails(0.75, math.nan) == 0.75
 
 
 def test_drift_is_no_verdict():
-    assert betting.confidence_sequence([1.0] * 80 + [0.0] * 200).drift_at is not None
+    assert betting.betting_confidence_sequence([1.0] * 80 + [0.0] * 200).drift_at is not None

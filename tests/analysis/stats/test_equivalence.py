@@ -14,12 +14,12 @@ GOLDEN = golden("equivalence")
 
 def test_tost_agrees_with_the_references():
     wanted = GOLDEN["tost"]
-    result = equivalence.equivalence(wanted["x"], null=0.5, margin=0.1)
+    result = equivalence.equivalence_test(wanted["x"], null=0.5, margin=0.1)
     assert_allclose(result.pvalue, wanted["p"], rtol=1e-9)
     assert_allclose([result.interval.low, result.interval.high], wanted["ci90"], atol=1e-10)
     assert result.detail["is_equivalent"] is wanted["equivalent"]
     case = GOLDEN["tost_one_sample"]
-    result = equivalence.equivalence(case["input"]["x"], null=0.5, margin=0.05)
+    result = equivalence.equivalence_test(case["input"]["x"], null=0.5, margin=0.05)
     assert_allclose(
         [result.detail["pvalue_low"], result.detail["pvalue_high"], result.pvalue],
         [case["expected"][name] for name in ("p_low", "p_high", "p")],
@@ -31,26 +31,26 @@ def test_tost_agrees_with_the_references():
 @pytest.mark.parametrize("seed", range(5))
 def test_tost_agrees_with_statsmodels_and_with_its_interval(seed):
     values = np.random.default_rng(seed).normal(0.52, 0.2, 60)
-    result = equivalence.equivalence(values, null=0.5, margin=0.07)
+    result = equivalence.equivalence_test(values, null=0.5, margin=0.07)
     assert_allclose(result.pvalue, DescrStatsW(values).ttost_mean(0.43, 0.57)[0], rtol=1e-9)
     inside = result.interval.low > 0.43 and result.interval.high < 0.57
     assert result.detail["is_equivalent"] is inside
 
 
 def test_the_four_verdicts():
-    assert equivalence.verdict(0.01, 0.9) == "different"
-    assert equivalence.verdict(0.9, 0.01) == "equivalent"
-    assert equivalence.verdict(0.01, 0.01) == "different_but_trivial"
-    assert equivalence.verdict(0.2, 0.2) == "inconclusive"
-    assert equivalence.verdict(None, None) == "inconclusive"
+    assert equivalence.difference_and_equivalence_verdict(0.01, 0.9) == "different"
+    assert equivalence.difference_and_equivalence_verdict(0.9, 0.01) == "equivalent"
+    assert equivalence.difference_and_equivalence_verdict(0.01, 0.01) == "different_but_trivial"
+    assert equivalence.difference_and_equivalence_verdict(0.2, 0.2) == "inconclusive"
+    assert equivalence.difference_and_equivalence_verdict(None, None) == "inconclusive"
 
 
 def test_no_difference_found_is_not_equivalence():
     values = np.random.default_rng(1).normal(0.5, 0.3, 30)
-    pair = spa.pair_recommended(
+    pair = spa.pair_preference_recommended(
         np.clip(100 * values, 0, 100), 100 - np.clip(100 * values, 0, 100), margin=0.05, rng=np.random.default_rng(0)
     )
-    judged = equivalence.adjust_with_verdicts({"a > b": pair}, Family("primary", ("a > b",)))["a > b"]
+    judged = equivalence.adjust_and_add_verdicts({"a > b": pair}, Family("primary", ("a > b",)))["a > b"]
     assert judged.pvalue > 0.05
     assert judged.detail["verdict"] == "inconclusive"
 
@@ -58,10 +58,10 @@ def test_no_difference_found_is_not_equivalence():
 def test_the_verdict_rests_on_pvalues_adjusted_within_each_family():
     rng = np.random.default_rng(2)
     answers = np.clip(rng.normal(55, 12, 40), 0, 100)
-    pair = spa.pair_recommended(answers, 100 - answers, margin=0.05, rng=rng, resamples=99)
+    pair = spa.pair_preference_recommended(answers, 100 - answers, margin=0.05, rng=rng, resamples=99)
     assert 0.001 < pair.pvalue < 0.05
-    alone = equivalence.adjust_with_verdicts({"a": pair}, Family("primary", ("a",)))["a"]
-    crowded = equivalence.adjust_with_verdicts({"a": pair}, Family("primary", tuple("abcdefghijklmnopqrst")))["a"]
+    alone = equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", ("a",)))["a"]
+    crowded = equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", tuple("abcdefghijklmnopqrst")))["a"]
     assert alone.detail["verdict"] == "different"
     assert crowded.detail["verdict"] == "inconclusive"
     tost = next(other for other in crowded.sensitivity if other.analysis == "spa.pair.equivalence")
@@ -69,23 +69,28 @@ def test_the_verdict_rests_on_pvalues_adjusted_within_each_family():
 
 
 def test_without_a_margin_there_is_no_word_for_no_difference():
-    pair = spa.pair_recommended([40, 60, 55, 45], [60, 40, 45, 55], rng=np.random.default_rng(0), resamples=99)
-    assert equivalence.adjust_with_verdicts({"a": pair}, Family("primary", ("a",)))["a"].detail["verdict"] is None
+    pair = spa.pair_preference_recommended(
+        [40, 60, 55, 45], [60, 40, 45, 55], rng=np.random.default_rng(0), resamples=99
+    )
+    assert equivalence.adjust_and_add_verdicts({"a": pair}, Family("primary", ("a",)))["a"].detail["verdict"] is None
 
 
 def test_a_margin_must_be_positive():
     with pytest.raises(ValueError, match="margin"):
-        equivalence.equivalence([0.5, 0.6], null=0.5, margin=0)
-    assert equivalence.equivalence([0.5] * 9, null=0.5, margin=0.1).status == "zero_variance"
+        equivalence.equivalence_test([0.5, 0.6], null=0.5, margin=0)
+    assert equivalence.equivalence_test([0.5] * 9, null=0.5, margin=0.1).status == "zero_variance"
 
 
 def test_equivalence_of_an_estimate_rests_on_its_own_test():
     values = [0.5, 0.55, 0.45, 0.6, 0.4, 0.5, 0.5, 0.52, 0.48, 0.5, 0.47, 0.53]
     # One value each, plain or as clusters of one: the same TOST, wherever the degrees of freedom stand.
-    plain, of_values = basic.one_sample(values, null=0.5), equivalence.equivalence(values, null=0.5, margin=0.1)
+    plain, of_values = (
+        basic.one_sample_t_test(values, null=0.5),
+        equivalence.equivalence_test(values, null=0.5, margin=0.1),
+    )
     clustered = clusters.clustered_mean(values, range(12), null=0.5, analysis="one_sample")
     for estimate in (plain, clustered):
-        found = equivalence.equivalence_of_estimate(estimate, null=0.5, margin=0.1, analysis="equivalence")
+        found = equivalence.equivalence_test_of_estimate(estimate, null=0.5, margin=0.1, analysis="equivalence")
         assert_allclose(found.pvalue, of_values.pvalue)
         assert_allclose([found.interval.low, found.interval.high], [of_values.interval.low, of_values.interval.high])
 
@@ -95,12 +100,12 @@ def test_what_is_not_tested_for_a_difference_is_not_for_equivalence():
     values, who = np.tile([0.0, 1.0], 100), np.repeat(np.arange(5), 40)
     values[[0, 41]] = 1.0, 0.0
     few = clusters.clustered_mean(values, who, null=0.5)
-    found = equivalence.equivalence_of_estimate(few, null=0.5, margin=0.2)
+    found = equivalence.equivalence_test_of_estimate(few, null=0.5, margin=0.2)
     assert few.status == "ok" and few.test is None
     assert found.test is None and found.interval is not None and "is_equivalent" not in found.detail
     named = {"a": replace(few, sensitivity=(found,))}
-    assert equivalence.adjust_with_verdicts(named, Family("f", ("a",)))["a"].detail["verdict"] == "inconclusive"
+    assert equivalence.adjust_and_add_verdicts(named, Family("f", ("a",)))["a"].detail["verdict"] == "inconclusive"
     flat = clusters.clustered_mean(np.tile([0.0, 1.0], 100), np.repeat(np.arange(10), 20), null=0.5)
-    assert equivalence.equivalence_of_estimate(flat, null=0.5, margin=0.2).status == "zero_variance"
-    nobody = basic.one_sample([], null=0.5)
-    assert equivalence.equivalence_of_estimate(nobody, null=0.5, margin=0.2) is None
+    assert equivalence.equivalence_test_of_estimate(flat, null=0.5, margin=0.2).status == "zero_variance"
+    nobody = basic.one_sample_t_test([], null=0.5)
+    assert equivalence.equivalence_test_of_estimate(nobody, null=0.5, margin=0.2) is None

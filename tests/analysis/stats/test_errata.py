@@ -54,7 +54,9 @@ def test_s1_one_minus_p_is_not_the_probability_of_being_better():
     # "At least 1 - alpha", section 5.2, step 4: .95 is claimed.
     assert better < 0.9
     # What we print under that name is called what it is, and is no p-value.
-    posterior = bootstrap.bayesian_bootstrap(draw.normal(0.56, 0.25, n), null=0.5, rng=draw, resamples=999)
+    posterior = bootstrap.bayesian_bootstrap_probability_above(
+        draw.normal(0.56, 0.25, n), null=0.5, rng=draw, resamples=999
+    )
     assert posterior.test is None and posterior.estimand.startswith("posterior probability")
 
 
@@ -62,10 +64,10 @@ def test_s2_one_order_after_tau_rejects_a_true_null_and_the_combined_answers_of_
     draw, runs, theirs, ours = rng(2), 200, 0, 0
     for _ in range(runs):
         xy, yx = noisy_orders(draw, 60)
-        kept = ~spa.tau_flags(xy[:, None], yx[:, None]).incoherent
-        paper = spa.pair_paper(xy[kept], is_after_tau=True)
+        kept = ~spa.tau_incoherence_flags(xy[:, None], yx[:, None]).incoherent
+        paper = spa.pair_preference_paper(xy[kept], is_after_tau=True)
         theirs += paper.pvalue < 0.05
-        ours += basic.one_sample(spa.combine_orders(xy, yx), null=0.5).pvalue < 0.05
+        ours += basic.one_sample_t_test(spa.combine_orders(xy, yx), null=0.5).pvalue < 0.05
         assert paper.warned("tau_one_order_bias")
     assert theirs / runs > 0.4 and ours / runs < 0.11
 
@@ -74,31 +76,31 @@ def test_s3_symmetry_after_tau_is_an_artefact_and_refused():
     draw, runs, theirs, ours = rng(3), 100, 0, 0
     for _ in range(runs):
         xy, yx = noisy_orders(draw, 60, sd=0.15)
-        kept = ~spa.tau_flags(xy[:, None], yx[:, None]).incoherent
-        theirs += basic.one_sample((xy + yx)[kept] / 100 - 1, null=0.0).pvalue < 0.05
-        ours += spa.order_symmetry(xy, yx).pvalue < 0.05
+        kept = ~spa.tau_incoherence_flags(xy[:, None], yx[:, None]).incoherent
+        theirs += basic.one_sample_t_test((xy + yx)[kept] / 100 - 1, null=0.0).pvalue < 0.05
+        ours += spa.naming_order_effect(xy, yx).pvalue < 0.05
     assert theirs / runs > 0.95 and ours / runs < 0.14
-    assert spa.order_symmetry(xy[kept], yx[kept], is_after_tau=True).status == "not_applicable"
+    assert spa.naming_order_effect(xy[kept], yx[kept], is_after_tau=True).status == "not_applicable"
 
 
 def test_s4_power_near_one_cannot_stand_beside_a_test_that_found_nothing():
     # Figure 2 at n = 90, alpha .001, for whatever was not significant at .10.
     least = stats.t.isf(0.05, 89) / np.sqrt(90)
-    assert power.t_power(least, 90, significance=0.001) < 0.06
+    assert power.t_test_power(least, 90, significance=0.001) < 0.06
     # Nothing below the largest observed effect of such a test has more; what may be said is what could have been found.
-    assert power.detectable_effect(90, sd=0.3, power=0.8) == pytest.approx(0.09, abs=0.001)
+    assert power.t_test_detectable_difference(90, sd=0.3, power=0.8) == pytest.approx(0.09, abs=0.001)
 
 
 def test_s5_not_significant_is_not_indistinguishable():
     # 90 annotators of sd .30 and a true difference of .05: mostly nothing is found, and never equivalence shown.
-    assert power.t_power(0.05 / 0.3, 90) < 0.4
+    assert power.t_test_power(0.05 / 0.3, 90) < 0.4
     assert power.equivalence_power(90, sd=0.3, margin=0.05) == pytest.approx(0.02, abs=0.01)
     assert power.equivalence_power(90, sd=0.3, margin=0.10) == pytest.approx(0.87, abs=0.01)
     draw, runs, silent, equal = rng(5), 300, 0, 0
     for _ in range(runs):
         values = draw.normal(0.55, 0.3, 90)
-        silent += basic.one_sample(values, null=0.5).pvalue > 0.05
-        equal += equivalence.equivalence(values, null=0.5, margin=0.05).pvalue < 0.05
+        silent += basic.one_sample_t_test(values, null=0.5).pvalue > 0.05
+        equal += equivalence.equivalence_test(values, null=0.5, margin=0.05).pvalue < 0.05
     # Reading silence as "human ~ davinci" errs in most studies; TOST, at the very margin, in at most one of twenty.
     assert silent / runs > 0.55 and equal / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
 
@@ -118,10 +120,10 @@ def test_s6_one_order_of_naming_cannot_tell_framing_from_preference():
     assert fit.framing.interval.low > 0.2 and all(abs(one.estimate) < 0.15 for one in fit.strengths)
     # Asked in both orders, the gain cancels; asked in one, the report says that it could not be told.
     second = np.clip(draw.normal(0.57, 0.15, 200), 0, 1)
-    assert spa.pair_paper(100 * first[:, 0]).pvalue < 0.001
-    both = spa.pair_recommended(100 * first[:, 0], 100 * second, rng=draw, resamples=99)
+    assert spa.pair_preference_paper(100 * first[:, 0]).pvalue < 0.001
+    both = spa.pair_preference_recommended(100 * first[:, 0], 100 * second, rng=draw, resamples=99)
     assert covers(both.interval, 0.5)
-    assert spa.pair_recommended(100 * first[:, 0], np.full(200, np.nan), rng=draw, resamples=99).warned(
+    assert spa.pair_preference_recommended(100 * first[:, 0], np.full(200, np.nan), rng=draw, resamples=99).warned(
         "order_not_identified"
     )
 
@@ -129,7 +131,7 @@ def test_s6_one_order_of_naming_cannot_tell_framing_from_preference():
 def test_n7_degrees_of_freedom_are_those_of_390_annotators():
     draw = rng(7)
     values, domains = draw.random(390), np.repeat(["news", "recipes", "stories"], 130)
-    assert basic.one_sample(values, null=0.5).test.df == 389  # printed: 388
+    assert basic.one_sample_t_test(values, null=0.5).test.df == 389  # printed: 388
     anova = groups.one_way_anova(values, domains)
     assert (anova.detail["df_between"], anova.detail["df_within"]) == (2, 387)  # printed: 2, 390
 
@@ -141,7 +143,7 @@ def test_n8_texts_are_a_sample_and_accuracy_is_not_sensitivity():
         texts = np.concatenate([draw.permutation(40)[:5] for _ in range(130)])
         values = draw.normal(size=40)[texts] + draw.normal(size=650)
         theirs += covers(clusters.clustered_mean(values, who).interval, 0)
-        ours += covers(clusters.two_way_mean(values, who, texts).interval, 0)
+        ours += covers(clusters.two_way_clustered_mean(values, who, texts).interval, 0)
     assert theirs / runs < 0.75 and ours / runs > 0.91
     # Two conditions of one sensitivity, 1, with machine texts in six of ten: accuracy differs, d' does not.
     truth = np.tile([1, 1, 1, 0, 0], 4000).astype(bool)
@@ -160,7 +162,7 @@ def test_d9_a_bound_for_one_n_does_not_hold_at_every_n():
     # Two equal systems, looked at after every label up to 5,000: both errors computed, not simulated.
     errors = []
     for rule in (hoeffding_boundaries(5000, delta=0.05), beta_binomial_boundaries(5000, level=0.9)):
-        table = choice_simulation.rule_table(0.5, rule)
+        table = choice_simulation.exact_verdict_probabilities(0.5, rule)
         errors.append(float(table.a_better[-1] + table.b_better[-1]))
     assert errors[0] > 0.26 and errors[1] <= 0.1  # promised by both: .05 a side
 
@@ -169,14 +171,16 @@ def test_d10_hindsight_a_miscount_and_the_decided_alone_flatter_the_effort():
     rule = hoeffding_boundaries(300, delta=0.01)
     # Hindsight: where the bound stays crossed is known only at the end, and lies where no study could have stopped.
     made = {
-        reading: choice.resampled_effort(
+        reading: choice.effort_from_resampled_labels(
             np.full(300, 6), np.full(300, 10), choice.Strategy("one"), rule=rule, reading=reading, runs=400, rng=rng(10)
         )
         for reading in ("first", "stays")
     }
     assert np.mean(made["stays"].n_requests != made["first"].n_requests) > 0.1
     # The decided alone: the runs that would have taken longest are left out of the mean.
-    paper, ours = (choice.effort_summary(made["stays"], mode=mode, rng=rng()) for mode in ("paper", "recommended"))
+    paper, ours = (
+        choice.estimate_mean_effort(made["stays"], mode=mode, rng=rng()) for mode in ("paper", "recommended")
+    )
     assert paper.estimate < ours.estimate and paper.warned("decided_only") and paper.detail["share_decided"] < 0.95
     # The miscount: two votes for the second system were paid as three.
     labels, items = [0, 0, 0, 0, 1, 1], [1, 1, 2, 2, 3, 3]
@@ -185,7 +189,7 @@ def test_d10_hindsight_a_miscount_and_the_decided_alone_flatter_the_effort():
     assert released.n_labels.tolist() == [3, 3, 2] and true.n_labels.tolist() == [2, 2, 2]
     # .1 is the variance: as a standard deviation requests are far easier to decide for seven annotators.
     spread = [
-        choice_simulation.planned_effort(
+        choice_simulation.simulate_effort_of_new_agents(
             0.25,
             3000,
             choice.Strategy("majority", 7),
@@ -206,7 +210,9 @@ def test_d10_kappa_by_the_place_on_the_screen_is_not_kappa_of_the_systems():
     items, who = np.repeat(np.arange(n), 2), np.tile([0, 1], n)
     chose_a, a_first = draw.random(2 * n) < 0.9, np.repeat(draw.random(n) < 0.5, 2)
     places = np.where(chose_a == a_first, "left", "right")
-    found = agreement.position_system_agreement(items, who, places, np.where(chose_a, "a", "b"), rng=draw, resamples=99)
+    found = agreement.agreement_by_position_and_by_system(
+        items, who, places, np.where(chose_a, "a", "b"), rng=draw, resamples=99
+    )
     assert found.percent_agreement_position == found.percent_agreement_system
     assert found.kappa_position.estimate > 0.5 and abs(found.kappa_system.estimate) < 0.15
 
@@ -234,7 +240,7 @@ def test_g12_the_class_model_lets_random_clickers_go_and_neutral_answers_need_a_
     flagged = {}
     for criterion in ("class", "rate"):
         table = mixture.flag_boundaries(mixture.PRIORS["fixed2"], range(1, 11), criterion=criterion)
-        once = mixture.flag_probability(table.at_most, 0.4)[-1]
+        once = mixture.cumulative_flag_probability(table.at_most, 0.4)[-1]
         flagged[criterion] = 1 - (1 - once) ** 2
     assert flagged["class"] < 0.3 and flagged["rate"] > 0.85
     # "Binarised at .5" says nothing of an answer of .5: as wrong answers they make a careful annotator noisy.
@@ -245,7 +251,7 @@ def test_g12_the_class_model_lets_random_clickers_go_and_neutral_answers_need_a_
     noisy = {
         rule: bool(
             mixture.is_noisy(
-                mixture.rate_posterior(mixture.PRIORS["fixed2"], tally.successes[:, 0], tally.trials[:, 0])
+                mixture.low_accuracy_posterior(mixture.PRIORS["fixed2"], tally.successes[:, 0], tally.trials[:, 0])
             )[0]
         )
         for rule, tally in counted.items()

@@ -111,16 +111,16 @@ def test_conviction_is_biased_by_noise_alone_and_has_no_test():
     rng = np.random.default_rng(0)
     runs, n = 400, 30
     noise = rng.normal(0.5, 0.2, (runs, n))
-    found = np.mean([exposure.conviction(row) for row in noise])
+    found = np.mean([exposure.distance_of_mean_from_half(row) for row in noise])
     assert abs(found - 0.2 * np.sqrt(2 / (np.pi * n))) < 0.003
-    assert exposure.conviction([np.nan]) is None
+    assert exposure.distance_of_mean_from_half([np.nan]) is None
     detail = study().by_level[0].detail
     assert detail["is_conviction_descriptive"] and "conviction" not in study().as_dict()["contrasts"][0]
 
 
 def test_a_preference_that_saturates_shows_diminishing_returns():
     rng = np.random.default_rng(1)
-    columns = [generators.spa_answers(400, p, annotator_sd=0.1, rng=rng) for p in (0.72, 0.58, 0.68, 0.72)]
+    columns = [generators.simulate_spa_answers(400, p, annotator_sd=0.1, rng=rng) for p in (0.72, 0.58, 0.68, 0.72)]
     xy, yx = (np.concatenate([getattr(c, side)[0] for c in columns], axis=1) for side in ("xy_percent", "yx_percent"))
     found = exposure.exposure_study(xy, yx)
     assert found.overconfidence.estimate > 0.1 and found.overconfidence.test.pvalue_adjusted < 0.001

@@ -69,7 +69,7 @@ def test_one_look_is_the_ordinary_test():
     for kind in group_sequential.KINDS:
         assert_allclose(group_sequential.group_sequential_design(1, kind=kind).z, [stats.norm.ppf(0.975)], atol=1e-8)
     values = annotators(1, mean=0.56)
-    single, ordinary = group_sequential.group_sequential_test(values, [200]), basic.one_sample(values, null=0.5)
+    single, ordinary = group_sequential.group_sequential_test(values, [200]), basic.one_sample_t_test(values, null=0.5)
     assert_allclose(single.estimate.pvalue, ordinary.pvalue, rtol=1e-6)
     assert_allclose(single.estimate.test.statistic, ordinary.test.statistic)
     assert_allclose(
@@ -81,12 +81,12 @@ def test_one_look_is_the_ordinary_test():
 
 def test_exit_probabilities_under_a_drift():
     found = group_sequential.group_sequential_design(3, kind="classical")
-    exits = group_sequential.exit_probabilities(found.fractions, found.z, drift=3.0)
+    exits = group_sequential.first_crossing_probabilities(found.fractions, found.z, drift=3.0)
     assert_allclose(1 - exits.sum(), acceptance(found.fractions, found.z, drift=3.0), atol=2e-5)
     assert_allclose(
         exits[0], stats.norm.sf(found.z[0], math.sqrt(1 / 3) * 3) + stats.norm.cdf(-found.z[0], math.sqrt(3))
     )
-    mirrored = group_sequential.exit_probabilities(found.fractions, found.z, drift=-3.0)
+    mirrored = group_sequential.first_crossing_probabilities(found.fractions, found.z, drift=-3.0)
     assert_allclose(exits, mirrored)
 
 
@@ -94,7 +94,7 @@ def test_the_design_costs_little_at_the_end():
     # At the drift that gives a fixed study power .8, looking five times costs two points of power.
     drift = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
     found = group_sequential.group_sequential_design(5)
-    power = group_sequential.exit_probabilities(found.fractions, found.z, drift=drift).sum()
+    power = group_sequential.first_crossing_probabilities(found.fractions, found.z, drift=drift).sum()
     assert 0.78 < power < 0.8
 
 
@@ -106,7 +106,7 @@ def test_a_study_stops_at_the_first_look_that_passes():
     assert [look.n for look in result.looks] == LOOKS[: LOOKS.index(n) + 1]
     assert [look.is_crossed for look in result.looks] == [False] * LOOKS.index(n) + [True]
     last = result.looks[-1]
-    ordinary = basic.one_sample(values[:n], null=0.5)
+    ordinary = basic.one_sample_t_test(values[:n], null=0.5)
     assert_allclose(last.pvalue, ordinary.pvalue)
     assert last.pvalue <= last.boundary_pvalue
     assert result.estimate.n == n and result.estimate.interval.low > 0.5
@@ -179,7 +179,7 @@ def test_bad_arguments_are_named():
         (lambda: group_sequential.group_sequential_design(2, shape="flat"), "shape"),
         (lambda: group_sequential.group_sequential_design(2, kind="exact"), "kind"),
         (lambda: group_sequential.group_sequential_design(2, significance=0.7), "significance"),
-        (lambda: group_sequential.exit_probabilities([0.5, 1], [2.0]), "z: 1 boundaries"),
+        (lambda: group_sequential.first_crossing_probabilities([0.5, 1], [2.0]), "z: 1 boundaries"),
         (lambda: run([0.5, 1.5], [2]), "values: row 1 is 1.5"),
         (lambda: run([0.5, np.nan], [2]), "values: row 1 is missing"),
         (lambda: run([0.5], [1, 2]), "looks"),

@@ -20,7 +20,7 @@ def test_holm_and_benjamini_hochberg_agree_with_the_references():
 
 def test_five_comparisons_with_holm_agree_with_the_reference():
     case = GOLDEN["spa_one_sample_t_holm"]
-    results = {key: basic.one_sample(values, null=0.5) for key, values in case["input"].items()}
+    results = {key: basic.one_sample_t_test(values, null=0.5) for key, values in case["input"].items()}
     adjusted = multiplicity.adjust_family(results, multiplicity.Family("primary", tuple(case["input"])))
     wanted = case["expected"]
     for number, key in enumerate(case["input"]):
@@ -60,8 +60,8 @@ def test_a_family_never_shrinks():
 
 def test_a_comparison_nobody_answered_still_counts():
     results = {
-        "a > b": basic.one_sample([0.6, 0.7, 0.8, 0.75], null=0.5),
-        "c > d": basic.one_sample([], null=0.5),
+        "a > b": basic.one_sample_t_test([0.6, 0.7, 0.8, 0.75], null=0.5),
+        "c > d": basic.one_sample_t_test([], null=0.5),
     }
     family = multiplicity.Family("primary", ("a > b", "c > d", "e > f"))
     adjusted = multiplicity.adjust_family(results, family)
@@ -73,13 +73,20 @@ def test_a_comparison_nobody_answered_still_counts():
 def test_an_unplanned_comparison_is_refused_by_name():
     family = multiplicity.Family("primary", ("a > b",))
     with pytest.raises(ValueError, match="'x > y' is not planned in the family primary"):
-        multiplicity.adjust_family({"x > y": basic.one_sample([0.6, 0.7], null=0.5)}, family)
+        multiplicity.adjust_family({"x > y": basic.one_sample_t_test([0.6, 0.7], null=0.5)}, family)
     with pytest.raises(ValueError, match="stands twice"):
         multiplicity.Family("primary", ("a > b", "a > b"))
 
 
 def test_stars_are_strict_and_follow_their_scheme():
-    assert [multiplicity.stars(p) for p in (0.1, 0.099, 0.05, 0.049, 0.01, 0.009)] == ["", "*", "*", "**", "**", "***"]
-    assert [multiplicity.stars(p, "5/1/0.1") for p in (0.049, 0.009, 0.0009)] == ["*", "**", "***"]
+    assert [multiplicity.pvalue_stars(p) for p in (0.1, 0.099, 0.05, 0.049, 0.01, 0.009)] == [
+        "",
+        "*",
+        "*",
+        "**",
+        "**",
+        "***",
+    ]
+    assert [multiplicity.pvalue_stars(p, "5/1/0.1") for p in (0.049, 0.009, 0.0009)] == ["*", "**", "***"]
     with pytest.raises(ValueError, match="scheme"):
-        multiplicity.stars(0.1, "many")
+        multiplicity.pvalue_stars(0.1, "many")

@@ -81,7 +81,7 @@ def test_what_agrees_means():
 
 def test_holms_steps_are_undone():
     """Of p-values at either end of their bands, the adjusted ones have the stars that the bands were made for."""
-    from analysis.stats.multiplicity import holm, stars
+    from analysis.stats.multiplicity import holm, pvalue_stars
 
     for marks in (["*", "***", "***", "***", ""], ["***", "***", "", "", "*"], ["", "", ""], ["**", "*", ""]):
         for end in (1e-9, 1 - 1e-9):
@@ -92,4 +92,4 @@ def test_holms_steps_are_undone():
                 p if mark == "" else min(p, BANDS[mark][1] / len(marks) * (1 - 1e-9)) if marks.count(mark) > 1 else p
                 for p, mark in zip(found, marks, strict=True)
             ]
-            assert [stars(p) for p in holm(strict)] == marks
+            assert [pvalue_stars(p) for p in holm(strict)] == marks

@@ -31,7 +31,7 @@ def long(x, y, annotators, prompts):
 
 def test_the_papers_comparison_agrees_with_the_reference():
     case = GOLDEN["paired_t"]
-    result = ratings.paired_delta_paper(case["input"]["a"], case["input"]["b"])
+    result = ratings.paired_difference_paper(case["input"]["a"], case["input"]["b"])
     assert_allclose([result.estimate, result.pvalue], [case["expected"]["delta"], case["expected"]["p"]], atol=1e-9)
     assert (result.mode, result.test.df) == ("paper", 23)
 
@@ -39,7 +39,7 @@ def test_the_papers_comparison_agrees_with_the_reference():
 @pytest.mark.parametrize("delta", [-0.822, 0.644, 0.322, 0.244, -0.389])
 def test_every_published_difference_could_be_a_reversal(delta):
     # Ethayarajh and Jurafsky 2022, Table 1, Likert rating differences.
-    guard = ratings.reversal_guard(delta)
+    guard = ratings.rounding_reversal_guard(delta)
     assert guard.is_reversal_possible and guard.low < 0 < guard.high
     assert guard.as_dict()["sentence"] == "reversal_cannot_be_excluded"
 
@@ -48,18 +48,18 @@ def test_a_reversal_within_the_bound_exists_and_beyond_it_does_not():
     # Section 3, Remark 2: utilities whose means say y, rounded up to ratings whose means say x.
     x, y = np.array([2.01, 2.01, 2.5]), np.array([1.9, 3.0, 2.0])
     observed = np.ceil(x).mean() - np.ceil(y).mean()
-    guard = ratings.reversal_guard(observed)
+    guard = ratings.rounding_reversal_guard(observed)
     assert x.mean() < y.mean() and observed > 0
     assert guard.low < x.mean() - y.mean() < guard.high
-    assert not ratings.reversal_guard(1.0).is_reversal_possible
-    assert not ratings.reversal_guard(0.6, step=0.5).is_reversal_possible
+    assert not ratings.rounding_reversal_guard(1.0).is_reversal_possible
+    assert not ratings.rounding_reversal_guard(0.6, step=0.5).is_reversal_possible
     with pytest.raises(ValueError, match="step"):
-        ratings.reversal_guard(0.5, step=0)
+        ratings.rounding_reversal_guard(0.5, step=0)
 
 
 def test_one_row_an_annotator_is_the_paired_t_test():
     x, y, annotators, _ = paired_rows(n_prompts=1)
-    result = ratings.mean_difference(x, y, annotators, scale=(1, 5))
+    result = ratings.paired_mean_difference(x, y, annotators, scale=(1, 5))
     assert_allclose(result.pvalue, stats.ttest_rel(x, y).pvalue)
     assert_allclose(result.detail["share_of_range"], result.estimate / 4)
     assert result.warned("interval_scale_assumed")
@@ -67,18 +67,18 @@ def test_one_row_an_annotator_is_the_paired_t_test():
 
 def test_several_rows_an_annotator_are_clustered():
     x, y, annotators, prompts = paired_rows()
-    one = ratings.mean_difference(x, y, annotators, scale=(1, 5))
-    two = ratings.mean_difference(x, y, annotators, prompts=prompts, scale=(1, 5))
+    one = ratings.paired_mean_difference(x, y, annotators, scale=(1, 5))
+    two = ratings.paired_mean_difference(x, y, annotators, prompts=prompts, scale=(1, 5))
     assert (one.n, one.n_rows, one.test.name) == (30, 180, "clustered_t")
     assert_allclose(one.detail["se"], clusters.clustered_mean(x - y, annotators).detail["se"])
     assert two.interval.method == "two_way_t" and two.detail["df"] == 5
     with pytest.raises(ValueError, match="x: row 0 is 6"):
-        ratings.mean_difference([6], [1], ["a"], scale=(1, 5))
+        ratings.paired_mean_difference([6], [1], ["a"], scale=(1, 5))
 
 
 def test_superiority_counts_pairs_of_ratings():
     x, y, annotators, _ = paired_rows()
-    result = ratings.superiority(x, y, annotators, rng=rng(), resamples=999)
+    result = ratings.probability_of_superiority(x, y, annotators, rng=rng(), resamples=999)
     assert_allclose(result.estimate, np.mean(x > y) + np.mean(x == y) / 2)
     assert_allclose(result.detail["cliff_delta"], np.mean(x > y) - np.mean(x < y))
     assert (result.n, result.interval.method, result.test.name) == (30, "bca", "clustered_t")
@@ -86,29 +86,31 @@ def test_superiority_counts_pairs_of_ratings():
 
 def test_superiority_of_the_two_systems_adds_up_to_one():
     x, y, annotators, _ = paired_rows(1)
-    first, second = (ratings.superiority(a, b, annotators, rng=rng(), resamples=999) for a, b in ((x, y), (y, x)))
+    first, second = (
+        ratings.probability_of_superiority(a, b, annotators, rng=rng(), resamples=999) for a, b in ((x, y), (y, x))
+    )
     assert_allclose(first.estimate + second.estimate, 1)
     assert_allclose(first.pvalue, second.pvalue)
 
 
 def test_superiority_knows_only_the_order_of_the_points():
     x, y, annotators, _ = paired_rows(2)
-    curved = ratings.superiority(np.exp(x), np.exp(y), annotators, rng=rng(), resamples=999)
-    plain = ratings.superiority(x, y, annotators, rng=rng(), resamples=999)
+    curved = ratings.probability_of_superiority(np.exp(x), np.exp(y), annotators, rng=rng(), resamples=999)
+    plain = ratings.probability_of_superiority(x, y, annotators, rng=rng(), resamples=999)
     assert (plain.estimate, plain.pvalue, plain.interval) == (curved.estimate, curved.pvalue, curved.interval)
 
 
 def test_all_ties_are_one_half_without_a_test():
-    result = ratings.superiority([3, 4, 5], [3, 4, 5], ["a", "b", "c"], rng=rng(), resamples=99)
+    result = ratings.probability_of_superiority([3, 4, 5], [3, 4, 5], ["a", "b", "c"], rng=rng(), resamples=99)
     assert (result.estimate, result.status, result.test, result.detail["n_ties"]) == (0.5, "zero_variance", None, 3)
     assert result.interval.method == "betting"
-    assert ratings.superiority([], [], [], rng=rng()).status == "no_data"
+    assert ratings.probability_of_superiority([], [], [], rng=rng()).status == "no_data"
 
 
 def test_rank_tests_take_one_difference_an_annotator():
     x, y, annotators, _ = paired_rows(3)
     means = np.array([(x - y)[annotators == a].mean() for a in range(30)])
-    sign, symmetry = ratings.rank_tests(x, y, annotators)
+    sign, symmetry = ratings.sign_and_wilcoxon_tests(x, y, annotators)
     assert sign.n + sign.detail["n_ties"] == 30
     assert_allclose(sign.pvalue, stats.binomtest(int((means > 0).sum()), int((means != 0).sum())).pvalue)
     assert symmetry.n == 30 and "not the mean" in symmetry.estimand
@@ -117,8 +119,8 @@ def test_rank_tests_take_one_difference_an_annotator():
 def test_the_four_methods_agree_on_the_sign():
     x, y, annotators, prompts = paired_rows(4, difference=0.8)
     rows = long(x, y, annotators, prompts)
-    assert ratings.mean_difference(x, y, annotators, scale=(1, 5)).estimate > 0
-    assert ratings.superiority(x, y, annotators, rng=rng(), resamples=99).estimate > 0.5
+    assert ratings.paired_mean_difference(x, y, annotators, scale=(1, 5)).estimate > 0
+    assert ratings.probability_of_superiority(x, y, annotators, rng=rng(), resamples=99).estimate > 0.5
     assert ratings.cumulative_logit(rows[0], rows[1], rows[2], system="x", reference="y").estimate > 0
     assert ratings.crossed_mixed_model(*rows, system="x", reference="y").estimate > 0
 
@@ -242,7 +244,7 @@ def test_a_mixed_model_that_does_not_converge_falls_back_to_two_way_clusters(mon
     x, y, annotators, prompts = paired_rows(7)
     monkeypatch.setattr(_mixed, "_fit_mixed", lambda *_: "the fit did not converge")
     result = ratings.crossed_mixed_model(*long(x, y, annotators, prompts), system="x", reference="y")
-    wanted = clusters.two_way_mean(x - y, annotators, prompts)
+    wanted = clusters.two_way_clustered_mean(x - y, annotators, prompts)
     assert result.status == "ok" and result.warned("mixed_not_converged")
     assert_allclose([result.estimate, result.detail["se"]], [wanted.estimate, wanted.detail["se"]], rtol=1e-9)
     assert result.detail["method"] == "two_way_cluster"
@@ -261,13 +263,13 @@ def test_the_crossed_mixed_model_needs_two_of_each():
 def test_z_scores_remove_each_annotators_level_and_spread():
     values = np.r_[rng(8).normal(2, 0.5, 20), rng(9).normal(60, 15, 20), np.full(20, 3.0), [1, 2]]
     labels = np.repeat(["lenient", "strict", "flat", "brief"], [20, 20, 20, 2])
-    found = ratings.z_scores(values, labels)
+    found = ratings.z_scores_by_annotator(values, labels)
     for name in ("lenient", "strict"):
         own = found.scores[labels == name]
         assert_allclose([own.mean(), own.std(ddof=1)], [0, 1], atol=1e-12)
     assert set(found.dropped) == {"flat", "brief"}
     assert np.isnan(found.scores[labels == "flat"]).all()
-    shifted = ratings.z_scores(values * np.where(labels == "strict", 3, 1) + 7, labels)
+    shifted = ratings.z_scores_by_annotator(values * np.where(labels == "strict", 3, 1) + 7, labels)
     assert_allclose(shifted.scores, found.scores, atol=1e-9)
 
 
@@ -305,22 +307,22 @@ def test_the_effect_of_position_is_told_from_that_of_systems():
     positions = np.concatenate([draw.permutation(4) for _ in range(40)])
     systems = np.where(draw.random(160) < 0.2 + 0.2 * positions, "good", "bad")
     values = 3 + 1.5 * (systems == "good") - 0.1 * positions + draw.normal(0, 0.3, 160)
-    within = ratings.position_effect(values, positions, annotators, systems=systems)
-    blind = ratings.position_effect(values, positions, annotators)
+    within = ratings.rating_change_per_position(values, positions, annotators, systems=systems)
+    blind = ratings.rating_change_per_position(values, positions, annotators)
     assert within.interval.low < -0.1 < within.interval.high
     assert blind.estimate > 0.1
     assert (within.n, within.n_rows) == (40, 160)
 
 
 def test_position_effect_edge_cases_are_statuses():
-    assert ratings.position_effect([], [], []).status == "no_data"
-    assert ratings.position_effect([1, 2], [0, 1], ["a", "a"]).status == "n_lt_2"
-    assert ratings.position_effect([1, 2, 3, 4], [0, 0, 0, 0], list("aabb")).status == "not_identified"
-    assert ratings.position_effect([1, 2, 1, 2, 1, 2], [0, 1] * 3, list("aabbcc")).status == "zero_variance"
+    assert ratings.rating_change_per_position([], [], []).status == "no_data"
+    assert ratings.rating_change_per_position([1, 2], [0, 1], ["a", "a"]).status == "n_lt_2"
+    assert ratings.rating_change_per_position([1, 2, 3, 4], [0, 0, 0, 0], list("aabb")).status == "not_identified"
+    assert ratings.rating_change_per_position([1, 2, 1, 2, 1, 2], [0, 1] * 3, list("aabbcc")).status == "zero_variance"
 
 
 def test_use_of_the_scale_describes_each_annotator():
-    rows = ratings.scale_usage([1, 5, 1, 5, 3, 3, 3, None], list("aaaabbbb"), scale=(1, 5))
+    rows = ratings.scale_usage_by_annotator([1, 5, 1, 5, 3, 3, 3, None], list("aaaabbbb"), scale=(1, 5))
     assert rows[0] == {
         "annotator": "a",
         "n": 4,

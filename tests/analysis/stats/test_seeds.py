@@ -8,9 +8,11 @@ from analysis.stats import seeds
 
 
 def test_the_same_parts_give_the_same_bits_in_another_process():
-    script = "from analysis.stats import seeds; print(seeds.generator('s', {'b': 1, 'a': .5}).integers(0, 2**62))"
+    script = (
+        "from analysis.stats import seeds; print(seeds.seeded_generator('s', {'b': 1, 'a': .5}).integers(0, 2**62))"
+    )
     runs = {subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout for _ in range(2)}
-    assert runs == {f"{seeds.generator('s', {'a': 0.5, 'b': 1}).integers(0, 2**62)}\n".encode()}
+    assert runs == {f"{seeds.seeded_generator('s', {'a': 0.5, 'b': 1}).integers(0, 2**62)}\n".encode()}
 
 
 @pytest.mark.parametrize("other", [("a", "b|c"), ("ab", "c"), ("a", "b", "c", ""), ("a", ["b", "c"])])
@@ -20,9 +22,9 @@ def test_different_parts_never_share_a_seed(other):
 
 def test_children_are_independent_and_do_not_depend_on_how_many_were_asked():
     sequence = seeds.seed_sequence("study")
-    two, five = seeds.children(sequence, 2), seeds.children(sequence, 5)
+    two, five = seeds.spawn_generators(sequence, 2), seeds.spawn_generators(sequence, 5)
     assert two[1].random() == five[1].random()
-    assert len({child.random() for child in seeds.children(sequence, 5)}) == 5
+    assert len({child.random() for child in seeds.spawn_generators(sequence, 5)}) == 5
 
 
 def test_the_hash_of_the_rows_knows_their_content_and_not_their_order():

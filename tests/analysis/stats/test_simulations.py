@@ -8,9 +8,14 @@ import pytest
 from scipy import stats
 
 from analysis.stats import betting, bootstrap, choice_simulation, clusters, group_sequential, ratings
-from analysis.stats.basic import one_sample, sign_flip_pvalues, wilcoxon
+from analysis.stats.basic import one_sample_t_test, sign_flip_pvalues, wilcoxon
 from analysis.stats.choice import Strategy
-from analysis.stats.sequential import beta_binomial_boundaries, crossings, hoeffding_boundaries, stitched_boundaries
+from analysis.stats.sequential import (
+    beta_binomial_boundaries,
+    find_boundary_crossings,
+    hoeffding_boundaries,
+    stitched_boundaries,
+)
 from tests.analysis.stats import comparisons
 from tests.analysis.stats.draws import rng
 from tests.analysis.stats.golden import golden
@@ -57,7 +62,7 @@ STOPPING = [(cell, rule) for cell, rules in GOLDEN["stopping"].items() for rule 
 def test_rules_stop_as_often_and_as_soon_as_in_the_simulation(cell, rule):
     found = GOLDEN["stopping"][cell][rule]
     p, _, n_max = cell.replace("H0", "p0.5").partition("_N")
-    table = choice_simulation.rule_table(float(p[1:]), rule_of(rule, int(n_max)))
+    table = choice_simulation.exact_verdict_probabilities(float(p[1:]), rule_of(rule, int(n_max)))
     decided = float(table.a_better[-1] + table.b_better[-1])
     runs = 20_000 if n_max == "500" else 6000 if cell.startswith("H0") else 1200
     # Ours has no simulation error, and says what theirs is.
@@ -75,7 +80,7 @@ def test_equivalence_is_concluded_as_often_as_in_the_simulation(cell):
     found = GOLDEN["equivalence"][cell]
     p, margin, concentration = (float(part.partition("=")[2]) for part in cell.split("|"))
     rule = beta_binomial_boundaries(10_000, level=0.95, margin=margin, concentration=concentration)
-    table = choice_simulation.rule_table(p, rule)
+    table = choice_simulation.exact_verdict_probabilities(p, rule)
     # They counted whichever came first of the sequence within the margin and the sequence without the null.
     equivalent = float(table.equivalent[-1] + table.different_but_trivial[-1])
     assert near(equivalent, found["equiv_first"], 10**9, THEIRS["equivalence"], allowed=5), equivalent
@@ -86,7 +91,7 @@ def test_the_constructed_reversal_is_one():
     """Utilities in 0..4 rounded up to the points 1..4: the better system has the lower mean rating."""
     found = GOLDEN["reversal"]
     assert found["EX"] < found["EY"] and found["likX"] > found["likY"]
-    guard = ratings.reversal_guard(found["likX"] - found["likY"])
+    guard = ratings.rounding_reversal_guard(found["likX"] - found["likY"])
     assert guard.is_reversal_possible and guard.low < found["EX"] - found["EY"] < guard.high
 
 
@@ -94,7 +99,7 @@ def test_where_a_library_rejects_a_third_of_true_nulls_nothing_is_tested():
     """One answer in ten is 0, the others 5/9: mean one half. Without a 0 in the sample there is no variance, and p = 0."""
     draw, runs, counted = rng(1), 3000, {"rejected": 0, "without": 0}
     for _ in range(runs):
-        result = one_sample(np.where(draw.random(10) < 0.1, 0.0, 5 / 9), null=0.5, bounds=(0, 1))
+        result = one_sample_t_test(np.where(draw.random(10) < 0.1, 0.0, 5 / 9), null=0.5, bounds=(0, 1))
         counted["without"] += result.status == "zero_variance"
         counted["rejected"] += result.pvalue is not None and result.pvalue < 0.05
     assert near(counted["without"] / runs, GOLDEN["type_one"]["extreme_skew|10"]["t"], runs, 3000)
@@ -130,7 +135,7 @@ def test_tests_of_one_mean_err_as_often_as_in_the_simulation(cell):
     draw, runs = rng(10), 1000
     samples = [SHAPES[shape](draw, int(n)) for _ in range(runs)]
     pvalues, _ = sign_flip_pvalues(np.stack(samples, axis=1) - 0.5, resamples=1999, rng=draw)
-    by_t = [one_sample(values, null=0.5) for values in samples]
+    by_t = [one_sample_t_test(values, null=0.5) for values in samples]
     rates = {
         # A sample without variance, which gets no p-value here, was a p of 0 there.
         "t": np.mean([one.status == "zero_variance" or one.pvalue < 0.05 for one in by_t]),
@@ -164,7 +169,7 @@ def test_intervals_of_means_cover_as_in_the_simulation(cell):
     hits, widths = dict.fromkeys(found, 0), dict.fromkeys(found, 0.0)
     for _ in range(runs):
         values = draw.choice(POINTS, n, p=shares)
-        by_t = one_sample(values, null=0.5, bounds=(0, 1), mode="paper")
+        by_t = one_sample_t_test(values, null=0.5, bounds=(0, 1), mode="paper")
         made = {"t": by_t.interval if by_t.status == "ok" else None}
         for method in ("percentile", "bca"):
             made[method] = bootstrap.bootstrap_mean(values, method=method, resamples=999, rng=draw).interval
@@ -226,11 +231,11 @@ def crossed(design, draw):
 def clustered(values, who, what):
     by_annotator = clusters.clustered_mean(values, who, method="cr1")
     return {
-        "naive_t": one_sample(values, null=0.0).interval,
+        "naive_t": one_sample_t_test(values, null=0.0).interval,
         "by_annot_mean_t": by_annotator.sensitivity[0].interval,
         "cr_annot": by_annotator.interval,
         "cr_item": clusters.clustered_mean(values, what, method="cr1").interval,
-        "cr_two": clusters.two_way_mean(values, who, what).interval,
+        "cr_two": clusters.two_way_clustered_mean(values, who, what).interval,
     }
 
 
@@ -284,7 +289,7 @@ def test_looking_at_labels_errs_and_at_annotators_does_not(cell):
         who = draw.choice(70, 2000, p=activity / activity.sum())
         lean = np.clip(draw.normal(0.5, sd, 70), 0, 1)
         labels = (draw.random(2000) < lean[who]).astype(float)
-        by_label += crossings(labels, rule).winner[0] != 0
+        by_label += find_boundary_crossings(labels, rule).winner[0] != 0
         sums, sizes = np.bincount(who, labels, 70), np.bincount(who, minlength=70)
         means = (sums / np.maximum(1, sizes))[sizes > 0]
         by_annotator += betting.log_wealth(draw.permutation(means), 0.5).max() >= math.log(20)
@@ -322,9 +327,9 @@ def test_monitoring_costs_and_finds_what_it_did_in_the_simulation(mu):
     rejected = dict.fromkeys(found, 0)
     for _ in range(runs):
         values = draw.beta(mu * total, (1 - mu) * total, 200)
-        rejected["t_fixed_n90"] += one_sample(values[:90], null=0.5).pvalue < 0.05
-        rejected["t_fixed_n200"] += one_sample(values, null=0.5).pvalue < 0.05
-        peeks = [one_sample(values[:n], null=0.5).pvalue for n in range(20, 201, 10)]
+        rejected["t_fixed_n90"] += one_sample_t_test(values[:90], null=0.5).pvalue < 0.05
+        rejected["t_fixed_n200"] += one_sample_t_test(values, null=0.5).pvalue < 0.05
+        peeks = [one_sample_t_test(values[:n], null=0.5).pvalue for n in range(20, 201, 10)]
         rejected["t_peek_every10"] += min(peeks) < 0.05
         for name, shape in (("obf5", "obrien_fleming"), ("pocock5", "pocock")):
             rejected[name] += group_sequential.group_sequential_test(values, looks, shape=shape).stopped_at is not None
@@ -352,7 +357,7 @@ def test_effort_is_what_it_was_in_the_simulation(cell):
     more = {"spread": 0.1, "spread_is": "variance" if spread == "var0.1" else "sd"}
     n, rule = 15_000, hoeffding_boundaries(15_000, delta=0.01, sides="a")
     for reading in ("first", "stays"):
-        made = choice_simulation.planned_effort(
+        made = choice_simulation.simulate_effort_of_new_agents(
             float(mu.partition("=")[2]), n, EFFORT[name], rule=rule, reading=reading, runs=150, rng=rng(8), **more
         )
         labels = made.n_labels[made.n_requests > 0]

@@ -44,7 +44,7 @@ def check(result, wanted):
 
 def test_tau_finds_whom_the_reference_finds_and_its_edge_is_strict():
     who, xy, yx = both_orders()
-    flags = spa.tau_flags(xy, yx)
+    flags = spa.tau_incoherence_flags(xy, yx)
     assert [name for name, flag in zip(who, flags.incoherent, strict=True) if flag] == GOLDEN["both_orders"]["excluded"]
     # .65 + .45 is 1.1 exactly, and as floating point more than that.
     assert 0.65 + 0.45 > 1.1 - 1e-15 and not flags.incoherent[who.index("a4")]
@@ -53,13 +53,13 @@ def test_tau_finds_whom_the_reference_finds_and_its_edge_is_strict():
 
 @pytest.mark.parametrize("tau,percent", [(1.15, 115), (1.1, 110), (1.05, 105), (1.0, 100)])
 def test_sums_are_compared_as_integers(tau, percent):
-    flags = spa.tau_flags([[percent - 50], [percent - 49]], [[50], [50]], tau=tau)
+    flags = spa.tau_incoherence_flags([[percent - 50], [percent - 49]], [[50], [50]], tau=tau)
     assert flags.incoherent.tolist() == [False, True]
     assert flags.tau_percent == percent
 
 
 def test_one_pair_above_tau_finds_the_annotator_and_one_order_finds_nobody():
-    flags = spa.tau_flags([[90, 50], [90, 50], [50, 50]], [[90, 50], [np.nan, np.nan], [50, np.nan]])
+    flags = spa.tau_incoherence_flags([[90, 50], [90, 50], [50, 50]], [[90, 50], [np.nan, np.nan], [50, np.nan]])
     assert flags.incoherent.tolist() == [True, False, False]
     assert flags.above.tolist() == [[True, False], [False, False], [False, False]]
     assert flags.is_applicable.tolist() == [True, False, True]
@@ -67,13 +67,13 @@ def test_one_pair_above_tau_finds_the_annotator_and_one_order_finds_nobody():
 
 def test_tau_of_two_excludes_nobody_and_of_zero_everybody():
     xy, yx = simulated(n=30)
-    assert not spa.tau_flags(xy, yx, tau=2).incoherent.any()
-    estimate = spa.pair_recommended(xy[:, 0], yx[:, 0], tau=0, rng=rng(), resamples=99)
+    assert not spa.tau_incoherence_flags(xy, yx, tau=2).incoherent.any()
+    estimate = spa.pair_preference_recommended(xy[:, 0], yx[:, 0], tau=0, rng=rng(), resamples=99)
     after = sensitivity(estimate, "tau")
     assert (after.status, after.n) == ("no_data", 0) and after.warned("all_excluded")
     assert estimate.status == "ok"
     with pytest.raises(ValueError, match="tau"):
-        spa.tau_flags(xy, yx, tau=110)
+        spa.tau_incoherence_flags(xy, yx, tau=110)
 
 
 # Paper and recommended estimates.
@@ -83,14 +83,14 @@ def test_tau_of_two_excludes_nobody_and_of_zero_everybody():
 def test_both_estimates_agree_with_the_reference(column, pair):
     who, xy, yx = both_orders()
     kept = np.array([name in GOLDEN["both_orders"]["kept"] for name in who])
-    paper = spa.pair_paper(xy[kept, column], is_after_tau=True)
+    paper = spa.pair_preference_paper(xy[kept, column], is_after_tau=True)
     check(paper, GOLDEN["both_orders"]["first_order"][pair])
     assert [(w.code, w.severity) for w in paper.warnings if w.code == "tau_one_order_bias"] == [
         ("tau_one_order_bias", "block")
     ]
-    recommended = spa.pair_recommended(xy[kept, column], yx[kept, column], rng=rng(), resamples=99)
+    recommended = spa.pair_preference_recommended(xy[kept, column], yx[kept, column], rng=rng(), resamples=99)
     check(recommended, GOLDEN["both_orders"]["combined"][pair])
-    everybody = spa.pairs_recommended(xy, yx, names=["AB", "CD"], rng=rng(), resamples=99)[pair]
+    everybody = spa.pair_preferences_recommended(xy, yx, names=["AB", "CD"], rng=rng(), resamples=99)[pair]
     assert everybody.n == 6
     check(sensitivity(everybody, "tau"), GOLDEN["both_orders"]["combined"][pair])
 
@@ -108,15 +108,15 @@ def test_the_stars_of_the_published_table_follow_from_its_constraints():
     ):
         values = stats.norm.ppf((np.arange(90) + 0.5) / 90)
         values = mean + sd * (values - values.mean()) / values.std(ddof=1)
-        estimates[name] = basic.one_sample(values, null=0.5, mode="paper")
+        estimates[name] = basic.one_sample_t_test(values, null=0.5, mode="paper")
     found = adjust_family(estimates, Family("table 1", tuple(estimates)))
     assert [estimate.test.stars for estimate in found.values()] == ["*", "***", "***", "***", ""]
 
 
 def test_swapping_the_systems_mirrors_the_estimate_and_keeps_the_pvalue():
     xy, yx = simulated(1, preference=0.6)
-    straight = spa.pair_recommended(xy[:, 0], yx[:, 0], margin=0.05, rng=rng())
-    mirrored = spa.pair_recommended(yx[:, 0], xy[:, 0], margin=0.05, rng=rng())
+    straight = spa.pair_preference_recommended(xy[:, 0], yx[:, 0], margin=0.05, rng=rng())
+    mirrored = spa.pair_preference_recommended(yx[:, 0], xy[:, 0], margin=0.05, rng=rng())
     assert_allclose(mirrored.estimate, 1 - straight.estimate)
     assert_allclose(mirrored.pvalue, straight.pvalue, rtol=1e-9)
     assert_allclose(
@@ -132,8 +132,8 @@ def test_swapping_the_systems_mirrors_the_estimate_and_keeps_the_pvalue():
 def test_the_order_of_annotators_changes_no_closed_form():
     xy, yx = simulated(2)
     order = rng(9).permutation(len(xy))
-    first = spa.pair_recommended(xy[:, 0], yx[:, 0], rng=rng())
-    second = spa.pair_recommended(xy[order, 0], yx[order, 0], rng=rng())
+    first = spa.pair_preference_recommended(xy[:, 0], yx[:, 0], rng=rng())
+    second = spa.pair_preference_recommended(xy[order, 0], yx[order, 0], rng=rng())
     assert_allclose([first.estimate, first.pvalue], [second.estimate, second.pvalue], rtol=1e-9)
     bca = [sensitivity(other, "bca").interval for other in (first, second)]
     assert_allclose([bca[0].low, bca[0].high], [bca[1].low, bca[1].high], atol=0.005)
@@ -141,7 +141,9 @@ def test_the_order_of_annotators_changes_no_closed_form():
 
 def test_the_same_seed_gives_the_same_bytes():
     xy, yx = simulated(3, n_pairs=3)
-    runs = [spa.pairs_recommended(xy, yx, names="abc", rng=rng(5), margin=0.05, resamples=499) for _ in range(2)]
+    runs = [
+        spa.pair_preferences_recommended(xy, yx, names="abc", rng=rng(5), margin=0.05, resamples=499) for _ in range(2)
+    ]
     first, second = (json.dumps([run[key].as_dict() for key in "abc"], allow_nan=False) for run in runs)
     assert first == second
 
@@ -150,12 +152,14 @@ def test_a_liking_for_the_first_named_cancels_in_the_combined_estimate():
     draw = rng(4)
     own = draw.normal(0.5, 0.08, 200)
     xy, yx = np.rint(100 * (own + 0.2)), np.rint(100 * (1 - own + 0.2))
-    assert spa.pair_paper(xy).estimate > 0.65
-    assert abs(spa.pair_recommended(xy, yx, rng=rng(), resamples=99).estimate - 0.5) < 0.02
+    assert spa.pair_preference_paper(xy).estimate > 0.65
+    assert abs(spa.pair_preference_recommended(xy, yx, rng=rng(), resamples=99).estimate - 0.5) < 0.02
 
 
 def test_who_answered_in_one_order_is_used_and_counted():
-    result = spa.pair_recommended([70, np.nan, 60, np.nan], [30, 20, np.nan, np.nan], rng=rng(), resamples=99)
+    result = spa.pair_preference_recommended(
+        [70, np.nan, 60, np.nan], [30, 20, np.nan, np.nan], rng=rng(), resamples=99
+    )
     assert_allclose(result.estimate, (0.7 + 0.8 + 0.6) / 3)
     assert {key: result.detail[key] for key in ("n_xy", "n_yx", "n_both", "n_single")} == {
         "n_xy": 2,
@@ -171,16 +175,16 @@ def test_one_order_asked_of_everybody_is_not_identified():
     answers = simulated(5)[0][:, 0]
     nobody = np.full(len(answers), np.nan)
     for xy, yx in ((answers, nobody), (nobody, answers)):
-        result = spa.pair_recommended(xy, yx, rng=rng(), resamples=99)
+        result = spa.pair_preference_recommended(xy, yx, rng=rng(), resamples=99)
         assert result.warned("order_not_identified")
         assert not any(other.analysis == "spa.pair.tau" for other in result.sensitivity)
-    mixed = spa.pair_recommended(np.r_[answers, nobody], np.r_[nobody, answers], rng=rng(), resamples=99)
+    mixed = spa.pair_preference_recommended(np.r_[answers, nobody], np.r_[nobody, answers], rng=rng(), resamples=99)
     assert not mixed.warned("order_not_identified")
 
 
 def test_every_sensitivity_is_there_and_says_what_it_tests():
     xy, yx = simulated(6, preference=0.62)
-    result = spa.pair_recommended(xy[:, 0], yx[:, 0], margin=0.05, rng=rng(), batches=np.arange(60) // 2)
+    result = spa.pair_preference_recommended(xy[:, 0], yx[:, 0], margin=0.05, rng=rng(), batches=np.arange(60) // 2)
     names = [other.analysis.removeprefix("spa.pair.") for other in result.sensitivity]
     assert names == [
         "sign_flip", "wilcoxon", "bca", "bayesian_bootstrap", "sign_test", "tau", "tau_symmetric", "by_batch", "equivalence",
@@ -197,9 +201,9 @@ def test_every_sensitivity_is_there_and_says_what_it_tests():
 def test_resampling_many_pairs_at_once_is_resampling_each():
     xy, yx = simulated(7, n_pairs=4, preference=0.55)
     xy[:20, 1] = yx[:20, 1] = np.nan
-    together = spa.pairs_recommended(xy, yx, names="abcd", rng=rng())
+    together = spa.pair_preferences_recommended(xy, yx, names="abcd", rng=rng())
     for column, name in enumerate("abcd"):
-        alone = spa.pair_recommended(xy[:, column], yx[:, column], rng=rng(8))
+        alone = spa.pair_preference_recommended(xy[:, column], yx[:, column], rng=rng(8))
         assert_allclose([together[name].estimate, together[name].pvalue], [alone.estimate, alone.pvalue])
         for kind in ("bca",):
             ends = [sensitivity(other, kind).interval for other in (together[name], alone)]
@@ -211,21 +215,23 @@ def test_annotators_who_share_batches_are_clustered_by_batch():
     batches = np.repeat(np.arange(12), 8)
     own = 0.5 + draw.normal(0, 0.15, 12)[batches] + draw.normal(0, 0.05, 96)
     xy = np.clip(np.rint(100 * own), 0, 100)
-    result = spa.pair_recommended(xy, 100 - xy, batches=batches, rng=rng(), resamples=99)
+    result = spa.pair_preference_recommended(xy, 100 - xy, batches=batches, rng=rng(), resamples=99)
     clustered = sensitivity(result, "by_batch")
     assert (clustered.unit, clustered.n) == ("batch", 12)
     assert clustered.interval.high - clustered.interval.low > 2 * (result.interval.high - result.interval.low)
     assert result.warned("few_batches") and result.detail["batches"].icc > 0.7
-    own_batches = spa.pair_recommended(xy, 100 - xy, batches=np.arange(96), rng=rng(), resamples=99)
+    own_batches = spa.pair_preference_recommended(xy, 100 - xy, batches=np.arange(96), rng=rng(), resamples=99)
     assert "batches" not in own_batches.detail and not own_batches.warned("few_batches")
-    assert spa.pair_recommended(xy, 100 - xy, batches=np.zeros(96), rng=rng(), resamples=99).warned("few_batches")
+    assert spa.pair_preference_recommended(xy, 100 - xy, batches=np.zeros(96), rng=rng(), resamples=99).warned(
+        "few_batches"
+    )
 
 
 def test_edge_cases_are_statuses_with_json():
-    nothing = spa.pair_recommended([], [], rng=rng())
-    one = spa.pair_recommended([70], [30], rng=rng())
-    equal = spa.pair_recommended([70] * 5, [30] * 5, margin=0.05, rng=rng(), resamples=99)
-    fifty = spa.pair_recommended([50] * 5, [50] * 5, margin=0.05, rng=rng(), resamples=99)
+    nothing = spa.pair_preference_recommended([], [], rng=rng())
+    one = spa.pair_preference_recommended([70], [30], rng=rng())
+    equal = spa.pair_preference_recommended([70] * 5, [30] * 5, margin=0.05, rng=rng(), resamples=99)
+    fifty = spa.pair_preference_recommended([50] * 5, [50] * 5, margin=0.05, rng=rng(), resamples=99)
     assert [result.status for result in (nothing, one, equal, fifty)] == ["no_data", "n_lt_2"] + ["zero_variance"] * 2
     assert one.estimate == 0.7 and equal.interval.method == "betting"
     for result in (nothing, one, equal, fifty):
@@ -238,11 +244,11 @@ def test_bad_answers_are_named():
     with pytest.raises(ValueError, match="xy_percent: row 1 is 120, outside 0..100"):
         spa.combine_orders([50, 120], [50, 50])
     with pytest.raises(ValueError, match="yx_percent"):
-        spa.pair_recommended([50], [50, 50], rng=rng())
+        spa.pair_preference_recommended([50], [50, 50], rng=rng())
     with pytest.raises(ValueError, match="percent: row 0 is -3"):
-        spa.pair_paper([-3])
+        spa.pair_preference_paper([-3])
     with pytest.raises(ValueError, match="a pair stands twice"):
-        spa.pairs_recommended([[1, 2]], [[1, 2]], names=["a", "a"], rng=rng())
+        spa.pair_preferences_recommended([[1, 2]], [[1, 2]], names=["a", "a"], rng=rng())
 
 
 # Order symmetry and the asymmetry of tau.
@@ -250,7 +256,7 @@ def test_bad_answers_are_named():
 
 def test_symmetry_is_the_paired_difference_of_convictions():
     xy, yx = simulated(10, preference=0.6)
-    result = spa.order_symmetry(xy[:, 0], yx[:, 0])
+    result = spa.naming_order_effect(xy[:, 0], yx[:, 0])
     reference = stats.ttest_rel(xy[:, 0] / 100 - 0.5, 0.5 - yx[:, 0] / 100)
     assert_allclose([result.test.statistic, result.pvalue], [reference.statistic, reference.pvalue], rtol=1e-9)
     gaps = xy[:, 0] + yx[:, 0] - 100
@@ -259,39 +265,39 @@ def test_symmetry_is_the_paired_difference_of_convictions():
 
 
 def test_symmetry_is_a_verdict_and_not_the_lack_of_one():
-    few = spa.order_symmetry(*(part[:, 0] for part in simulated(11, n=12, sd=0.2)))
-    many = spa.order_symmetry(*(part[:, 0] for part in simulated(12, n=600, sd=0.1)))
+    few = spa.naming_order_effect(*(part[:, 0] for part in simulated(11, n=12, sd=0.2)))
+    many = spa.naming_order_effect(*(part[:, 0] for part in simulated(12, n=600, sd=0.1)))
     assert few.detail["verdict"] == "inconclusive"
     assert many.detail["verdict"] == "equivalent"
-    yes_sayers = spa.order_symmetry(np.full(40, 75) + np.arange(40) % 5, np.full(40, 75))
+    yes_sayers = spa.naming_order_effect(np.full(40, 75) + np.arange(40) % 5, np.full(40, 75))
     assert yes_sayers.detail["verdict"] == "different" and yes_sayers.estimate > 0.5
 
 
 def test_symmetry_after_tau_is_refused():
-    result = spa.order_symmetry([70, 60], [30, 40], is_after_tau=True)
+    result = spa.naming_order_effect([70, 60], [30, 40], is_after_tau=True)
     assert (result.status, result.reason, result.estimate, result.test) == ("not_applicable", "circular", None, None)
     assert [(w.code, w.severity) for w in result.warnings] == [("circular", "block")]
 
 
 def test_the_gap_after_tau_is_negative_whatever_people_think():
     xy, yx = simulated(13, n=400, sd=0.15)
-    kept = ~spa.tau_flags(xy, yx).incoherent
-    before = spa.order_symmetry(xy[:, 0], yx[:, 0])
-    after = spa.order_symmetry(xy[kept, 0], yx[kept, 0])
+    kept = ~spa.tau_incoherence_flags(xy, yx).incoherent
+    before = spa.naming_order_effect(xy[:, 0], yx[:, 0])
+    after = spa.naming_order_effect(xy[kept, 0], yx[kept, 0])
     assert before.pvalue > 0.05 and after.estimate < -0.08 and after.pvalue < 1e-10
 
 
 def test_pitman_morgan_is_the_correlation_of_gap_and_preference():
     draw = rng(14)
     xy, yx = draw.normal(50, 8, 80).round(), draw.normal(50, 16, 80).round()
-    result = spa.tau_asymmetry(xy, yx)
+    result = spa.gap_preference_correlation(xy, yx)
     reference = stats.pearsonr(xy + yx, xy - yx)
     assert_allclose([result.estimate, result.pvalue], [reference.statistic, reference.pvalue], rtol=1e-9)
     ends = reference.confidence_interval()
     assert_allclose([result.interval.low, result.interval.high], [ends.low, ends.high], rtol=1e-9)
     assert_allclose(result.detail["spearman"], stats.spearmanr(xy + yx, xy - yx).statistic)
     assert result.warned("tau_asymmetric")
-    assert not spa.tau_asymmetry(xy, draw.normal(50, 8, 80).round()).warned("tau_asymmetric")
+    assert not spa.gap_preference_correlation(xy, draw.normal(50, 8, 80).round()).warned("tau_asymmetric")
 
 
 def test_acquiescence_of_one_camp_is_asymmetric_and_reaches_the_tau_sensitivity():
@@ -300,16 +306,16 @@ def test_acquiescence_of_one_camp_is_asymmetric_and_reaches_the_tau_sensitivity(
     agrees = (own > 0.5) * 0.2
     xy = np.clip(100 * (own + agrees + draw.normal(0, 0.05, 120)), 0, 100).round()
     yx = np.clip(100 * (1 - own + agrees + draw.normal(0, 0.05, 120)), 0, 100).round()
-    assert spa.tau_asymmetry(xy, yx).warned("tau_asymmetric")
-    result = spa.pair_recommended(xy, yx, rng=rng(), resamples=99)
+    assert spa.gap_preference_correlation(xy, yx).warned("tau_asymmetric")
+    result = spa.pair_preference_recommended(xy, yx, rng=rng(), resamples=99)
     assert abs(result.estimate - 0.5) < 0.02
     assert sensitivity(result, "tau").estimate < 0.4 and sensitivity(result, "tau").warned("tau_asymmetric")
 
 
 def test_a_correlation_that_is_undefined_is_a_status():
-    assert spa.tau_asymmetry([], []).status == "no_data"
-    assert spa.tau_asymmetry([50, 60], [50, 40]).status == "not_identified"
-    assert spa.tau_asymmetry([50] * 9, [50] * 9).status == "not_identified"
+    assert spa.gap_preference_correlation([], []).status == "no_data"
+    assert spa.gap_preference_correlation([50, 60], [50, 40]).status == "not_identified"
+    assert spa.gap_preference_correlation([50] * 9, [50] * 9).status == "not_identified"
 
 
 # Exclusion before and after.
@@ -319,11 +325,11 @@ def test_before_and_after_share_their_annotators():
     draw = rng(16)
     values = draw.uniform(0, 1, (80, 2))
     kept = {"too_fast": draw.random(80) > 0.2, "not_native": np.ones(80, dtype=bool)}
-    found = spa.exclusion_effects(values, kept, names=["a", "b"], rng=rng())
+    found = spa.exclusion_effects_by_rule(values, kept, names=["a", "b"], rng=rng())
     change = found["too_fast"]["a"]
     assert_allclose(change.estimate, values[kept["too_fast"], 0].mean() - values[:, 0].mean())
     assert (change.n, change.detail["n_after"]) == (80, int(kept["too_fast"].sum()))
-    welch = basic.welch(values[kept["too_fast"], 0], values[:, 0]).interval
+    welch = basic.welch_t_test(values[kept["too_fast"], 0], values[:, 0]).interval
     assert change.interval.high - change.interval.low < 0.7 * (welch.high - welch.low)
     assert found["not_native"]["a"].status == "not_applicable" and found["not_native"]["a"].estimate == 0
 
@@ -331,19 +337,25 @@ def test_before_and_after_share_their_annotators():
 def test_the_nested_interval_agrees_with_a_plain_loop():
     draw = rng(17)
     values, kept = draw.uniform(0, 1, 50), draw.random(50) > 0.3
-    found = spa.exclusion_effects(values[:, None], {"r": kept}, names=["a"], rng=rng(1))["r"]["a"]
-    loop = spa.relative_exclusion_effect(values, lambda rows: kept[rows], name="r", rng=rng(2), resamples=4000)
+    found = spa.exclusion_effects_by_rule(values[:, None], {"r": kept}, names=["a"], rng=rng(1))["r"]["a"]
+    loop = spa.exclusion_effect_of_relative_rule(
+        values, lambda rows: kept[rows], rule_name="r", rng=rng(2), resamples=4000
+    )
     assert_allclose(found.estimate, loop.estimate)
     assert_allclose([found.interval.low, found.interval.high], [loop.interval.low, loop.interval.high], atol=0.006)
 
 
 def test_a_rule_that_keeps_nobody_has_no_estimate():
-    found = spa.exclusion_effects([[0.2], [0.8]], {"r": np.array([False, False])}, names=["a"], rng=rng(), resamples=99)
+    found = spa.exclusion_effects_by_rule(
+        [[0.2], [0.8]], {"r": np.array([False, False])}, names=["a"], rng=rng(), resamples=99
+    )
     assert (found["r"]["a"].status, found["r"]["a"].estimate) == ("no_data", None)
     assert found["r"]["a"].warned("all_excluded")
     assert (
-        spa.exclusion_effects(np.empty((0, 1)), {"r": np.empty(0, bool)}, names=["a"], rng=rng())["r"]["a"].status
+        spa.exclusion_effects_by_rule(np.empty((0, 1)), {"r": np.empty(0, bool)}, names=["a"], rng=rng())["r"][
+            "a"
+        ].status
         == "no_data"
     )
     with pytest.raises(ValueError, match="kept: r: expected 2 booleans"):
-        spa.exclusion_effects([[0.2], [0.8]], {"r": [1, 0]}, names=["a"], rng=rng())
+        spa.exclusion_effects_by_rule([[0.2], [0.8]], {"r": [1, 0]}, names=["a"], rng=rng())

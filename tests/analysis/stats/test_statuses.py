@@ -10,14 +10,14 @@ from analysis.stats import agreement, basic, bradley_terry, ratings, results, se
 def reached():
     rng = np.random.default_rng(0)
     systems, who = ["x"] * 4 + ["y"] * 4, np.arange(8)
-    yield basic.one_sample([0.4, 0.6, 0.7], null=0.5, bounds=(0, 1))
-    yield basic.one_sample([], null=0.5)
-    yield basic.one_sample([0.7], null=0.5)
-    yield basic.one_sample([0.7, 0.7], null=0.5, bounds=(0, 1))
+    yield basic.one_sample_t_test([0.4, 0.6, 0.7], null=0.5, bounds=(0, 1))
+    yield basic.one_sample_t_test([], null=0.5)
+    yield basic.one_sample_t_test([0.7], null=0.5)
+    yield basic.one_sample_t_test([0.7, 0.7], null=0.5, bounds=(0, 1))
     yield ratings.cumulative_logit([4, 5, 5, 4, 1, 2, 3, 1], systems, who, system="x", reference="y")
     yield bradley_terry.fractional_bradley_terry([0], [1], [0.6], ["a"], n_systems=3).strengths[0]
     yield agreement.krippendorff_alpha([[2, 0]], [1, 2], level_of_measurement="nominal", rng=rng)
-    yield spa.order_symmetry([70], [30], is_after_tau=True)
+    yield spa.naming_order_effect([70], [30], is_after_tau=True)
     # Units that first all choose A and then all B share no mean.
     yield sequential.sequential_test([1] * 60 + [0] * 200, process="beta_binomial", stops=()).estimate
 

@@ -7,11 +7,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from annotators.models import Assignment, PanelOrder, PanelSecret, PanelSubmission, PanelTask, Recruitment
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.orders import create_order
 from annotators.recruitment.panels.reconcile import import_submissions
-from annotators.recruitment.panels.secrets import NoService, service_of, store_secrets
+from annotators.recruitment.panels.secrets import NoService, get_panel_service, store_secrets
 from studies.models import AuditEvent, Job, StudyMember
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -50,7 +50,7 @@ def page(client, recruitment) -> str:
 
 def run_jobs():
     for job in Job.objects.filter(state="waiting"):
-        jobs.run(job.pk)
+        jobs.run_job(job.pk)
 
 
 def exported(client, recruitment, text, button="take"):
@@ -61,11 +61,11 @@ def exported(client, recruitment, text, button="take"):
 def test_a_token_is_kept_enciphered_and_shown_nowhere(client, recruitment, panel, caplog):
     caplog.set_level(logging.DEBUG)
     with pytest.raises(NoService):
-        service_of(recruitment)
+        get_panel_service(recruitment)
     assert "once you store its token" in page(client, recruitment)
     answer = client.post(address(recruitment), {"token": TOKEN, "keep": "1"}, follow=True).content.decode()
     assert "Stored since" in answer and TOKEN not in answer and TOKEN not in page(client, recruitment)
-    assert TOKEN.encode() not in bytes(PanelSecret.objects.get().ciphertext) and service_of(recruitment) is panel
+    assert TOKEN.encode() not in bytes(PanelSecret.objects.get().ciphertext) and get_panel_service(recruitment) is panel
     assert TOKEN not in caplog.text and TOKEN not in str(list(AuditEvent.objects.values()))
     # An empty field leaves it as it is; forgetting is said.
     client.post(address(recruitment), {"token": "", "keep": "1"})
@@ -154,7 +154,7 @@ def test_the_code_that_somebody_entered_is_told_beside_their_work(client, recrui
     )
     for n, code in enumerate(("a2k7pq", "D5XNUV", "NOCODE", "", "its own")):
         one = claimed(prolific.study, f"W{n}", prolific, external_ids={"person": f"W{n}", "session": f"S{n}"})
-        code = receipt_of(one.code) if code == "its own" else code
+        code = compute_receipt(one.code) if code == "its own" else code
         import_submissions(
             prolific,
             [SubmissionSnapshot("T", f"S{n}", f"W{n}", "submitted", word="AWAITING REVIEW", code=code)],

@@ -9,10 +9,10 @@ from django.utils import timezone
 from annotators.models import Assignment, PageVisit, PanelOrder, Payment
 from annotators.models.identity import store_person_id
 from annotators.pay import ledger
-from annotators.pay.files import read_bonuses
-from annotators.pay.hourly_pay import chart_of, pay_by_arm, wage_warning
+from annotators.pay.files import parse_bonus_csv
+from annotators.pay.hourly_pay import build_hourly_pay_chart, low_wage_warning, pay_by_arm
 from annotators.places import assign
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import BulkText
 from annotators.recruitment.panels.secrets import store_secrets
@@ -60,8 +60,8 @@ def test_what_is_due_is_paid_from_the_file_and_marked(study, client):
     file = client.get(address(recruitment, "file.csv"))
     assert "no-store" in file["Cache-Control"] and file.content.decode().splitlines() == [
         "receipt,person,amount,currency,what,reason",
-        f"{receipt_of(done[0].code)},'=1+1,2.50,USD,base,The reward of the study.",
-        f"{receipt_of(done[1].code)},,2.50,USD,base,The reward of the study.",
+        f"{compute_receipt(done[0].code)},'=1+1,2.50,USD,base,The reward of the study.",
+        f"{compute_receipt(done[1].code)},,2.50,USD,base,The reward of the study.",
     ]
     first, second = Payment.objects.order_by("pk")
     assert "1 marked as paid." in sent(client, recruitment, paid="1", payment=[first.pk])
@@ -77,12 +77,12 @@ def test_who_may_only_look_pays_nobody_and_sees_no_ids(study, client):
     recruitment = panel(study)
     done = submitted(study, "a", recruitment=recruitment)
     store_person_id(done.annotator, "A-RAW-ID")
-    ledger.settle_payments(recruitment, by=None)
+    ledger.update_ledger(recruitment, by=None)
     viewer, stranger = user("viewer"), user("stranger")
     StudyMember.objects.create(study=study, user=viewer, role="viewer")
     seen = page(logged_in(viewer), recruitment)
     assert (
-        receipt_of(done.code) in seen
+        compute_receipt(done.code) in seen
         and "A-RAW-ID" not in seen
         and "Mark ticked" not in seen
         and "Give a bonus" not in seen
@@ -102,7 +102,7 @@ def test_who_may_only_look_pays_nobody_and_sees_no_ids(study, client):
 def test_faults_of_a_bonus_file_are_told_by_row_and_nothing_is_written(study, client):
     recruitment = panel(study)
     done = submitted(study, "a", recruitment=recruitment)
-    receipt = receipt_of(done.code)
+    receipt = compute_receipt(done.code)
     rows = [
         "receipt,amount,reason",
         f"{receipt},1.50,Thank you",
@@ -116,7 +116,7 @@ def test_faults_of_a_bonus_file_are_told_by_row_and_nothing_is_written(study, cl
         f"{receipt},1e9,why",
     ]
     with pytest.raises(ValueError) as faults:
-        read_bonuses(recruitment, "\n".join(rows))
+        parse_bonus_csv(recruitment, "\n".join(rows))
     assert [line.partition(":")[0] for line in str(faults.value).split("\n")] == [
         "Row 3, receipt", "Row 4, amount", "Row 5, amount", "Row 6, amount", "Row 7, reason", "Row 8 has 4 cells instead of three", "Row 9", "Row 10, amount",
     ]  # fmt: skip
@@ -162,10 +162,10 @@ def service(monkeypatch):
 def test_bonuses_are_ordered_for_the_sum_that_was_typed_back(study, client, service):
     recruitment = promised(recruitment_of(study), screened_out="0.30")
     done, screened = submitted(study, "a", recruitment=recruitment), claimed(study, "b", recruitment)
-    assign.release(screened.pk, "screened_out")
+    assign.release_assignment(screened.pk, "screened_out")
     shown(recruitment, (done, "submitted"), (screened, "submitted"))
-    sent(client, recruitment, lines=f"{receipt_of(done.code)},1.20,Thank you", add="1")
-    sent(client, recruitment, lines=f"{receipt_of(done.code)},0.10,And more", add="1")
+    sent(client, recruitment, lines=f"{compute_receipt(done.code)},1.20,Thank you", add="1")
+    sent(client, recruitment, lines=f"{compute_receipt(done.code)},0.10,And more", add="1")
     seen = page(client, recruitment)
     # Without a token: one line a person, in the panel's own form.
     assert (
@@ -182,7 +182,7 @@ def test_bonuses_are_ordered_for_the_sum_that_was_typed_back(study, client, serv
     assert "3 payments ordered at the panel." in sent(client, recruitment, order="1", total="1.60")
     assert "There are no due payments that can be ordered" in sent(client, recruitment, order="1", total="1.60")
     for job in Job.objects.filter(state="waiting"):
-        jobs.run(job.pk)
+        jobs.run_job(job.pk)
     states = Payment.objects.exclude(way="approval").values_list("kind", "way", "state")
     assert sorted(states) == [("bonus", "bonus", "paid"), ("bonus", "bonus", "paid"), ("outcome", "screen_out", "paid")]
     assert sorted(order.values["amount"] for order in service.given) == ["0.10", "0.30", "1.20"]
@@ -192,7 +192,7 @@ def test_who_never_reached_the_panel_is_paid_by_hand(study, client, service):
     recruitment = recruitment_of(study)
     store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
     done = submitted(study, "a", recruitment=recruitment)
-    ledger.settle_payments(recruitment, by=None)
+    ledger.update_ledger(recruitment, by=None)
     assert "not submitted at the panel" not in page(client, recruitment)
     hour_ago = timezone.now() - timedelta(hours=1)
     Assignment.objects.filter(pk=done.pk).update(started_at=hour_ago - timedelta(hours=1), submitted_at=hour_ago)
@@ -221,13 +221,15 @@ def test_pay_an_hour_by_arm_with_its_warning(study, client):
         PageVisit.objects.filter(pk=visits.first().pk).update(active_seconds=seconds)
         if n == 3:
             (arm,) = pay_by_arm(study)
-            assert wage_warning(study, [arm]) == ""  # four people are few
+            assert low_wage_warning(study, [arm]) == ""  # four people are few
     (arm,) = pay_by_arm(study)
     assert (arm.n, arm.below_wage, arm.without_active_time) == (5, 3, 0)
     assert [str(x) for x in (arm.minutes.low, arm.minutes.median, arm.minutes.high)] == ["12.5", "15.0", "16.7"]
     assert [str(x) for x in (arm.hourly.low, arm.hourly.median, arm.hourly.high)] == ["9.00", "10.00", "12.00"]
-    assert wage_warning(study, [arm]).startswith("Half of the people earn less per hour than the declared 12.00 USD")
-    chart = chart_of([arm], study.wage_per_hour)
+    assert low_wage_warning(study, [arm]).startswith(
+        "Half of the people earn less per hour than the declared 12.00 USD"
+    )
+    chart = build_hourly_pay_chart([arm], study.wage_per_hour)
     assert chart.bars[0].low < chart.bars[0].median < chart.bars[0].high == chart.wage
     seen = client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/").content.decode()
     assert "<b>10.00</b>" in seen and "3 of 5" in seen and "<circle" in seen and "Half of the people" in seen
@@ -235,7 +237,7 @@ def test_pay_an_hour_by_arm_with_its_warning(study, client):
     assert "Half of the people earn less per hour" in collecting
     # A bonus is pay too; where no second was counted, start to end stands for it.
     extras = [ledger.ExtraPayment(done, Decimal("2.50"), "thanks") for done in Assignment.objects.filter(study=study)]
-    ledger.settle_payments(recruitment, by=None)
+    ledger.update_ledger(recruitment, by=None)
     ledger.add_extra_payments(recruitment, extras, "bonus", user("owner"))
     assert str(pay_by_arm(study)[0].hourly.median) == "20.00"
     PageVisit.objects.update(active_seconds=0)

@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 from django.test import Client
 
-from annotators.admin.preview import PreviewPage, make_inert_html
+from annotators.admin.preview import PreviewPage, build_preview_html
 from annotators.models import Annotator, Assignment, PageVisit, Response
 from annotators.places.draft_test_runs import erase_test_data, start_test_run
 from studies.models import FIRST_TEST_NUMBER, Batch, Exposure, Item, Output, Placement
@@ -90,7 +90,7 @@ def test_a_page_is_sent_with_its_token_and_stores_nothing(owner, study):
 def test_no_form_that_leads_elsewhere_gets_the_token():
     forms = '<body><form method="post" action="https://panel.example/"></form><form method="post" action="//a.example/"></form>'
     page = PreviewPage(forms, ("done",), "done", {"": "code"})
-    assert "the-token" not in make_inert_html(page, str, str, "", "", "the-token")
+    assert "the-token" not in build_preview_html(page, str, str, "", "", "the-token")
 
 
 def test_no_page_is_lost_when_a_page_is_not_there(client, study):
@@ -135,7 +135,7 @@ def test_a_try_is_answered_on_the_real_pages_and_goes_at_the_launch(client, stud
     assert (assignment.origin, assignment.design, assignment.batch.origin) == ("test", None, "test")
     assert assignment.batch.number >= FIRST_TEST_NUMBER and assignment.batch.claimed == 0
     assert client.get(response.url, follow=True).status_code == 200
-    while (key := players.page_state(Assignment.objects.get(pk=assignment.pk)).next_key) is not None:
+    while (key := players.full_page_state(Assignment.objects.get(pk=assignment.pk)).next_key) is not None:
         outcome = players.answered(assignment, key)
         assert outcome.sent is None
     assert Response.objects.exists() and Assignment.objects.get().submitted_at

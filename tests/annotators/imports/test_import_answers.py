@@ -17,8 +17,8 @@ from analysis.report.build import build_report
 from analysis.report.parameters import default_origins
 from annotators.imports import Options, import_answers
 from annotators.models import Annotator, Assignment, Response
-from annotators.places.monitor import count_by_day, count_places_by_arm, progress_of
-from studies.design.serialization import frozen_design_mismatch
+from annotators.places.monitor import count_daily_claims_and_submissions, count_places_by_arm, progress_by_study
+from studies.design.serialization import frozen_design_mismatch_text
 from studies.imports.tables import StudyChanged, import_job, uploads
 from studies.models import Design, Item, Job, Study
 from studies.services import jobs, lifecycle
@@ -66,7 +66,12 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
     assert "freezes its design and closes it" in str(look.findings) and again(study).is_draft and not look.is_written
     report = import_answers(study, path, by=user(), expected_outcome=look.outcome())
     study = again(study)
-    assert report.is_written and study.state == "closed" and study.open_to == 0 and frozen_design_mismatch(study) == ""
+    assert (
+        report.is_written
+        and study.state == "closed"
+        and study.open_to == 0
+        and frozen_design_mismatch_text(study) == ""
+    )
     assert (
         study.audit_events.filter(verb="freeze").exists() and study.audit_events.filter(verb="import answers").exists()
     )
@@ -101,7 +106,7 @@ def test_a_draft_with_answers_is_frozen_closed_and_never_open(tmp_path):
     assert (more.counts["answers"].new, more.counts["answers"].same, more.counts["annotators"].same) == (1, 3, 2)
     assert (
         list(study.assignments.order_by("pk").values_list("ordinal", flat=True)) == [1, 1, 2]
-        and frozen_design_mismatch(study) == ""
+        and frozen_design_mismatch_text(study) == ""
     )
     # What was said is never said otherwise.
     other = import_answers(study, written(tmp_path, HEAD + "w1,p002,alpha,beta,alpha,2021-05-17T15:52:44Z\n"), by=None)
@@ -114,9 +119,9 @@ def test_imported_answers_are_told_apart(tmp_path, client):
     study = choice_draft()
     import_answers(study, written(tmp_path, CHOICES), by=user())
     study = again(study)
-    progress = progress_of([study.pk])[study.pk]
+    progress = progress_by_study([study.pk])[study.pk]
     assert (progress.submitted, progress.imported, progress.last_submitted_at) == (0, 2, None)
-    assert count_places_by_arm(study)[0].submitted == 0 and count_by_day(study) == []
+    assert count_places_by_arm(study)[0].submitted == 0 and count_daily_claims_and_submissions(study) == []
     assert default_origins(study) == ["imported"]
     result = build_report(study, {"resamples": 99})
     assert result["parameters"]["origins"] == ["imported"] and result["flow"]["origins"] == {"imported": 2}
@@ -221,7 +226,7 @@ def test_never_beside_answers_that_still_come_in(tmp_path, state, client):
     if state == "paused":
         lifecycle.pause(study, by=None)
     if state == "closing":
-        lifecycle.close(study, by=None)
+        lifecycle.start_closing(study, by=None)
     with pytest.raises(lifecycle.ActionRefused, match="A study that collects answers cannot import others"):
         import_answers(again(study), written(tmp_path, CHOICES), by=None)
     client.force_login(user())
@@ -238,8 +243,8 @@ def test_never_beside_answers_of_the_studys_own(tmp_path):
         annotator=Annotator.objects.create(pool="p", external_id="x"),
         design=study.designs.get(),
     )
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     with pytest.raises(lifecycle.ActionRefused, match="The study has collected answers, so it cannot import others"):
         import_answers(again(study), written(tmp_path, CHOICES), by=None)
 
@@ -290,19 +295,19 @@ def test_a_large_file_is_a_job_that_can_be_run_twice(settings, tmp_path, monkeyp
     monkeypatch.setattr(import_job, "SMALL_BYTES", 10)
     study = choice_draft()
     upload = uploads.store_upload(
-        [CHOICES.encode()], "a.csv", study=study.pk, user=user().pk, options={"columns": {}}, kind="answers"
+        [CHOICES.encode()], "a.csv", study_id=study.pk, user_id=user().pk, options={"columns": {}}, kind="answers"
     )
-    import_job.run_or_queue_upload(study, upload, user(), is_confirmed=False)
-    jobs.run_waiting()
+    import_job.process_or_queue_upload(study, upload, user(), is_confirmed=False)
+    jobs.run_waiting_jobs()
     upload = uploads.get_upload(upload.token, study.pk)
-    job = import_job.run_or_queue_upload(study, upload, user(), is_confirmed=True)
-    jobs.run_waiting()
+    job = import_job.process_or_queue_upload(study, upload, user(), is_confirmed=True)
+    jobs.run_waiting_jobs()
     job.refresh_from_db()
     assert (job.state, job.result["is_written"], job.total) == ("done", True, 3), job.error
     assert set(study.assignments.values_list("source", flat=True)) == {job.pk}
     assert build_report(again(study), {"resamples": 99})["data"]["sources"][0]["filename"] == "a.csv"
     Job.objects.filter(pk=job.pk).update(state="waiting", ended_at=None)
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     assert Response.objects.filter(assignment__study=study).count() == 3
 
 

@@ -10,13 +10,13 @@ from annotators.models import PageVisit, Response
 from annotators.pages.compiled_queries import (
     CompiledSelect,
     CompiledUpdate,
-    columns_of,
+    columns_in_model_order,
     insert_missing_without_fsync,
     instance_from_row,
     update_then_insert,
 )
 from annotators.pages.form_data import NewResponse
-from annotators.pages.record import RESPONSE_COLUMNS, VISIT_COLUMNS, record_page
+from annotators.pages.record import RESPONSE_COLUMNS, VISIT_COLUMNS, record_page_answers
 from tests.builders import spa_study
 from tests.players import claimed, form, plausible, submitted
 
@@ -173,15 +173,15 @@ def test_on_postgres_a_page_is_stored_by_one_statement():
     assignment = submitted(study, "a", until="s2.ask")
     answers = form(**plausible(assignment))
     with CaptureQueriesContext(connection) as seen:
-        assert record_page(assignment, "s2.ask", answers).next_key
+        assert record_page_answers(assignment, "s2.ask", answers).next_key
     writing = [one["sql"] for one in seen.captured_queries if not one["sql"].startswith("SELECT")]
     assert len(writing) == 1 and writing[0].startswith("WITH done0 AS (UPDATE"), writing
 
 
 def test_columns_stand_in_the_order_of_the_model_and_a_wrong_name_is_told():
-    assert columns_of(PageVisit, "shown", "id", "key") == ("id", "key", "shown")
+    assert columns_in_model_order(PageVisit, "shown", "id", "key") == ("id", "key", "shown")
     with pytest.raises(ValueError, match="nothing"):
-        columns_of(PageVisit, "nothing")
+        columns_in_model_order(PageVisit, "nothing")
 
 
 def visit_of(person: str) -> PageVisit:

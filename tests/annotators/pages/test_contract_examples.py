@@ -6,7 +6,7 @@ Several answers of a list, a follow-up that depends on an answer, and "cannot ju
 import pytest
 
 from annotators.models import Response
-from annotators.pages.record import record_page
+from annotators.pages.record import record_page_answers
 from studies.models import Question, Section
 from studies.protocols import REGISTRY, Page, Protocol, question_fields
 from tests.builders import COMMENT, add_survey, draft_study, launched
@@ -53,7 +53,9 @@ def with_example(monkeypatch):
 
 def send(assignment, **fields):
     key = open_page(assignment)[1].key
-    return record_page(type(assignment).objects.select_related("study").get(pk=assignment.pk), key, form(**fields))
+    return record_page_answers(
+        type(assignment).objects.select_related("study").get(pk=assignment.pk), key, form(**fields)
+    )
 
 
 def rows(assignment):

@@ -12,7 +12,7 @@ from analysis.data.flat_rows.assignment_rows import assignment_row_chunks
 from analysis.data.flat_rows.selection import Selection
 from analysis.report.build import build_report
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.record import ConflictingAnswers, page_state, record_page
+from annotators.pages.record import ConflictingAnswers, full_page_state, record_page_answers
 from annotators.participation.withdrawal import withdraw_annotator
 from studies.models import Study
 from studies.protocols import REGISTRY
@@ -38,7 +38,7 @@ class Sender:
 
     @property
     def key(self) -> str:
-        return page_state(self.assignment).next_key
+        return full_page_state(self.assignment).next_key
 
     def send(self, *, answers=True, **more):
         path = f"/p/{self.assignment.code}/{self.key}/"
@@ -53,7 +53,7 @@ class Sender:
 def test_the_note_is_stored_with_its_page_on_the_first_on_the_usual_and_on_the_last(study):
     """The usual page is stored without being read before; one with a note is not, and is stored all the same."""
     one = Sender(study)
-    keys = list(page_state(one.assignment).walk.keys)
+    keys = list(full_page_state(one.assignment).walk.keys)
     assert len(keys) == 3
     for key in keys:
         place = int(key[-1])
@@ -118,15 +118,17 @@ def test_the_same_page_again_changes_no_note_and_other_answers_are_refused(study
     key = one.key
     one.send(**{"unseen.i1.A": "1"})
     first = {name: value for name, value in one.sent.items() if name != "go"}
-    again = record_page(Assignment.objects.select_related("study").get(pk=one.assignment.pk), key, form(**first))
+    again = record_page_answers(
+        Assignment.objects.select_related("study").get(pk=one.assignment.pk), key, form(**first)
+    )
     assert again.next_key == one.key
-    record_page(
+    record_page_answers(
         Assignment.objects.select_related("study").get(pk=one.assignment.pk), key, form(**first | {"unseen.i1.B": "1"})
     )
     assert one.visit(key).unseen == "i1.A"
     slot = next(name for name in first if name.startswith("s"))
     with pytest.raises(ConflictingAnswers):
-        record_page(
+        record_page_answers(
             Assignment.objects.select_related("study").get(pk=one.assignment.pk), key, form(**first | {slot: "5"})
         )
     recorded = one.client.get(f"/p/{one.assignment.code}/{key}/").content.decode()
@@ -139,7 +141,7 @@ def test_the_note_is_in_every_export_and_in_the_codebook_and_a_notice_counts_the
         one.send(**({f"unseen.i{place}.A": "1", f"unseen.i{place}": "1"} if place != 2 else {}))
         two.send()
     (first, second) = next(assignment_row_chunks(Selection(study)))
-    keys = list(page_state(one.assignment).walk.keys)
+    keys = list(full_page_state(one.assignment).walk.keys)
     assert first.times[-1] == f"{keys[0]}:i1;{keys[0]}:i1.A;{keys[2]}:i3;{keys[2]}:i3.A" and second.times[-1] is None
     for table in ("responses", "assignments"):
         (column,) = (one for one in build_export_codebook(study)["tables"][table] if one["name"] == "unseen")

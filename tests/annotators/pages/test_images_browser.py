@@ -7,8 +7,8 @@ from django.test import Client
 
 from annotators.models import PageVisit
 from annotators.pages.images import page_image_names
-from annotators.pages.record import page_state
-from annotators.places.batch_plan import plan_of
+from annotators.pages.record import full_page_state
+from annotators.places.batch_plan import get_batch_plan
 from studies.protocols import REGISTRY
 from tests.accessibility import violations
 from tests.browsing import DESKTOP, until
@@ -30,7 +30,7 @@ class Reader:
 
     @property
     def key(self) -> str:
-        return page_state(self.assignment).next_key
+        return full_page_state(self.assignment).next_key
 
     def path(self, key: str) -> str:
         return f"/p/{self.assignment.code}/{key}/"
@@ -50,8 +50,10 @@ class Reader:
     def names(self, key: str) -> list[str]:
         """The images that the page shows."""
         shown = set(self.page.eval_on_selector_all(".image .unseen input", "all => all.map(one => one.name)"))
-        page = page_state(self.assignment).steps[key].page
-        return [name for name in page_image_names(page, plan_of(self.assignment).images) if f"unseen.{name}" in shown]
+        page = full_page_state(self.assignment).steps[key].page
+        return [
+            name for name in page_image_names(page, get_batch_plan(self.assignment).images) if f"unseen.{name}" in shown
+        ]
 
     def visit(self, key: str) -> PageVisit:
         return PageVisit.objects.get(assignment=self.assignment, key=key)

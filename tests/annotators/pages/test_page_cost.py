@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from annotators.models import PageVisit
-from annotators.pages.record import page_state, page_state_near
+from annotators.pages.record import full_page_state, partial_page_state
 from annotators.pages.sequence import get_itinerary
 from annotators.places import assign
 from studies.protocols import REGISTRY, Protocol
@@ -95,10 +95,10 @@ def test_no_more_is_read_at_a_late_page_than_at_an_early_one():
     assignment = claimed(study, "w")
     for number in range(1, PAGES):
         answered(assignment, f"s1.p{number}")
-    late = page_state_near(assignment, f"s1.p{PAGES}")
+    late = partial_page_state(assignment, f"s1.p{PAGES}")
     assert len(late.visits) <= 2 and late.is_next(f"s1.p{PAGES}") and not late.answers
-    assert not page_state_near(assignment, "s1.p3").is_next("s1.p3")
-    assert late.next_key == page_state(assignment).next_key == f"s1.p{PAGES}"
+    assert not partial_page_state(assignment, "s1.p3").is_next("s1.p3")
+    assert late.next_key == full_page_state(assignment).next_key == f"s1.p{PAGES}"
 
 
 def test_pages_that_depend_on_answers_are_not_fixed(monkeypatch):
@@ -114,7 +114,7 @@ def test_pages_that_depend_on_answers_are_not_fixed(monkeypatch):
     other = claimed(rating_study(target_n=1), "w")
     assert get_itinerary(other).fixed is None
     assert answered(other, "s1.p1", **{"s1.q1.i1.A": "5"}).next_key == "s1.p2"
-    assert len(page_state(other).steps) == PAGES
+    assert len(full_page_state(other).steps) == PAGES
 
 
 def test_the_layout_that_was_chosen_stays_chosen():

@@ -20,9 +20,9 @@ from annotators.pages.record import (
     DraftTooLong,
     NoSuchPage,
     PageOutOfOrder,
-    page_state,
-    record_page,
-    save_draft,
+    full_page_state,
+    record_page_answers,
+    save_page_draft,
 )
 from annotators.places import assign
 from annotators.views.lookup import get_page_assignment_or_404
@@ -93,9 +93,9 @@ def test_a_page_sent_twice_changes_nothing(study):
     assignment = at_questions(study)
     step, page, asks = open_page(assignment)
     answers = form(**plausible(assignment, rng=random.Random(3)))
-    first = record_page(fresh(assignment), page.key, answers)
+    first = record_page_answers(fresh(assignment), page.key, answers)
     before = list(Response.objects.filter(assignment=assignment).values_list())
-    again = record_page(fresh(assignment), page.key, answers)
+    again = record_page_answers(fresh(assignment), page.key, answers)
     assert again.next_key == first.next_key == "s3.p1"
     assert list(Response.objects.filter(assignment=assignment).values_list()) == before
 
@@ -104,10 +104,10 @@ def test_other_answers_for_a_recorded_page_are_refused(study):
     assignment = at_questions(study)
     _, page, asks = open_page(assignment)
     answers = plausible(assignment, rng=random.Random(3))
-    record_page(fresh(assignment), page.key, form(**answers))
+    record_page_answers(fresh(assignment), page.key, form(**answers))
     slot = next(iter(asks))
     with pytest.raises(ConflictingAnswers):
-        record_page(fresh(assignment), page.key, form(**answers | {slot: str((int(answers[slot]) + 1) % 101)}))
+        record_page_answers(fresh(assignment), page.key, form(**answers | {slot: str((int(answers[slot]) + 1) % 101)}))
     assert Response.objects.get(assignment=assignment, slot=slot).value == Decimal(answers[slot])
 
 
@@ -120,14 +120,14 @@ def test_the_last_page_sent_twice_submits_once(study):
 def test_pages_are_answered_in_order(study):
     assignment = claimed(study, "w")
     with pytest.raises(PageOutOfOrder):
-        record_page(fresh(assignment), "s2.ask", form())
+        record_page_answers(fresh(assignment), "s2.ask", form())
     with pytest.raises(NoSuchPage):
-        record_page(fresh(assignment), "nonsense", form())
+        record_page_answers(fresh(assignment), "nonsense", form())
 
 
 def test_a_page_whose_visit_is_missing_is_recorded_and_when_it_was_shown_is_not_known(study):
     assignment = claimed(study, "w")
-    assert record_page(fresh(assignment), "s1", form(**{"s1.q1": "yes"})).next_key == "start"
+    assert record_page_answers(fresh(assignment), "s1", form(**{"s1.q1": "yes"})).next_key == "start"
     visit = PageVisit.objects.get(assignment=assignment, key="s1")
     assert visit.recorded_at and visit.shown_at is None and visit.shown["questions"]
     assert fresh(assignment).started_at and Response.objects.get(assignment=assignment).choice == "yes"
@@ -188,7 +188,7 @@ def test_a_chance_is_a_whole_number_from_0_to_100(study, sent):
     slot = next(iter(asks))
     data = form(**plausible(assignment))
     data.setlist(slot, sent)
-    outcome = record_page(fresh(assignment), page.key, data)
+    outcome = record_page_answers(fresh(assignment), page.key, data)
     assert list(outcome.sent.errors) == [slot] and outcome.sent.errors[slot]
     assert not Response.objects.filter(assignment=assignment, slot__startswith="s2").exists()
 
@@ -200,7 +200,7 @@ def test_a_rating_is_one_of_its_points(study, sent):
     slot = next(iter(asks))
     data = form(**plausible(assignment))
     data.setlist(slot, sent)
-    assert list(record_page(fresh(assignment), page.key, data).sent.errors) == [slot]
+    assert list(record_page_answers(fresh(assignment), page.key, data).sent.errors) == [slot]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_field_that_the_page_does_not_have_is_refused(study, name):
     _, page, asks = open_page(assignment)
     data = form(**plausible(assignment))
     data[name] = "5"
-    outcome = record_page(fresh(assignment), page.key, data)
+    outcome = record_page_answers(fresh(assignment), page.key, data)
     assert (
         outcome.sent.non_field_errors
         and not Response.objects.filter(assignment=assignment, slot__startswith="s2").exists()
@@ -234,7 +234,7 @@ def test_a_field_that_the_page_does_not_have_is_refused(study, name):
 def test_words_are_kept_whole_or_refused(study, text, is_kept):
     assignment = submitted(study, "w", until="s4")
     open_page(assignment)
-    outcome = record_page(fresh(assignment), "s4", form(**{"s4.q1": text}))
+    outcome = record_page_answers(fresh(assignment), "s4", form(**{"s4.q1": text}))
     assert (outcome.sent is None) is is_kept
     stored = list(Response.objects.filter(assignment=assignment, slot="s4.q1").values_list("text", flat=True))
     assert not stored or stored == [text.strip()]
@@ -243,7 +243,7 @@ def test_words_are_kept_whole_or_refused(study, text, is_kept):
 def test_who_is_screened_out_gives_the_place_back(study):
     assignment = claimed(study, "w")
     open_page(assignment)
-    outcome = record_page(fresh(assignment), "s1", form(**{"s1.q1": "no"}))
+    outcome = record_page_answers(fresh(assignment), "s1", form(**{"s1.q1": "no"}))
     assignment = Assignment.objects.get(pk=assignment.pk)
     assert outcome.next_key is None and assignment.released_reason == "screened_out" and assignment.submitted_at is None
     assert Batch.objects.get(pk=assignment.batch_id).claimed == 0
@@ -255,7 +255,7 @@ def test_who_is_screened_out_gives_the_place_back(study):
 
 def test_an_expired_place_that_is_free_is_taken_again(study):
     assignment = at_questions(study)
-    assert assign.release(assignment.pk, "expired")
+    assert assign.release_assignment(assignment.pk, "expired")
     answered(assignment, "s2.ask")
     assignment = Assignment.objects.get(pk=assignment.pk)
     assert assignment.released_at is None and Batch.objects.get(pk=assignment.batch_id).claimed == 1
@@ -264,7 +264,7 @@ def test_an_expired_place_that_is_free_is_taken_again(study):
 def test_who_is_screened_out_after_the_place_was_given_to_another_has_not_finished(study):
     assignment = claimed(study, "slow")
     open_page(assignment)
-    assign.release(assignment.pk, "expired")
+    assign.release_assignment(assignment.pk, "expired")
     for n in range(study.target_n):
         claimed(study, f"newcomer {n}")
     (slot,) = open_page(assignment, "s1")[2]
@@ -278,19 +278,19 @@ def test_who_is_screened_out_after_the_place_was_given_to_another_has_not_finish
 def test_who_is_turned_away_while_a_page_is_on_its_way_answers_it_no_more(study, reason):
     assignment = at_questions(study)
     as_read, answers = fresh(assignment), form(**plausible(assignment))
-    assign.release(assignment.pk, reason)
+    assign.release_assignment(assignment.pk, reason)
     n_answers = Response.objects.filter(assignment=assignment).count()
     with pytest.raises(AssignmentClosed):
-        record_page(as_read, "s2.ask", answers)
+        record_page_answers(as_read, "s2.ask", answers)
     assert Response.objects.filter(assignment=assignment).count() == n_answers
 
 
 def test_work_that_comes_late_is_kept_and_marked(study):
     study = spa_study(target_n=1, title="one place")
     late = at_questions(study, "slow")
-    assign.release(late.pk, "expired")
+    assign.release_assignment(late.pk, "expired")
     submitted(study, "quick")
-    while (key := page_state(fresh(late)).next_key) is not None:
+    while (key := full_page_state(fresh(late)).next_key) is not None:
         answered(late, key)
     late = Assignment.objects.get(pk=late.pk)
     assert late.is_late and late.submitted_at and late.released_reason == "expired"
@@ -300,11 +300,11 @@ def test_work_that_comes_late_is_kept_and_marked(study):
 
 def test_after_closing_those_inside_finish_and_nobody_is_revived(study):
     inside, outside = at_questions(study, "in"), at_questions(study, "out")
-    assign.release(outside.pk, "expired")
-    lifecycle.close(study, by=None)
+    assign.release_assignment(outside.pk, "expired")
+    lifecycle.start_closing(study, by=None)
     assert assign.claim_batch(study, assign.get_or_create_annotator("panel", "new")).outcome == "closed"
     for assignment in (inside, outside):
-        while (key := page_state(fresh(assignment)).next_key) is not None:
+        while (key := full_page_state(fresh(assignment)).next_key) is not None:
             answered(assignment, key)
     assert not Assignment.objects.get(pk=inside.pk).is_late
     assert Assignment.objects.get(pk=outside.pk).is_late
@@ -314,20 +314,20 @@ def test_seconds_that_a_draft_counted_while_the_page_was_on_its_way_stay(study):
     assignment = at_questions(study)
     _, page, asks = open_page(assignment)
     as_read = get_page_assignment_or_404(RequestFactory().post("/"), assignment.code, page.key)
-    save_draft(fresh(assignment), page.key, form(active="90"))
-    record_page(as_read, page.key, form(active="7", **plausible(assignment)))
+    save_page_draft(fresh(assignment), page.key, form(active="90"))
+    record_page_answers(as_read, page.key, form(active="7", **plausible(assignment)))
     assert PageVisit.objects.get(assignment=assignment, key=page.key).active_seconds == 90
 
 
 def test_a_draft_is_kept_until_the_page_is_recorded(study):
     assignment = at_questions(study)
     open_page(assignment)
-    save_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "40", "go": "1", "active": "12", "layout": "one"}))
+    save_page_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "40", "go": "1", "active": "12", "layout": "one"}))
     visit = PageVisit.objects.get(assignment=assignment, key="s2.ask")
     assert (visit.draft, visit.layout, visit.active_seconds) == ({"s2.q1": ["40"]}, "one", 12)
     answered(assignment, "s2.ask")
     with pytest.raises(ConflictingAnswers):
-        save_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "50"}))
+        save_page_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "50"}))
     assert PageVisit.objects.get(pk=visit.pk).draft is None
 
 
@@ -335,10 +335,10 @@ def test_a_draft_of_a_recorded_page_that_says_what_is_stored_is_no_conflict(stud
     assignment = at_questions(study)
     _, _, asks = open_page(assignment)
     sent = form(**plausible(assignment, rng=random.Random(3)))
-    record_page(fresh(assignment), "s2.ask", sent)
+    record_page_answers(fresh(assignment), "s2.ask", sent)
     for draft in (sent, form(active="3")):
         with pytest.raises(AlreadyStored):
-            save_draft(fresh(assignment), "s2.ask", draft)
+            save_page_draft(fresh(assignment), "s2.ask", draft)
     assert PageVisit.objects.get(assignment=assignment, key="s2.ask").draft is None
 
 
@@ -346,7 +346,7 @@ def test_a_draft_makes_a_missing_visit_again(study):
     assignment = at_questions(study)
     before = PageVisit.objects.get(assignment=assignment, key="s2.read")
     PageVisit.objects.filter(pk=before.pk).update(layout="one")
-    save_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "40"}))
+    save_page_draft(fresh(assignment), "s2.ask", form(**{"s2.q1": "40"}))
     visit = PageVisit.objects.get(assignment=assignment, key="s2.ask")
     assert (visit.draft, visit.layout, visit.shown_at) == ({"s2.q1": ["40"]}, "one", None)
 
@@ -366,7 +366,7 @@ def test_a_draft_is_kept_whole_or_refused(study, data, kept):
     assignment = at_questions(study)
     open_page(assignment)
     with nullcontext() if kept else pytest.raises(DraftTooLong):
-        save_draft(fresh(assignment), "s2.ask", QueryDict(data))
+        save_page_draft(fresh(assignment), "s2.ask", QueryDict(data))
     assert PageVisit.objects.get(assignment=assignment, key="s2.ask").draft == kept
 
 
@@ -377,7 +377,7 @@ def test_a_middle_page_takes_at_most_eight_queries(study):
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        record_page(loaded, page.key, answers)
+        record_page_answers(loaded, page.key, answers)
     assert (
         len([q for q in queries if not q["sql"].startswith(("SAVEPOINT", "RELEASE", "BEGIN"))]) <= 7
     )  # and one to find the assignment

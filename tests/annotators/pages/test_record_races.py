@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.record import record_page, save_draft
+from annotators.pages.record import record_page_answers, save_page_draft
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign, leases
 from studies.models import Study
@@ -88,33 +88,33 @@ def answers_of(assignment: Assignment) -> list[int]:
 
 
 def _taken_over(assignment):
-    assign.release(assignment.pk, "expired")
+    assign.release_assignment(assignment.pk, "expired")
     for n in range(assignment.study.target_n):
         claimed(assignment.study, f"newcomer {n}")
 
 
 def _closed(assignment):
-    for step in (lifecycle.close, lifecycle.finish_closing):
+    for step in (lifecycle.start_closing, lifecycle.end_grace_period):
         step(Study.objects.get(pk=assignment.study_id), by=None)
     assert assign.release_expired_places()
 
 
 # What happens to the place while a page arrives: what its sender gets, the answers that are stored, why the place was given back.
 MEANWHILE = {
-    "the same is sent": (lambda a: record_page(fresh(a), KEY, form(**sent())), NEXT, [3, 3], ""),
-    "something else is sent": (lambda a: record_page(fresh(a), KEY, form(**sent("5"))), 409, [5, 5], ""),
+    "the same is sent": (lambda a: record_page_answers(fresh(a), KEY, form(**sent())), NEXT, [3, 3], ""),
+    "something else is sent": (lambda a: record_page_answers(fresh(a), KEY, form(**sent("5"))), 409, [5, 5], ""),
     "a draft is saved": (
-        lambda a: save_draft(fresh(a), KEY, form(active="90", **{"s1.q1.i2.A": "1"})),
+        lambda a: save_page_draft(fresh(a), KEY, form(active="90", **{"s1.q1.i2.A": "1"})),
         NEXT,
         [3, 3],
         "",
     ),
-    "the place is given up": (lambda a: assign.release(a.pk, "returned"), NEXT, [3, 3], ""),
+    "the place is given up": (lambda a: assign.release_assignment(a.pk, "returned"), NEXT, [3, 3], ""),
     "the place is taken over": (_taken_over, NEXT, [3, 3], "expired"),
-    "it fails checks": (lambda a: assign.release(a.pk, "failed_checks"), 409, [], "failed_checks"),
+    "it fails checks": (lambda a: assign.release_assignment(a.pk, "failed_checks"), 409, [], "failed_checks"),
     "the study is closed": (_closed, NEXT, [3, 3], "expired"),
     "the person withdraws": (lambda a: withdraw_annotator(fresh(a)), 409, [], "withdrawn"),
-    "the time is extended": (lambda a: leases.extend(fresh(a)), NEXT, [3, 3], ""),
+    "the time is extended": (lambda a: leases.extend_reservation(fresh(a)), NEXT, [3, 3], ""),
 }
 
 
@@ -130,7 +130,7 @@ def test_a_page_that_waited_for_its_place_sees_what_happened(assignment, meanwhi
 
 
 def store(assignment: Assignment) -> None:
-    assert record_page(fresh(assignment), KEY, form(**sent())).next_key == NEXT
+    assert record_page_answers(fresh(assignment), KEY, form(**sent())).next_key == NEXT
 
 
 def test_who_withdraws_while_a_page_is_being_stored_leaves_no_answer(assignment):

@@ -10,7 +10,7 @@ from django.test import Client
 from annotators import tasks
 from annotators.models import Assignment
 from annotators.pages import sequence
-from annotators.pages.record import page_state
+from annotators.pages.record import full_page_state
 from annotators.places import batch_plan
 from studies.models import Study
 from tests import builders, players
@@ -38,7 +38,7 @@ def test_reading_weighs_more_than_a_comment():
 
 def test_longer_texts_take_more_of_the_time():
     assignment = players.claimed(builders.spa_study(), "w")
-    plan, walk = batch_plan.plan_of(assignment), sequence.build_page_sequence(assignment, {})
+    plan, walk = batch_plan.get_batch_plan(assignment), sequence.build_page_sequence(assignment, {})
     shown = [step.page for step in walk.steps.values()]
     after = walk.places["s2.ask"]
     short, long = (
@@ -53,9 +53,9 @@ def test_what_others_took_replaces_what_was_declared():
     assignment = players.claimed(study, "w")
     assert left(assignment) == 60
     answer(study, 9, seconds=600)
-    assert tasks.update_usual_times() == 0  # too few
+    assert tasks.update_median_working_times() == 0  # too few
     answer(study, 1, seconds=1_000_000)  # one who slept over it
-    assert tasks.update_usual_times() == 1 and tasks.update_usual_times() == 0
+    assert tasks.update_median_working_times() == 1 and tasks.update_median_working_times() == 0
     assert Study.objects.get(pk=study.pk).usual_seconds == 600
     assert left(assignment) == 10
 
@@ -67,7 +67,7 @@ def test_robots_tries_and_late_answers_say_nothing_of_the_time():
     Assignment.objects.filter(pk__in=[one.pk for one in late]).update(
         is_late=True, released_at=late[0].submitted_at + timedelta(seconds=1), released_reason="expired"
     )
-    assert tasks.update_usual_times() == 0
+    assert tasks.update_median_working_times() == 0
 
 
 def test_the_answer_to_a_practice_text_says_that_it_finishes_where_nothing_comes_after_it():
@@ -78,7 +78,7 @@ def test_the_answer_to_a_practice_text_says_that_it_finishes_where_nothing_comes
         builders.add_practice(training, list(study.prompts.get(key=key).outputs.order_by("pk"))[:1], "See.")
     assignment = players.claimed(builders.launched(study), "w")
     said = []
-    while key := page_state(Assignment.objects.get(pk=assignment.pk)).next_key:
+    while key := full_page_state(Assignment.objects.get(pk=assignment.pk)).next_key:
         html = Client().get(f"/p/{assignment.code}/{key}/").content.decode()
         said += re.findall(r'name="go" value="1">([^<]*)<', html)
         players.answered(assignment, key)

@@ -131,7 +131,7 @@ def test_what_is_left_is_told_as_it_is():
     other.start()
     said = words_of(robot.get(door))
     assert "there are 0 more parts for you" in said and "There is no part for you right now" in said
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
     assert "You cannot start a new part" in words_of(robot.get(door))
 
 

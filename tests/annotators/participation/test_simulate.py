@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from analysis.data.frames import assignments_frame, responses_frame
 from annotators.models import Assignment, PageVisit, Response
-from annotators.participation.simulate import CrowdSettings, default_preferences, simulate_answers
+from annotators.participation.simulate import CrowdSettings, default_system_strengths, simulate_answers
 from studies.protocols import REGISTRY, Protocol
 from studies.protocols.base.fields import Field
 from studies.protocols.base.robots import Robot
@@ -150,4 +150,4 @@ def test_the_commands_simulate_and_analyse():
 
 
 def test_default_preferences_are_half_a_point_apart():
-    assert default_preferences(spa_study(target_n=2)) == {"alpha": 0, "beta": 0.5, "gamma": 1.0}
+    assert default_system_strengths(spa_study(target_n=2)) == {"alpha": 0, "beta": 0.5, "gamma": 1.0}

@@ -1,7 +1,7 @@
 """Submissions that a panel shows of work that was done here."""
 
 from annotators.places import assign
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.reconcile import import_submissions
 
@@ -9,7 +9,7 @@ from annotators.recruitment.panels.reconcile import import_submissions
 def shown(recruitment, *states):
     """The panel shows these works; ``states``: (assignment, state)."""
     seen = [
-        SubmissionSnapshot("T", f"S{one.pk}", f"person {one.pk}", state, code=receipt_of(one.code))
+        SubmissionSnapshot("T", f"S{one.pk}", f"person {one.pk}", state, code=compute_receipt(one.code))
         for one, state in states
     ]
     for one, _ in states:

@@ -8,12 +8,12 @@ from django.utils import timezone
 
 from annotators.models import PanelTask, Payment, Recruitment
 from annotators.pay import ledger
-from annotators.pay.costs import link_cost
+from annotators.pay.costs import compute_link_cost
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.service import ProlificService
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import ChargedFees, PanelBusy, RequestRefused
-from annotators.recruitment.panels.alerts import cache_fees, cached_fees
+from annotators.recruitment.panels.alerts import cached_fees, refresh_cached_fees
 from annotators.recruitment.panels.secrets import store_secrets
 from annotators.recruitment.panels.sync import sync_panel
 from studies.models import Arm
@@ -44,16 +44,16 @@ def test_a_reward_that_comes_in_two_parts_costs_the_same_before_and_after_it_is_
     done = [submitted(recruitment.study, person, recruitment=recruitment) for person in ("a", "b")]
     assert {one.batch.arm.name for one in done} == {"all", "paid more"}
     for _ in range(2):  # before anything was written down, and after
-        found = link_cost(recruitment)
+        found = compute_link_cost(recruitment)
         assert (found.people_to_come, found.total) == (0, Decimal("7.50"))
-        ledger.settle_payments(recruitment, by=None)
+        ledger.update_ledger(recruitment, by=None)
 
 
 def test_where_a_panel_tells_no_fees_nothing_is_made_up():
     study = spa_study(user("owner"), target_n=1)
     recruitment = paying(study, "prolific")
     bonus(submitted(study, "a", recruitment=recruitment), "1.00", 1)
-    assert link_cost(recruitment).fees == ()
+    assert compute_link_cost(recruitment).fees == ()
 
 
 def told(amount, currency="GBP") -> ChargedFees:
@@ -86,8 +86,8 @@ def at_prolific():
 def test_what_the_panel_itself_tells_stands_with_its_source_and_moment(at_prolific):
     client, address = logged_in(user("owner")), f"/admin/annotators/recruitment/{at_prolific.pk}/pay/"
     assert "The panel adds its own fee. heval does not know the amount." in client.get(address).content.decode()
-    cache_fees(at_prolific, Telling(T1=told("1.00"), T2=told("0.50")), ["T1", "T2"])
-    found = link_cost(at_prolific)
+    refresh_cached_fees(at_prolific, Telling(T1=told("1.00"), T2=told("0.50")), ["T1", "T2"])
+    found = compute_link_cost(at_prolific)
     sums = {fee.label: fee.amount for fee in found.fees}
     assert sums == {"on rewards": Decimal("1.50"), "on bonuses": Decimal("0.40"), "tax on these fees": Decimal("0.10")}
     assert found.is_lower_bound and found.total == found.to_come + Decimal("2.00")
@@ -111,14 +111,14 @@ def test_what_the_panel_itself_tells_stands_with_its_source_and_moment(at_prolif
     ],
 )
 def test_a_part_is_no_sum_and_what_was_told_before_stays(at_prolific, later):
-    cache_fees(at_prolific, Telling(T1=told("1.00")), ["T1"])
-    cache_fees(at_prolific, Telling(**later), list(later))
-    assert link_cost(at_prolific).fees[0].amount == Decimal("1.00")
+    refresh_cached_fees(at_prolific, Telling(T1=told("1.00")), ["T1"])
+    refresh_cached_fees(at_prolific, Telling(**later), list(later))
+    assert compute_link_cost(at_prolific).fees[0].amount == Decimal("1.00")
 
 
 def test_sums_in_another_currency_are_not_added(at_prolific):
-    cache_fees(at_prolific, Telling(T1=told("1.00", "USD")), ["T1"])
-    assert link_cost(at_prolific).fees == ()
+    refresh_cached_fees(at_prolific, Telling(T1=told("1.00", "USD")), ["T1"])
+    assert compute_link_cost(at_prolific).fees == ()
 
 
 def test_each_look_at_the_panel_reads_what_it_has_taken(at_prolific):

@@ -12,8 +12,8 @@ from annotators import tasks
 from annotators.models import Assignment, PanelSubmission, Payment
 from annotators.models.identity import get_person_id, store_person_id
 from annotators.pay import ledger
-from annotators.pay.id_retention import retained_ids
-from annotators.recruitment.panels.alerts import find_alerts
+from annotators.pay.id_retention import ids_retained_past_erasure_time
+from annotators.recruitment.panels.alerts import find_panel_alerts
 from annotators.recruitment.panels.orders import create_order
 from heval_site.runtime import doctor
 from tests.admin_pages import logged_in
@@ -97,7 +97,7 @@ def closed_long_ago_again(study, days):
 
 def test_of_who_is_owed_for_one_study_the_ids_of_another_go(recruitment):
     (owed,) = came(recruitment, "kim")
-    ledger.settle_payments(recruitment, by=None)
+    ledger.update_ledger(recruitment, by=None)
     later = panel(spa_study(user("owner"), title="two", erase_after_days=30))
     (again,) = came(later, "kim")
     for one in (recruitment, later):
@@ -109,8 +109,8 @@ def test_of_who_is_owed_for_one_study_the_ids_of_another_go(recruitment):
 
 def test_what_is_kept_is_told_until_it_is_paid(recruitment):
     first, second, third = came(recruitment, "kim", "lee", "max")
-    ledger.settle_payments(recruitment, by=None)
-    ledger.mark_paid(recruitment, [Payment.objects.get(assignment=third).pk], user("owner"))
+    ledger.update_ledger(recruitment, by=None)
+    ledger.mark_payments_paid(recruitment, [Payment.objects.get(assignment=third).pk], user("owner"))
     bonus = ledger.ExtraPayment(second, Decimal("0.50"), "thanks")
     ledger.add_extra_payments(recruitment, [bonus], "bonus", user("owner"))
     client = logged_in(user("owner"))
@@ -122,7 +122,10 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
         return pay, at_panel, doctor._panels().words
 
     closed_long_ago(recruitment.study, 29)
-    assert not any("beyond the erasure date" in words for words in told()) and retained_ids(recruitment) is None
+    assert (
+        not any("beyond the erasure date" in words for words in told())
+        and ids_retained_past_erasure_time(recruitment) is None
+    )
     closed_long_ago_again(recruitment.study, 31)
     tasks.erase_person_ids()
     day = (timezone.now() - timedelta(days=1)).date()
@@ -132,10 +135,10 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
         f"Ids of 2 people are kept beyond the erasure date ({day}), because 5.50 USD is still due to them" in at_panel
     )
     assert f"{recruitment}: Ids of 2 people" in finding
-    assert [alert.kind for alert in find_alerts(recruitment)] == ["ids"]
-    ledger.mark_paid(recruitment, [Payment.objects.get(assignment=first).pk], user("owner"))
+    assert [alert.kind for alert in find_panel_alerts(recruitment)] == ["ids"]
+    ledger.mark_payments_paid(recruitment, [Payment.objects.get(assignment=first).pk], user("owner"))
     assert "Ids of 1 person are kept" in told()[0]
-    ledger.mark_paid(
+    ledger.mark_payments_paid(
         recruitment, list(Payment.objects.filter(assignment=second).values_list("pk", flat=True)), user("owner")
     )
     tasks.erase_person_ids()
@@ -145,11 +148,11 @@ def test_what_is_kept_is_told_until_it_is_paid(recruitment):
 
 def test_who_never_had_an_id_of_a_panel_is_owed_and_nothing_is_kept(recruitment):
     submitted(recruitment.study, "", recruitment=recruitment)
-    ledger.settle_payments(recruitment, by=None)
+    ledger.update_ledger(recruitment, by=None)
     closed_long_ago(recruitment.study, 31)
     recruitment.refresh_from_db()
     assert recruitment.study.state == "closed" and Payment.objects.get().state == "due"
-    assert retained_ids(recruitment) is None and find_alerts(recruitment) == []
+    assert ids_retained_past_erasure_time(recruitment) is None and find_panel_alerts(recruitment) == []
 
 
 def test_erasing_asks_the_same_for_one_and_for_many(recruitment):

@@ -21,8 +21,8 @@ from annotators.models import (
 from annotators.participation.parts import parts_overview_context
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.pay import ledger
-from annotators.pay.ledger import ExtraPayment, order_payments, orderable_payments, settle_payments
-from annotators.pay.promises import default_outcome_pays, is_pay_reduced, undeclared_outcome_labels
+from annotators.pay.ledger import ExtraPayment, order_due_payments_at_panel, payments_orderable_at_panel, update_ledger
+from annotators.pay.promises import build_default_outcome_pays, is_pay_reduced, outcome_labels_without_pay_rule
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels.orders import create_order, send_due_orders
@@ -51,7 +51,7 @@ def brief(recruitment):
 def half(study, recruitment, person, pages=2):
     """Somebody who sends so many pages and no more."""
     mine = claimed(study, person, recruitment)
-    assign.begin(mine)
+    assign.mark_assignment_started(mine)
     for _ in range(pages):
         answered(mine)
     return Assignment.objects.get(pk=mine.pk)
@@ -76,7 +76,7 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
         ("gone", "expired"),
         ("back", "returned"),
     ):
-        assign.release(half(study, recruitment, person, 1).pk, reason)
+        assign.release_assignment(half(study, recruitment, person, 1).pk, reason)
     withdraw_annotator(half(study, recruitment, "left"))
     withdraw_annotator(half(study, recruitment, "left at once", 0))
     late = half(study, recruitment, "in the middle")
@@ -103,11 +103,11 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
         released_at=Now(),
         released_reason="full",
     )
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     assign.release_expired_places()
     assert Assignment.objects.get(pk=late.pk).released_reason == "expired"
-    first = settle_payments(recruitment, by=None)
+    first = update_ledger(recruitment, by=None)
     by_person = {
         p.assignment_id: (p.kind, str(p.amount)) for p in Payment.objects.filter(assignment__recruitment=recruitment)
     }
@@ -129,7 +129,7 @@ def test_each_way_to_end_is_paid_what_was_promised_and_once():
     pages = len(ledger.payable_assignments(recruitment).get(pk=names["done"]).visits.all())
     assert share == (Decimal("2.50") * 2 / pages).quantize(Decimal("0.01"), "ROUND_UP") and 0 < share < Decimal("2.50")
     assert (first.due, first.amount) == (7, sum(Decimal(amount) for _, amount in by_person.values()))
-    assert settle_payments(recruitment, by=None).due == 0 and len(rows(recruitment)) == 7
+    assert update_ledger(recruitment, by=None).due == 0 and len(rows(recruitment)) == 7
     assert AuditEvent.objects.filter(verb="pay due").count() == 1
 
 
@@ -137,13 +137,13 @@ def test_a_dry_look_writes_nothing_and_queries_do_not_grow_with_people():
     study = spa_study(user("owner"), target_n=12)
     recruitment = panel(study)
     submitted(study, "one", recruitment=recruitment)
-    assert settle_payments(recruitment, by=None, dry_run=True).due == 1 and not Payment.objects.exists()
+    assert update_ledger(recruitment, by=None, dry_run=True).due == 1 and not Payment.objects.exists()
     with CaptureQueriesContext(connection) as few:
-        settle_payments(recruitment, by=None, dry_run=True)
+        update_ledger(recruitment, by=None, dry_run=True)
     for person in ("two", "three", "four"):
         submitted(study, person, recruitment=recruitment)
     with CaptureQueriesContext(connection) as more:
-        assert settle_payments(recruitment, by=None, dry_run=True).due == 4
+        assert update_ledger(recruitment, by=None, dry_run=True).due == 4
     assert len(more) == len(few)
 
 
@@ -153,7 +153,7 @@ def test_two_looks_at_once_write_it_down_once():
     recruitment = panel(study)
     for person in "abc":
         submitted(study, person, recruitment=recruitment)
-    told = all_at_once(lambda _: settle_payments(recruitment, by=None).due, range(6), 6)
+    told = all_at_once(lambda _: update_ledger(recruitment, by=None).due, range(6), 6)
     assert sorted(told) == [0] * 5 + [3] and len(rows(recruitment)) == 3
 
 
@@ -161,13 +161,13 @@ def test_pay_raised_during_the_run_pays_the_difference_once():
     study = spa_study(user("owner"), target_n=12)
     recruitment = panel(study)
     submitted(study, "early", recruitment=recruitment)
-    settle_payments(recruitment, by=None)
-    ledger.mark_paid(recruitment, list(Payment.objects.values_list("pk", flat=True)), user("owner"))
+    update_ledger(recruitment, by=None)
+    ledger.mark_payments_paid(recruitment, list(Payment.objects.values_list("pk", flat=True)), user("owner"))
     arm = Arm.objects.get(study=study)
     lifecycle.amend(study, {"arm": {arm.pk: {"reward": Decimal("3.00")}}}, user("owner"), "Pay rises.")
     recruitment = Recruitment.objects.get(pk=recruitment.pk)
     submitted(study, "later", recruitment=recruitment)
-    assert [settle_payments(recruitment, by=None).due for _ in range(2)] == [2, 0]
+    assert [update_ledger(recruitment, by=None).due for _ in range(2)] == [2, 0]
     assert brief(recruitment) == [
         ("base", "2.50", "hand", "paid"),
         ("difference", "0.50", "hand", "due"),
@@ -175,7 +175,7 @@ def test_pay_raised_during_the_run_pays_the_difference_once():
     ]
     # The link's own pay goes before the arm's.
     Recruitment.objects.filter(pk=recruitment.pk).update(reward=Decimal("3.25"))
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     assert brief(recruitment)[3:] == [("difference", "0.25", "hand", "due"), ("difference", "0.25", "hand", "due")]
     # Who has a list of parts reads there what they are paid now.
     early = Assignment.objects.filter(recruitment=recruitment).select_related("study", "recruitment").first()
@@ -198,7 +198,7 @@ def test_a_panel_pays_by_approving_and_the_rest_as_a_bonus(service):
     recruitment = promised(recruitment_of(study), screened_out="0.30", withdrawn="1")
     done, rejected = (submitted(study, name, recruitment=recruitment) for name in ("done", "rejected"))
     screened = half(study, recruitment, "screened", 1)
-    assign.release(screened.pk, "screened_out")
+    assign.release_assignment(screened.pk, "screened_out")
     shown(recruitment, (done, "submitted"), (rejected, "submitted"), (screened, "submitted"))
     assert brief(recruitment) == [
         ("base", "2.50", "approval", "due"),
@@ -255,17 +255,17 @@ def test_a_bonus_whose_reply_was_lost_is_paid_once_and_becomes_paid(service):
     extra = ExtraPayment(done, Decimal("1.20"), "A long explanation.")
     assert [ledger.add_extra_payments(recruitment, [extra], "bonus", user("owner")) for _ in range(2)] == [1, 0]
     with pytest.raises(ActionRefused, match=r"The total is now 1\.20, but 1\.00 was entered"):
-        order_payments(recruitment, service.operations, Decimal("1.00"), user("owner"))
-    assert order_payments(recruitment, service.operations, Decimal("1.20"), user("owner")) == 1
+        order_due_payments_at_panel(recruitment, service.operations, Decimal("1.00"), user("owner"))
+    assert order_due_payments_at_panel(recruitment, service.operations, Decimal("1.20"), user("owner")) == 1
     with pytest.raises(ActionRefused, match="There are no due payments"):
-        order_payments(recruitment, service.operations, Decimal("1.20"), user("owner"))
+        order_due_payments_at_panel(recruitment, service.operations, Decimal("1.20"), user("owner"))
     assert brief(recruitment)[1:] == [("bonus", "1.20", "bonus", "ordered")]
     service.faults = ["lost after"]
     send_due_orders(recruitment, service, lambda *_: None)
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     assert PanelOrder.objects.get().state == "sent" and brief(recruitment)[1][-1] == "ordered"
     send_due_orders(recruitment, service, lambda *_: None)
-    assert settle_payments(recruitment, by=None).paid == 1 and brief(recruitment)[1][-1] == "paid"
+    assert update_ledger(recruitment, by=None).paid == 1 and brief(recruitment)[1][-1] == "paid"
     assert len(service.given) == len(service.done) == 1
     assert "person" not in PanelOrder.objects.get().values
 
@@ -276,13 +276,13 @@ def test_what_the_panel_refuses_is_due_by_hand(service):
     left = half(study, recruitment, "left")
     withdraw_annotator(left)
     shown(recruitment, (left, "returned"))
-    order_payments(recruitment, service.operations, Decimal("1.00"), user("owner"))
+    order_due_payments_at_panel(recruitment, service.operations, Decimal("1.00"), user("owner"))
     service.faults = ["refused"]
     send_due_orders(recruitment, service, lambda *_: None)
     for _ in range(2):
-        settle_payments(recruitment, by=None)
+        update_ledger(recruitment, by=None)
     assert brief(recruitment) == [("outcome", "1.00", "bonus", "failed"), ("outcome", "1.00", "hand", "due")]
-    assert not orderable_payments(recruitment, service.operations)
+    assert not payments_orderable_at_panel(recruitment, service.operations)
 
 
 def test_a_bonus_that_the_panel_refuses_is_due_by_hand_once(service):
@@ -292,14 +292,14 @@ def test_a_bonus_that_the_panel_refuses_is_due_by_hand_once(service):
     shown(recruitment, (done, "approved"))
     extra = ExtraPayment(done, Decimal("1.20"), "A long explanation.")
     ledger.add_extra_payments(recruitment, [extra], "bonus", user("owner"))
-    order_payments(recruitment, service.operations, Decimal("1.20"), user("owner"))
+    order_due_payments_at_panel(recruitment, service.operations, Decimal("1.20"), user("owner"))
     service.faults = ["refused"]
     send_due_orders(recruitment, service, lambda *_: None)
-    assert [(row.kind, row.way, row.state) for row in ledger.projected_payments(recruitment)][1:] == [
+    assert [(row.kind, row.way, row.state) for row in ledger.payments_after_ledger_update(recruitment)][1:] == [
         ("bonus", "hand", "due")
     ]
     assert Payment.objects.latest("pk").state == "ordered"
-    assert [settle_payments(recruitment, by=None).due for _ in range(2)] == [1, 0]
+    assert [update_ledger(recruitment, by=None).due for _ in range(2)] == [1, 0]
     assert brief(recruitment)[1:] == [("bonus", "1.20", "bonus", "failed"), ("bonus", "1.20", "hand", "due")]
     by_hand = Payment.objects.latest("pk")
     assert (by_hand.reason, by_hand.by) == (extra.reason, user("owner"))
@@ -307,7 +307,7 @@ def test_a_bonus_that_the_panel_refuses_is_due_by_hand_once(service):
     assert ledger.add_extra_payments(recruitment, [extra], "bonus", user("owner")) == 0
     assert (
         ledger.cancel_extra_payment(recruitment, by_hand.pk, user("owner"))
-        and settle_payments(recruitment, by=None).due == 0
+        and update_ledger(recruitment, by=None).due == 0
     )
 
 
@@ -315,7 +315,7 @@ def test_compensation_stands_in_place_of_an_approval_that_cannot_come(service):
     study = spa_study(user("owner"), target_n=12)
     recruitment = recruitment_of(study)
     unsent = submitted(study, "unsent", recruitment=recruitment)
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     extra = ExtraPayment(unsent, Decimal("2.50"), "The panel never saw the work.")
     ledger.add_extra_payments(recruitment, [extra], "compensation", user("owner"))
     assert brief(recruitment) == [("base", "2.50", "approval", "cancelled"), ("compensation", "2.50", "hand", "due")]
@@ -328,14 +328,14 @@ def test_compensation_stands_in_place_of_an_approval_that_cannot_come(service):
 def test_nobody_is_refused_by_default_and_promises_only_rise():
     study = spa_study(user("owner"), target_n=12)
     recruitment = panel(study)
-    assert undeclared_outcome_labels(recruitment) == [
+    assert outcome_labels_without_pay_rule(recruitment) == [
         "screened out",
         "failed the checks",
         "no place left",
         "ended because of a fault of the study",
         "withdrew before the end",
     ]
-    assert {row.outcome: row.rule for row in default_outcome_pays()} == {
+    assert {row.outcome: row.rule for row in build_default_outcome_pays()} == {
         "failed_checks": "all",
         "fault": "all",
         "withdrawn": "share",
@@ -373,8 +373,8 @@ def test_somebody_idle_when_the_study_closes_is_no_fault_of_ours():
     recruitment = promised(panel(study), fault="all")
     idle = half(study, recruitment, "idle", 1)
     Assignment.objects.filter(pk=idle.pk).update(reserved_until=Now() - timedelta(hours=1))
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     assign.release_expired_places()
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     assert not Payment.objects.exists() and not PanelTask.objects.exists() and not PanelSubmission.objects.exists()

@@ -15,9 +15,9 @@ from annotators.admin import pay
 from annotators.models import Assignment, PageVisit, Payment, Recruitment, Verdict
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.pay import ledger
-from annotators.pay.costs import link_cost
-from annotators.pay.hourly_pay import pay_by_arm, pay_overall_and_by_arm, wage_warning
-from annotators.places.exclusions import reopen_places_up_to_cap
+from annotators.pay.costs import compute_link_cost
+from annotators.pay.hourly_pay import low_wage_warning, pay_by_arm, pay_overall_and_by_arm
+from annotators.places.exclusions import open_replacement_places_up_to_cap
 from studies.models import Study
 from studies.services import lifecycle
 from tests.admin_pages import logged_in
@@ -32,7 +32,7 @@ def again(link) -> Recruitment:
 
 
 def still(link) -> tuple[int, str]:
-    money = link_cost(again(link))
+    money = compute_link_cost(again(link))
     return money.people_to_come, str(money.to_come)
 
 
@@ -45,7 +45,7 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
     link = promised(panel(study), full="0.10", withdrawn="share")
     submitted(study, "a", recruitment=link)
     submitted(study, "b", recruitment=link)
-    found = link_cost(again(link))
+    found = compute_link_cost(again(link))
     assert (found.paid, found.due, found.unsettled, found.total) == (0, 0, Decimal("5.00"), Decimal("10.00"))
     assert not Payment.objects.exists()
     client = logged_in(user("owner"))
@@ -62,17 +62,17 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
     assert "0.00 due, 5.00 not recorded yet, 5.00 to come" in out.getvalue()
     assert pay_report.build_pay_report(study)["links"][0]["unwritten"] == "5.00"
     client.post(address, {"settle": "1"})
-    found = link_cost(again(link))
+    found = compute_link_cost(again(link))
     assert (found.due, found.unsettled, found.total) == (Decimal("5.00"), 0, Decimal("10.00"))
     for page in (client.get(address), client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/")):
         assert "Not recorded yet" not in text(page)
     # A raise is owed to who is done, before anybody has looked.
     Recruitment.objects.filter(pk=link.pk).update(reward=Decimal("3.00"))
-    assert link_cost(again(link)).unsettled == Decimal("1.00")
+    assert compute_link_cost(again(link)).unsettled == Decimal("1.00")
     # What somebody may not get any more is no cost either.
-    ledger.settle_payments(again(link), by=None)
+    ledger.update_ledger(again(link), by=None)
     rejected(Assignment.objects.earliest("pk"))
-    assert link_cost(again(link)).unsettled == Decimal("-3.00")
+    assert compute_link_cost(again(link)).unsettled == Decimal("-3.00")
     assert "(recorded, but no longer due: press" in text(client.get(address))
 
 
@@ -97,7 +97,7 @@ def test_who_was_replaced_is_still_to_come():
     link = panel(study)
     done = [submitted(study, person, recruitment=link) for person in "abcd"]
     assert still(link) == (0, "0.00")
-    reopen_places_up_to_cap(study, [done[0].pk])
+    open_replacement_places_up_to_cap(study, [done[0].pk])
     assert still(link) == (1, "2.50")
     page = text(logged_in(user("owner")).get(f"/admin/annotators/recruitment/{link.pk}/pay/"))
     assert '2.50 USD <span class="quiet">(1 person still to finish)' in page
@@ -113,18 +113,18 @@ def test_where_nobody_new_may_come_those_at_work_are_still_to_finish():
         Recruitment.objects.filter(pk=link.pk).update(**columns)
         assert still(link) == (1, "2.50")
         Recruitment.objects.filter(pk=link.pk).update(stopped_at=None, closes_at=None)
-    lifecycle.close(study, by=None)
+    lifecycle.start_closing(study, by=None)
     assert still(link)[0] == 1
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     assert still(link) == (0, "0.00")
 
 
 def test_a_sum_for_nobody_knows_how_many_people_is_a_least_one():
     study = draft_study(owner=user("owner"), target_n=None)
     link = panel(study)
-    assert link_cost(link).is_lower_bound and link_cost(link).people_to_come == 0
+    assert compute_link_cost(link).is_lower_bound and compute_link_cost(link).people_to_come == 0
     Recruitment.objects.filter(pk=link.pk).update(wanted=2)
-    assert not link_cost(again(link)).is_lower_bound and still(link) == (2, "5.00")
+    assert not compute_link_cost(again(link)).is_lower_bound and still(link) == (2, "5.00")
 
 
 def test_parts_of_one_person_are_not_called_people():
@@ -143,9 +143,9 @@ def test_a_list_that_is_cut_says_so(monkeypatch):
         submitted(study, person, recruitment=link)
     client, address = logged_in(user("owner")), f"/admin/annotators/recruitment/{link.pk}/pay/"
     assert "more are not listed here" not in text(client.get(address))
-    ledger.settle_payments(again(link), by=None)
+    ledger.update_ledger(again(link), by=None)
     assert "2 more are not listed here" in text(client.get(address))
-    ledger.mark_paid(again(link), list(Payment.objects.values_list("pk", flat=True)[:2]), user("owner"))
+    ledger.mark_payments_paid(again(link), list(Payment.objects.values_list("pk", flat=True)[:2]), user("owner"))
     page = text(client.get(address))
     assert "more are not listed here" not in page and "1 older payment is not listed here." in page
 
@@ -177,7 +177,7 @@ def test_pay_in_another_currency_is_no_part_of_pay_an_hour():
         )
         assert str(one.minutes.median) == "30.0"
     # One person is no reason to be alarmed.
-    assert wage_warning(study, [arm]) == ""
+    assert low_wage_warning(study, [arm]) == ""
     client = logged_in(user("owner"))
     page = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
     assert "1 of 1" in page and "5 in all are paid in another currency" in page
@@ -203,7 +203,7 @@ def test_who_was_rejected_came_to_nothing_and_a_bonus_comes_on_top_of_a_raise():
     study = spa_study(user("owner"), target_n=12)
     link = panel(study)
     done = taking(submitted(study, "a", recruitment=link), 3600)
-    ledger.settle_payments(again(link), by=None)
+    ledger.update_ledger(again(link), by=None)
     assert str(pay_by_arm(study)[0].hourly.median) == "2.50"
     ledger.add_extra_payments(
         again(link), [ledger.ExtraPayment(done, Decimal("1.00"), "thanks")], "bonus", user("owner")
@@ -211,7 +211,7 @@ def test_who_was_rejected_came_to_nothing_and_a_bonus_comes_on_top_of_a_raise():
     Recruitment.objects.filter(pk=link.pk).update(reward=Decimal("3.00"))
     assert str(pay_by_arm(study)[0].hourly.median) == "4.00"
     verdict = rejected(done)
-    ledger.settle_payments(again(link), by=None)
+    ledger.update_ledger(again(link), by=None)
     assert str(pay_by_arm(study)[0].hourly.median) == "1.00"  # the bonus stays
     Verdict.objects.create(
         assignment=done, kind="reverse", reverses=verdict, message="", evidence={}, by=user("colleague")

@@ -22,7 +22,7 @@ def asked():
     from annotators.recruitment.panels.sync import schedule_sync
 
     recruitment = PanelTask.objects.select_related("recruitment__study").get().recruitment
-    jobs.run(schedule_sync(recruitment, by=user("owner")).pk)
+    jobs.run_job(schedule_sync(recruitment, by=user("owner")).pk)
     Job.objects.filter(kind="panel").update(request_token=None)
 
 
@@ -48,7 +48,7 @@ def test_screening_out_a_share_and_a_bonus_are_paid_once(settings):
             "You are paid <b>2.50 USD</b>. You receive it through Prolific, once the researchers approve your work there."
             in page
         )
-        assign.release(mine["half"].pk, "screened_out")
+        assign.release_assignment(mine["half"].pk, "screened_out")
         fake.send(session["done"], "A2K7PQ")
         fake.send(session["half"], "B3T4RW")
         asked()
@@ -60,7 +60,7 @@ def test_screening_out_a_share_and_a_bonus_are_paid_once(settings):
             recruitment, [ledger.ExtraPayment(mine["done"], Decimal("1.20"), "Thank you")], "bonus", user("owner")
         )
         can = REGISTRY["prolific"].service(recruitment, {"token": TOKEN}).operations
-        assert ledger.order_payments(recruitment, can, Decimal("1.50"), user("owner")) == 2
+        assert ledger.order_due_payments_at_panel(recruitment, can, Decimal("1.50"), user("owner")) == 2
         # The bonus is paid and the reply is lost: Prolific cannot tell, nothing is sent again, a person looks.
         fake.faults.append(("POST /bulk-bonus-payments/", "drop after"))
         for _ in range(3):

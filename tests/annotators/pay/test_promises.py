@@ -73,7 +73,7 @@ def test_the_end_says_what_it_pays_and_how(study):
         ("f", "failed_checks", "You are not paid for this"),
     ):
         mine = claimed(study, person, recruitment)
-        assign.release(mine.pk, reason)
+        assign.release_assignment(mine.pk, reason)
         assert words in told(mine)
 
 
@@ -86,12 +86,12 @@ def test_who_leaves_is_told_their_share_and_their_id_is_kept_until_it_is_paid(st
     page = seen(f"/p/{mine.code}/withdraw/")
     assert "For the 1 page that you sent you are paid" in page and "until you are paid" in page
     Client().post(f"/p/{mine.code}/withdraw/", {"leave": "1"})
-    ledger.settle_payments(recruitment, by=None)
+    ledger.update_ledger(recruitment, by=None)
     share = Payment.objects.get()
     assert f"You are paid {share.amount} USD for the 1 page that you sent" in told(mine)
     assert get_person_id(mine.annotator) == "leaves"
-    ledger.mark_paid(recruitment, [share.pk], user("owner"))
-    ledger.settle_payments(recruitment, by=None)
+    ledger.mark_payments_paid(recruitment, [share.pk], user("owner"))
+    ledger.update_ledger(recruitment, by=None)
     assert get_person_id(mine.annotator) is None
     # To whom nothing is owed is forgotten at once.
     other = claimed(study, "leaves at once", recruitment)
@@ -155,7 +155,7 @@ def test_once_people_came_pay_only_rises_and_who_is_done_gets_the_difference(stu
         assert words in errors_of(saved(client, recruitment, **changes)), changes
     answer = saved(client, recruitment, reward="2.75", ends_full="all", ends_full_amount="")
     assert answer.status_code == 302, errors_of(answer)
-    ledger.settle_payments(recruitment, by=None)
+    ledger.update_ledger(recruitment, by=None)
     assert [str(row.amount) for row in Payment.objects.order_by("pk")] == ["2.00", "0.75"]
     # Emptied, the link pays what the study says: less than it said itself.
     assert "can only rise" in errors_of(saved(client, recruitment, reward=""))

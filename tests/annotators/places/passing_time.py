@@ -38,11 +38,11 @@ def move_closing(pk, shift):
 
 
 def close(mine):
-    lifecycle.close(Study.objects.get(pk=mine.study_id), by=None)
+    lifecycle.start_closing(Study.objects.get(pk=mine.study_id), by=None)
 
 
 def give_away(mine):
-    assign.release(mine.pk, "expired")
+    assign.release_assignment(mine.pk, "expired")
     Batch.objects.filter(pk=mine.batch_id).update(claimed=F("wanted"))
 
 

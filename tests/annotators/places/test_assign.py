@@ -82,9 +82,9 @@ def test_places_beyond_open_to_are_not_given():
 def test_a_released_place_goes_to_the_next_and_returns_to_its_own_person(study):
     first = claimed(study, "a")
     claimed(study, "b")
-    assign.release(first.pk, "expired")
+    assign.release_assignment(first.pk, "expired")
     assert claim(study, "a").assignment.pk == first.pk  # revived, not claimed anew
-    assign.release(first.pk, "expired")
+    assign.release_assignment(first.pk, "expired")
     other = claimed(study, "c")
     assert other.batch_id == first.batch_id
     assert claim(study, "a").outcome == "wait" and counts_are_true(study)
@@ -92,9 +92,11 @@ def test_a_released_place_goes_to_the_next_and_returns_to_its_own_person(study):
 
 def test_a_release_is_given_once(study):
     assignment = claimed(study, "a")
-    assert assign.release(assignment.pk, "returned") and not assign.release(assignment.pk, "returned")
+    assert assign.release_assignment(assignment.pk, "returned") and not assign.release_assignment(
+        assignment.pk, "returned"
+    )
     done = submitted(study, "b")
-    assert not assign.release(done.pk, "expired") and counts_are_true(study)
+    assert not assign.release_assignment(done.pk, "expired") and counts_are_true(study)
 
 
 def test_the_sweeper_releases_what_is_over_and_nothing_else(study):
@@ -107,10 +109,10 @@ def test_the_sweeper_releases_what_is_over_and_nothing_else(study):
 
 def test_more_time_is_given_while_the_place_is_held(study):
     assignment = claimed(study, "a")
-    assert leases.extend(assignment)
+    assert leases.extend_reservation(assignment)
     assert Assignment.objects.get(pk=assignment.pk).reserved_until > assignment.reserved_until + timedelta(minutes=15)
-    assign.release(assignment.pk, "expired")
-    assert not leases.extend(assignment)
+    assign.release_assignment(assignment.pk, "expired")
+    assert not leases.extend_reservation(assignment)
 
 
 def test_an_item_already_given_is_not_given_again():
@@ -138,7 +140,7 @@ def test_paused_and_closed_give_nothing(study):
     assert claim(study, "b").outcome == "paused" and claim(study, "a").assignment.pk == inside.pk
     lifecycle.resume(study, by=None)
     assert claim(study, "b").outcome == "claimed"
-    lifecycle.close(study, by=None)
+    lifecycle.start_closing(study, by=None)
     assert claim(study, "c").outcome == "closed"
 
 

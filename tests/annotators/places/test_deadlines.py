@@ -11,10 +11,10 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Assignment
-from annotators.pages.record import page_state
+from annotators.pages.record import full_page_state
 from annotators.places import assign
 from annotators.places.deadlines import EXPIRED_TEXTS, PlaceState
-from annotators.views.lookup import has_ended
+from annotators.views.lookup import has_assignment_ended
 from studies.models import Batch, Study
 from studies.services import lifecycle
 from tests.annotators.places.passing_time import COUNT, LATE, MAY_BE_LATE, close, give_away, pass_time, row, truth
@@ -49,17 +49,17 @@ def begun(study, person="w", answers=2, **door):
 
 
 def finish(mine):
-    lifecycle.finish_closing(Study.objects.get(pk=mine.study_id), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=mine.study_id), by=None)
 
 
 def draft(mine):
     mine = row(mine)
-    key = page_state(mine).next_key
+    key = full_page_state(mine).next_key
     assert Client().post(f"/p/{mine.code}/{key}/", {"save": "auto"}).status_code == 200
 
 
 def another_part(mine):
-    assign.release(mine.pk, "returned")
+    assign.release_assignment(mine.pk, "returned")
     other = Batch.objects.filter(study=mine.study_id).exclude(pk=mine.batch_id).first()
     Assignment.objects.create(
         study=mine.study,
@@ -81,7 +81,7 @@ HAPPENS = {
     "over": [lambda m: pass_time(m, minutes=40)],
     "over, and extended by a draft": [lambda m: pass_time(m, minutes=40), draft],
     "over and given back": [lambda m: pass_time(m, minutes=40), lambda m: assign.release_expired_places()],
-    "returned": [lambda m: assign.release(m.pk, "returned")],
+    "returned": [lambda m: assign.release_assignment(m.pk, "returned")],
     "given away": [give_away],
     "in another part": [another_part],
     "closed within grace": [close],
@@ -136,7 +136,7 @@ def test_the_words_are_those_of_the_row_and_come_true(study):
             for step in steps:
                 step(mine)
             client = Client()
-            key = page_state(row(mine)).next_key
+            key = full_page_state(row(mine)).next_key
             page = f"/p/{mine.code}/{key}/"
             words, state = line(client.get(page))
             met.add(state)
@@ -186,13 +186,13 @@ def test_who_has_answered_nothing_when_the_study_is_closed_is_led_to_the_end_wit
             if is_swept:
                 assign.release_expired_places()
             page = Client().get(f"/p/{mine.code}/s1/", follow=True)
-            assert page.redirect_chain[-1][0] == f"/p/{mine.code}/done/" and has_ended(row(mine))
+            assert page.redirect_chain[-1][0] == f"/p/{mine.code}/done/" and has_assignment_ended(row(mine))
             said = " ".join(page.content.decode().split())
             assert "This study has ended" in said and "You are paid <b>2.50 USD</b>" in said
             assert row(mine).released_reason == "expired"
             # What they had typed meanwhile and send all the same is stored, as it is for everybody.
             sent = Client().post(f"/p/{mine.code}/s1/", {"s1.q1": "yes", "go": "1"})
-            assert sent.status_code == 302 and not has_ended(row(mine))
+            assert sent.status_code == 302 and not has_assignment_ended(row(mine))
 
 
 def test_the_first_page_says_how_long_its_place_is_kept_whoever_was_first(study):
@@ -200,7 +200,7 @@ def test_the_first_page_says_how_long_its_place_is_kept_whoever_was_first(study)
     mine = claimed(study, "w")
     first, second = row(mine), row(mine)
     for one in (first, second):
-        assign.begin(one)
+        assign.mark_assignment_started(one)
         kept = Assignment.objects.get(pk=mine.pk).reserved_until
         assert abs((one.reserved_until - kept).total_seconds()) < 1 and one.started_at
     assert (kept - timezone.now()).total_seconds() > 35 * 60

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 def looked_at(study):
     jobs.submit("look", study=study, by=None)
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     return Study.objects.get(pk=study.pk)
 
 

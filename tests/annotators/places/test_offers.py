@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from annotators.models import RecruitmentArm
-from annotators.places.offers import offer_of, range_of
+from annotators.places.offers import arm_offer, offer_range
 from studies.design.wording import wording_of
 from tests.builders import humanlike_draft, launched, panel
 from tests.players import claimed, submitted
@@ -66,7 +66,7 @@ def test_the_first_page_and_the_end_tell_ones_own_part(study):
 
 def test_pay_by_the_hour_is_that_of_each_arm(study):
     wording = wording_of(study, study.designs.get().pk)
-    hourly = {arm["condition"]: offer_of(wording, arm).per_hour for arm in wording.arms.values()}
+    hourly = {arm["condition"]: arm_offer(wording, arm).per_hour for arm in wording.arms.values()}
     assert hourly == {"none": Decimal("15.00"), "examples": Decimal("13.12"), "comparison": Decimal("12.27")}
-    one = range_of(wording, ["news gpt3 examples"])
+    one = offer_range(wording, ["news gpt3 examples"])
     assert (one.minutes, one.reward, one.per_hour, one.is_one) == ("8", "1.75", "13.12", True)

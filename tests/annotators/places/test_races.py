@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.record import AssignmentClosed, ConflictingAnswers, PageOutOfOrder, page_state
+from annotators.pages.record import AssignmentClosed, ConflictingAnswers, PageOutOfOrder, full_page_state
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign, leases
 from tests.annotators.places.sending import came_of
@@ -47,7 +47,7 @@ def test_who_cannot_wait_and_presses_twice_or_gets_a_place_at_that_moment_has_on
         person, leaves = at
         annotator = assign.get_or_create_annotator("panel", person)
         if leaves:
-            return assign.turn_away(study, annotator, door).pk
+            return assign.record_turned_away_annotator(study, annotator, door).pk
         return assign.claim_batch(study, annotator, door).assignment.pk
 
     # Six people press twice; in two other tabs four of them get one of the six places.
@@ -75,7 +75,7 @@ def test_conditions_stay_balanced_over_who_finished_and_who_is_at_work():
     # Seven leave, all those of one condition among them; whoever comes next takes their places, not new ones.
     gone = list(Assignment.objects.filter(study=study, batch__arm__condition="comparison"))
     gone += list(Assignment.objects.filter(study=study, batch__arm__condition="none").order_by("pk")[:2])
-    all_at_once(lambda pk: assign.release(pk, "returned"), [a.pk for a in gone], 7)
+    all_at_once(lambda pk: assign.release_assignment(pk, "returned"), [a.pk for a in gone], 7)
     all_at_once(claim(study), [f"b{n}" for n in range(7)], 7)
     assert sorted(places_by_arm(study).values()) == [5, 5, 5, 5] and counts_are_true(study)
     all_at_once(claim(study), [f"c{n}" for n in range(12)], 12)
@@ -150,7 +150,7 @@ def test_sixty_last_pages_race_sixty_takeovers_of_their_places():
         kind, assignment = what
         if kind == "send":
             return answered(assignment, "s4").next_key
-        assign.release(assignment.pk, "expired", only_if_expired=True)
+        assign.release_assignment(assignment.pk, "expired", only_if_expired=True)
         return assign.claim_batch(study, assign.get_or_create_annotator("panel", f"new{assignment.pk}")).outcome
 
     acts = [(kind, assignment) for assignment in people for kind in ("send", "take over")]
@@ -178,18 +178,18 @@ def play(study, seed):
             try:
                 if act < 0.6:
                     loaded = Assignment.objects.select_related("study").get(pk=assignment.pk)
-                    key = page_state(loaded).next_key
+                    key = full_page_state(loaded).next_key
                     if key is None:
                         break
                     answered(loaded, key)
                 elif act < 0.75:
-                    assign.release(assignment.pk, "expired")
+                    assign.release_assignment(assignment.pk, "expired")
                 elif act < 0.85:
-                    assign.revive(assignment.pk)
+                    assign.revive_assignment(assignment.pk)
                 elif act < 0.9:
                     assign.release_expired_places()
                 elif act < 0.95:
-                    leases.extend(Assignment.objects.select_related("study").get(pk=assignment.pk))
+                    leases.extend_reservation(Assignment.objects.select_related("study").get(pk=assignment.pk))
                 else:
                     withdraw_annotator(Assignment.objects.select_related("study").get(pk=assignment.pk))
                     break
@@ -208,7 +208,7 @@ def test_people_doing_everything_at_once(people, threads):
     doubled = Counter(Response.objects.filter(assignment__study=study).values_list("assignment", "slot"))
     assert not doubled or max(doubled.values()) == 1
     finished = Assignment.objects.filter(study=study, submitted_at__isnull=False, withdrawn_at=None)
-    assert all(page_state(a).next_key is None for a in finished)
+    assert all(full_page_state(a).next_key is None for a in finished)
 
 
 @pytest.mark.only_on("postgresql")  # SQLite has no row locks to skip

@@ -28,8 +28,8 @@ from annotators.models import (
     Response,
     Verdict,
 )
-from annotators.pages.record import page_state
-from annotators.places.exclusions import exclude
+from annotators.pages.record import full_page_state
+from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RequestRefused
 from annotators.recruitment.panels.orders import create_order
@@ -130,7 +130,7 @@ class Follower:
         return Assignment.objects.select_related("study", "recruitment", "annotator").get(code=answer.url.split("/")[2])
 
     def works(self, assignment: Assignment, pages: int | None = None) -> Assignment:
-        while (key := page_state(fresh(assignment)).next_key) and pages != 0:
+        while (key := full_page_state(fresh(assignment)).next_key) and pages != 0:
             assert answered(fresh(assignment), key, comment="fine").sent is None
             pages = pages - 1 if pages else pages
         return fresh(assignment)
@@ -161,7 +161,9 @@ class Follower:
             for name in exports.TABLES:
                 for form in exports.BLOCK_MAKERS:
                     for options in ({}, {"raw": True}) if form == "csv" else ({},):
-                        whole = b"".join(exports.stream(name, form, Selection(study, withdrawn=True), **options))
+                        whole = b"".join(
+                            exports.open_export_stream(name, form, Selection(study, withdrawn=True), **options)
+                        )
                         assert not hunt.within(whole), (stage, name, form)
                         made += 1
             archive = io.BytesIO()
@@ -190,7 +192,7 @@ class Follower:
     def _world(self, done, live) -> dict:
         study, door, owner = self.study, self.door, self.owner
         if not hasattr(self, "world"):
-            exclude([done], "technical", by=owner)
+            exclude_assignments([done], "technical", by=owner)
             run = run_analysis(study, {"resamples": 99}, by=owner)
             job = jobs.submit("analyse", study=study, by=owner)
             seat = CodingSample.objects.create(

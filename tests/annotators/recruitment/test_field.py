@@ -243,7 +243,7 @@ def test_who_is_at_work_when_a_link_or_a_study_is_stopped_finishes(what):
     if what == "link":
         assert link_actions.stop_link(way, owner) and not link_actions.stop_link(way, owner)
     else:
-        lifecycle.close(study, owner)
+        lifecycle.start_closing(study, owner)
     late = Robot(f"/e/{way.key}/?who=W9", seed=9)
     assert late.play() != "Thank you" and not Assignment.objects.filter(submitted_at__isnull=False).exists()
     assert [robot.play() for robot in inside] == ["Thank you"] * 5
@@ -272,7 +272,7 @@ def test_looking_at_a_link_uses_nothing_up():
 def test_who_never_starts_holds_a_place_for_the_start_alone():
     study = spa_study(target_n=2, start_window_seconds=600, idle_seconds=7200)
     waiting, started = claimed(study, "W1"), claimed(study, "W2")
-    assign.begin(started)
+    assign.mark_assignment_started(started)
     seconds = {}
     for one in (waiting, started):
         one.refresh_from_db()

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from annotators.models import Annotator, Assignment, Recruitment, SampleColumn, SampleValue
 from annotators.participation.withdrawal import withdraw_annotator
-from annotators.places.exclusions import exclude
+from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment import sample
-from annotators.recruitment.sample import declare_columns, import_sample, sample_table, summarize_column
+from annotators.recruitment.sample import declare_sample_columns, import_sample, sample_table, summarize_sample_column
 from studies.models import AuditEvent, StudyMember
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
@@ -55,7 +55,7 @@ def test_only_declared_columns_of_people_who_came_are_kept(recruitment):
     )
     with pytest.raises(ValueError, match="No column is declared"):
         import_sample(recruitment, text, "Participant id", by=None)
-    declare_columns(recruitment.study, AGE_AND_SEX, by=user("owner"))
+    declare_sample_columns(recruitment.study, AGE_AND_SEX, by=user("owner"))
     annotators = Annotator.objects.count()
     looked = import_sample(recruitment, text, "Participant id", by=None, dry_run=True)
     assert (looked.people, looked.strangers, looked.values, looked.missing) == (2, 1, 2, 2) and not kept()
@@ -76,7 +76,7 @@ def test_only_declared_columns_of_people_who_came_are_kept(recruitment):
 
 def test_a_withdrawal_takes_the_persons_values_along_and_they_are_not_read_again(recruitment):
     first, _ = took_part(recruitment, *PEOPLE[:2])
-    declare_columns(recruitment.study, AGE_AND_SEX, by=None)
+    declare_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
     text = lines((PEOPLE[0], 31, "Female"), (PEOPLE[1], 25, "Male"))
     import_sample(recruitment, text, "Participant id", by=None)
     withdraw_annotator(first)
@@ -86,17 +86,17 @@ def test_a_withdrawal_takes_the_persons_values_along_and_they_are_not_read_again
 
 def test_a_column_that_is_not_declared_any_more_goes_with_its_values(recruitment):
     took_part(recruitment, PEOPLE[0])
-    declare_columns(recruitment.study, AGE_AND_SEX, by=None)
+    declare_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
     import_sample(recruitment, lines((PEOPLE[0], 31, "Female")), "Participant id", by=None)
-    declare_columns(recruitment.study, [("Age", "number", True)], by=None)
+    declare_sample_columns(recruitment.study, [("Age", "number", True)], by=None)
     assert kept() == [("Age", "31")] and SampleColumn.objects.get().shows_small
-    declare_columns(recruitment.study, [("Age", "category", False)], by=None)
+    declare_sample_columns(recruitment.study, [("Age", "category", False)], by=None)
     assert not kept() and AuditEvent.objects.filter(verb="declare sample columns").count() == 3
 
 
 def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recruitment):
     took_part(recruitment, PEOPLE[0])
-    declare_columns(recruitment.study, AGE_AND_SEX, by=None)
+    declare_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
     for text, words in (
         ("", "empty"),
         ("a,b\n1,2\n", "Row 1 does not name the column Participant id and Age and Sex"),
@@ -118,7 +118,7 @@ def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recru
 
 
 def cells(values, people=None, **how):
-    one = summarize_column("c", "category", people or len(values), values, **how)
+    one = summarize_sample_column("c", "category", people or len(values), values, **how)
     return {cell.value: cell.n for cell in one.cells}, one.missing
 
 
@@ -133,7 +133,7 @@ def test_small_counts_are_hidden_with_what_gives_them_away():
     assert cells(["b", "c"], 20) == ({"b": None, "c": None}, None)
     assert cells(["a"] * 9 + ["b"] * 4 + ["c"] * 4) == ({"a": None, "b": None, "c": None}, 0)
     assert cells(["a"] * 9 + ["c"] * 2, shows_small=True) == ({"a": 9, "c": 2}, 0)
-    assert summarize_column("c", "category", 0, []).cells == ()
+    assert summarize_sample_column("c", "category", 0, []).cells == ()
 
 
 @pytest.mark.parametrize("counts", [(1,), (4, 9), (2, 5, 5), (4, 4, 30), (1, 2, 3), (5, 5), (1, 6, 7, 8)])
@@ -156,18 +156,18 @@ def test_no_hidden_count_follows_from_those_that_are_shown(counts, missing):
 
 
 def test_numbers_have_a_median_and_a_range_where_enough_tell_them():
-    one = summarize_column("Age", "number", 10, ["30", "21", "64.5", "33", "40", "22"])
+    one = summarize_sample_column("Age", "number", 10, ["30", "21", "64.5", "33", "40", "22"])
     assert (one.known, one.missing, float(one.median), float(one.least), float(one.most)) == (6, 4, 31.5, 21, 64.5)
-    few = summarize_column("Age", "number", 10, ["30", "21"])
+    few = summarize_sample_column("Age", "number", 10, ["30", "21"])
     assert (few.known, few.missing, few.median, few.least) == (None, None, None, None)
-    assert float(summarize_column("Age", "number", 10, ["30", "21"], shows_small=True).median) == 25.5
-    assert summarize_column("Age", "number", 10, []).missing == 10
+    assert float(summarize_sample_column("Age", "number", 10, ["30", "21"], shows_small=True).median) == 25.5
+    assert summarize_sample_column("Age", "number", 10, []).missing == 10
 
 
 def test_the_table_counts_whom_the_analysis_keeps(recruitment):
     made = took_part(recruitment, *PEOPLE)
     claimed(recruitment.study, "5aaa" * 6, recruitment)  # at work
-    declare_columns(recruitment.study, AGE_AND_SEX, by=None)
+    declare_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
     import_sample(
         recruitment,
         lines(*((person, 20 + n, "Female" if n < 6 else "Male") for n, person in enumerate(PEOPLE))),
@@ -177,7 +177,7 @@ def test_the_table_counts_whom_the_analysis_keeps(recruitment):
     age, sex = sample_table(recruitment.study)
     assert (age.people, age.known, float(age.median)) == (12, 12, 25.5)
     assert [(cell.value, cell.n, cell.percent) for cell in sex.cells] == [("Female", 6, 50.0), ("Male", 6, 50.0)]
-    exclude(made[:1], "technical", by=user("owner"))
+    exclude_assignments(made[:1], "technical", by=user("owner"))
     assert (sample_table(recruitment.study)[0].people, sample_table(recruitment.study)[1].cells[0].value) == (
         11,
         "Male",
@@ -185,7 +185,7 @@ def test_the_table_counts_whom_the_analysis_keeps(recruitment):
 
 
 def test_a_files_words_are_no_formula():
-    told = sample.sample_csv([summarize_column("=c", "category", 9, ["=1+1"] * 9)])
+    told = sample.sample_csv([summarize_sample_column("=c", "category", 9, ["=1+1"] * 9)])
     assert "'=1+1" in told and "'=c" in told and "\n=" not in told and ",=" not in told
 
 

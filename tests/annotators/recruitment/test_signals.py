@@ -9,7 +9,7 @@ from annotators.models import PanelSubmission, Recruitment
 from annotators.pay import receivers
 from annotators.recruitment import signals
 from annotators.recruitment.panels import SubmissionSnapshot
-from annotators.recruitment.panels.alerts import Alert, find_alerts
+from annotators.recruitment.panels.alerts import Alert, find_panel_alerts
 from annotators.recruitment.panels.publishing import publishing_obstacles
 from annotators.recruitment.panels.reconcile import import_submissions
 from tests.builders import spa_study, user
@@ -37,7 +37,7 @@ def recruitment():
     [
         (signals.collect_obstacles, receivers.collect_pay_obstacles),
         (signals.collect_alerts, receivers.collect_retention_alerts),
-        (signals.submissions_imported, receivers.settle_ledger),
+        (signals.submissions_imported, receivers.update_ledger_after_import),
     ],
 )
 def test_pay_is_connected_once_however_often_the_app_gets_ready(signal, receiver):
@@ -54,7 +54,7 @@ def test_what_receivers_return_stands_beside_what_recruitment_finds(recruitment)
 
     with connected(signals.collect_obstacles, hinder), connected(signals.collect_alerts, warn):
         assert "Nobody wants generic." in publishing_obstacles(recruitment)
-        assert find_alerts(recruitment)[-1] == Alert("test", "Something.", "Do something.")
+        assert find_panel_alerts(recruitment)[-1] == Alert("test", "Something.", "Do something.")
     assert "Nobody wants generic." not in publishing_obstacles(recruitment)
 
 

@@ -27,7 +27,7 @@ from annotators.models import (
     PanelSubmission,
     Payment,
 )
-from annotators.models.identity import full_external_ids, get_person_id, get_person_ids
+from annotators.models.identity import get_person_id, get_person_ids, restored_external_ids
 from annotators.pay import files, ledger
 from annotators.places import assign
 from annotators.recruitment import sample
@@ -102,7 +102,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     # The panel shows them, and tells of them by itself.
     done, paid = they.works(done), they.works(paid)
     assert done.submitted_at and paid.submitted_at
-    assign.release(out.pk, "screened_out")
+    assign.release_assignment(out.pk, "screened_out")
     shown = []
     names = {
         "finishes": done,
@@ -148,23 +148,25 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         )
         they.is_clean("told by the panel")
     if is_known:
-        sample.declare_columns(they.study, [("Age", "number", False), ("Nick", "category", False)], by=they.owner)
+        sample.declare_sample_columns(
+            they.study, [("Age", "number", False), ("Nick", "category", False)], by=they.owner
+        )
         text = io.StringIO()
         lines = [["id", "Age", "Nick"], *([they.arrival(who).person, "30", they.arrival(who).person] for who in names)]
         csv.writer(text).writerows(lines)
         with pytest.raises(ValueError, match="this is the person's panel id"):
             sample.import_sample(they.door, text.getvalue(), "id", by=they.owner)
-        sample.declare_columns(they.study, [("Age", "number", False)], by=they.owner)
+        sample.declare_sample_columns(they.study, [("Age", "number", False)], by=they.owner)
         assert sample.import_sample(they.door, text.getvalue(), "id", by=they.owner).values == 5
         they.is_clean("described by a file")
 
     # Orders, which name them at the panel and nowhere else.
-    ledger.settle_payments(they.door, by=they.owner)
+    ledger.update_ledger(they.door, by=they.owner)
     if they.channel.secrets:
         they.panel.faults = ["refused"] * 2
         for _ in range(2):
             job = sync.schedule_sync(they.door, by=they.owner, approves=True)
-            jobs.run(job.pk)
+            jobs.run_job(job.pk)
             Job.objects.update(request_token=None)
             job.refresh_from_db()
             assert job.state == "done", job.error
@@ -178,10 +180,12 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         they.is_clean("ordered")
         incremental_sync.schedule_incremental_sync(they.door)
         for job in Job.objects.filter(state="waiting"):
-            jobs.run(job.pk)
+            jobs.run_job(job.pk)
         they.is_clean("looked at again")
     if is_known:
-        theirs = files.payment_file(they.door) + "".join(text.text for text in files.bulk_payment_texts(they.door))
+        theirs = files.due_payments_csv(they.door) + "".join(
+            text.text for text in files.bulk_form_payment_texts(they.door)
+        )
         assert get_person_id(out.annotator) == they.arrival("is screened out").ids["person"]
         assert _in_csv(theirs, they.arrival("is screened out").ids["person"]), "somebody has to be able to pay them"
     they.exports_are_clean("submitted")
@@ -202,7 +206,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     end = Client().get(f"/p/{done.code}/done/")
     assert end.status_code == 200
     if is_known:
-        assert full_external_ids(done)["person"] == they.arrival("finishes").ids["person"]
+        assert restored_external_ids(done)["person"] == they.arrival("finishes").ids["person"]
     seen = they.pages_are_clean("submitted", done, live)
     if they.case.slug == "generic":
         assert seen["p/<str:code>/done/"] == 0  # that address is of somebody who still works
@@ -227,14 +231,14 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     they.is_clean("withdrawn")
 
     # Paid, and then leaving.
-    ledger.settle_payments(they.door, by=they.owner)
+    ledger.update_ledger(they.door, by=they.owner)
     due = Payment.objects.filter(assignment__recruitment=they.door, state="due")
     assert due.exists()
-    ledger.mark_paid(they.door, list(due.values_list("pk", flat=True)), they.owner)
+    ledger.mark_payments_paid(they.door, list(due.values_list("pk", flat=True)), they.owner)
     if they.channel.credits_on_completion or they.channel.pays_by:
         rows = PanelSubmission.objects.filter(assignment=paid)
         rows.update(state="approved")
-        ledger.settle_payments(they.door, by=they.owner)
+        ledger.update_ledger(they.door, by=they.owner)
     assert get_person_id(share.annotator) is None
     Client().post(f"/p/{paid.code}/withdraw/", {"leave": "1"})
     assert get_person_id(paid.annotator) is None, "nothing is owed any more"
@@ -244,9 +248,9 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
     # Purged.
     for study in (they.study, they.small):
         for door in study.recruitments.all():
-            ledger.settle_payments(door, by=they.owner)
+            ledger.update_ledger(door, by=they.owner)
             rows = Payment.objects.filter(assignment__recruitment=door, state="due")
-            ledger.mark_paid(door, list(rows.values_list("pk", flat=True)), they.owner)
+            ledger.mark_payments_paid(door, list(rows.values_list("pk", flat=True)), they.owner)
         closed_long_ago(study, 40)
     Payment.objects.filter(state="ordered").update(state="paid", ended_at=timezone.now())
     tasks.erase_person_ids()

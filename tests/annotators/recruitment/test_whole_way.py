@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from annotators.models import Assignment, PanelOrder, PanelTask
-from annotators.pay.verdicts.decisions import reject, work_of_assignment
+from annotators.pay.verdicts.decisions import get_work_by_assignment, reject_work
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels.reconcile import match_status_counts
 from annotators.recruitment.panels.sync import schedule_sync
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def asked(recruitment, **how) -> dict:
-    jobs.run(schedule_sync(recruitment, by=user("owner"), **how).pk)
+    jobs.run_job(schedule_sync(recruitment, by=user("owner"), **how).pk)
     # The next one is a job of its own, however soon it comes.
     Job.objects.filter(kind="panel").update(request_token=None)
     return match_status_counts(recruitment)
@@ -68,11 +68,11 @@ def test_prolific_rejects_what_a_person_decided_and_nothing_with_too_few_words(s
         fake.send(session, "A2K7PQ")
         asked(recruitment)
         with pytest.raises(ActionRefused, match="at least 100 are needed"):
-            reject(work_of_assignment(recruitment, one.pk), "LOW_EFFORT", "Letters.", user("owner"), NOTE)
+            reject_work(get_work_by_assignment(recruitment, one.pk), "LOW_EFFORT", "Letters.", user("owner"), NOTE)
         asked(recruitment)
         assert not PanelOrder.objects.filter(operation="reject").exists()
         assert not [path for path, _ in fake.calls if "transition" in path]
-        reject(work_of_assignment(recruitment, one.pk), "LOW_EFFORT", WHY, user("owner"), NOTE)
+        reject_work(get_work_by_assignment(recruitment, one.pk), "LOW_EFFORT", WHY, user("owner"), NOTE)
         assert asked(recruitment) == {"decided": 1} and fake.submissions[session]["status"] == "REJECTED"
         (body,) = [body for path, body in fake.calls if "transition" in path]
         assert body == {"action": "REJECT", "message": WHY, "rejection_category": "LOW_EFFORT"}

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.test import Client
 
 from annotators.models import Assignment, PageVisit, Response
-from annotators.pages.record import page_state
+from annotators.pages.record import full_page_state
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places import assign
 from studies.models import Study
@@ -49,7 +49,7 @@ def study_of() -> Study:
 
 def release(reason: str, is_taken: bool):
     def act(assignment: Assignment) -> None:
-        assign.release(assignment.pk, reason)
+        assign.release_assignment(assignment.pk, reason)
         if is_taken:
             claimed(assignment.study, "somebody else")
 
@@ -57,17 +57,17 @@ def release(reason: str, is_taken: bool):
 
 
 def close(assignment: Assignment) -> None:
-    lifecycle.close(assignment.study, by=None)
+    lifecycle.start_closing(assignment.study, by=None)
 
 
 def close_and_sweep(assignment: Assignment) -> None:
     close(assignment)
-    lifecycle.finish_closing(assignment.study, by=None)
+    lifecycle.end_grace_period(assignment.study, by=None)
     assign.release_expired_places()
 
 
 def finish(assignment: Assignment) -> None:
-    while (key := page_state(Assignment.objects.get(pk=assignment.pk)).next_key) is not None:
+    while (key := full_page_state(Assignment.objects.get(pk=assignment.pk)).next_key) is not None:
         assert answered(assignment, key).sent is None
 
 
@@ -157,7 +157,7 @@ class Cell:
 def at_work(study: Study) -> Cell:
     client, assignment = Client(), claimed(study, "w", recruitment(study))
     assignment = Assignment.objects.select_related("study", "recruitment").get(pk=assignment.pk)
-    keys = list(page_state(assignment).walk.keys)
+    keys = list(full_page_state(assignment).walk.keys)
     client.get(f"/p/{assignment.code}/{keys[0]}/")
     cell = Cell(assignment, keys, 1)
     cell.sent[keys[0]] = good(assignment, keys[0])
@@ -167,7 +167,7 @@ def at_work(study: Study) -> Cell:
 
 
 def good(assignment: Assignment, key: str, seed=1) -> dict[str, str]:
-    standing = page_state(assignment)
+    standing = full_page_state(assignment)
     asks, _ = asks_of(assignment, key)
     return Robot(Random(seed), WORDS).answers(standing.steps[key].protocol, asks) if asks else {}
 
@@ -176,10 +176,10 @@ def never_at_work(study: Study, reason: str) -> Cell:
     if reason:
         claimed(study, "somebody else")
         place = recruitment(study)
-        found = assign.turn_away(study, assign.get_or_create_annotator("panel", "w"), place)
+        found = assign.record_turned_away_annotator(study, assign.get_or_create_annotator("panel", "w"), place)
         return Cell(found, ["s1", "s2"], 0)
     assignment = claimed(study, "w", recruitment(study))
-    return Cell(assignment, list(page_state(assignment).walk.keys), 0)
+    return Cell(assignment, list(full_page_state(assignment).walk.keys), 0)
 
 
 def cells(bodies, states=None, ways=tuple(WAYS)) -> Iterator[tuple[tuple, Cell, str, dict, str]]:

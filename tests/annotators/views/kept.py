@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from annotators.models import Assignment, PageVisit, Response
 from annotators.pages.form_data import CONTROL_NAMES, SKIP_SUFFIX
 from annotators.pages.presentation import responses_as_form_data
-from annotators.pages.record import page_state
+from annotators.pages.record import full_page_state
 from annotators.pages.sequence import restore_shown_page
 
 WORDS = "What I wrote, with “quotes”, <b>marks</b> & a line\nbelow."
@@ -93,7 +93,7 @@ def labels_in(asks) -> dict[tuple[str, str], str]:
 
 
 def asks_of(assignment: Assignment, key: str):
-    standing = page_state(assignment)
+    standing = full_page_state(assignment)
     step, visit = standing.steps.get(key), standing.visits.get(key)
     if step is None:
         return {}, None

@@ -1,7 +1,7 @@
 """Keys on a page: which are written on it, and what each of them does."""
 
 from annotators.models import Assignment, Response
-from annotators.pages.record import page_state
+from annotators.pages.record import full_page_state
 from studies.models import Exposure
 from tests.annotators.views.touching import pages_of
 
@@ -179,7 +179,7 @@ class Walk:
 
 def stored_words(assignment: Assignment, shown: dict[str, dict[str, str]]) -> dict[str, str]:
     """The stored answers in the words of the design, by slot; an output that was chosen was shown under its letter."""
-    standing, words = page_state(assignment), {}
+    standing, words = full_page_state(assignment), {}
     rows = {row.slot: row for row in Response.objects.filter(assignment=assignment)}
     for key, step in standing.steps.items():
         for slot, ask in step.protocol.asks(step.page).items():

@@ -8,14 +8,14 @@ from django.test import Client
 
 from annotators.models import Annotator, Assignment, Payment
 from annotators.models.constants import SUBMITTED
-from annotators.models.identity import full_external_ids
+from annotators.models.identity import restored_external_ids
 from annotators.pay import ledger
 from annotators.pay.owed_amounts import payable_assignments
 from annotators.places import assign
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import SubmissionSnapshot
-from annotators.recruitment.panels.reconcile import import_submissions, with_match_status
+from annotators.recruitment.panels.reconcile import import_submissions, submissions_with_match_status
 from tests.annotators.recruitment.channels.sona.stand_in import SETTINGS
 from tests.builders import launched, panel, promised, recruitment, spa_draft, spa_study, user
 from tests.players import claimed, submitted
@@ -64,15 +64,15 @@ def test_who_cannot_wait_leaves_a_row_and_is_led_back_and_paid(study):
     assert gone.status_code == 302 and gone.url == f"/p/{row.code}/"
     assert (row.batch, row.recruitment, row.origin, row.consented_at) == (None, door, "live", None)
     assert row.external_ids == {"session": "S1"} and row.annotator.pool == "panel"
-    assert full_external_ids(row) == {"person": "W1", "session": "S1"}
+    assert restored_external_ids(row) == {"person": "W1", "session": "S1"}
     page = Client().get(gone.url, follow=True)
     assert page.redirect_chain == [(f"/p/{row.code}/done/", 302)]
     assert "No place was free" in words(page) and "no more are needed" not in words(page)
-    assert "FULL-9" in words(page) and receipt_of(row.code) in words(page)
+    assert "FULL-9" in words(page) and compute_receipt(row.code) in words(page)
     assert "You are paid <b>0.10 USD</b>." in words(page)
-    ledger.settle_payments(door, by=None)
+    ledger.update_ledger(door, by=None)
     assert [(one.assignment, one.amount, one.state) for one in Payment.objects.all()] == [(row, Decimal("0.10"), "due")]
-    assert assign.miscounted_batches() == []
+    assert assign.find_miscounted_batches() == []
 
 
 def test_said_twice_it_is_one_row_and_leads_to_the_task_taken_last(study):
@@ -105,9 +105,9 @@ def test_full_is_a_row_for_each_link_too():
 def test_who_comes_again_is_let_in_and_paid_once(study):
     door = promised(panel(study), full="0.10")
     knocks(door, leave="1", waited=waited(knocks(door)))
-    ledger.settle_payments(door, by=None)
+    ledger.update_ledger(door, by=None)
     assert Payment.objects.get().state == "due"
-    assign.release(Assignment.objects.get(batch__isnull=False).pk, "returned")
+    assign.release_assignment(Assignment.objects.get(batch__isnull=False).pk, "returned")
     assert knocks(door).url != f"/p/{left()[0].code}/"
     mine = Assignment.objects.get(batch__isnull=False, released_at=None)
     assert mine.annotator == left()[0].annotator and list(payable_assignments(door)) == [mine]
@@ -116,7 +116,7 @@ def test_who_comes_again_is_let_in_and_paid_once(study):
     )
     submitted(study, "W1", recruitment=door)
     for _ in range(2):
-        ledger.settle_payments(door, by=None)
+        ledger.update_ledger(door, by=None)
     assert list(Payment.objects.order_by("pk").values_list("amount", "state")) == [
         (Decimal("0.10"), "cancelled"),
         (Decimal("2.50"), "due"),
@@ -126,11 +126,11 @@ def test_who_comes_again_is_let_in_and_paid_once(study):
 def test_what_was_paid_for_coming_in_vain_stays_paid(study):
     door = promised(panel(study), full="0.10")
     knocks(door, leave="1", waited=waited(knocks(door)))
-    ledger.settle_payments(door, by=None)
-    ledger.mark_paid(door, [Payment.objects.get().pk], user("owner"))
-    assign.release(Assignment.objects.get(batch__isnull=False).pk, "returned")
+    ledger.update_ledger(door, by=None)
+    ledger.mark_payments_paid(door, [Payment.objects.get().pk], user("owner"))
+    assign.release_assignment(Assignment.objects.get(batch__isnull=False).pk, "returned")
     knocks(door)
-    ledger.settle_payments(door, by=None)
+    ledger.update_ledger(door, by=None)
     assert Payment.objects.get().state == "paid"
 
 
@@ -139,7 +139,7 @@ def test_who_has_a_place_meanwhile_keeps_it(study):
     answer = knocks(door)
     field = waited(answer)
     assert field and "what you are paid" not in words(answer)
-    assign.release(Assignment.objects.get().pk, "returned")
+    assign.release_assignment(Assignment.objects.get().pk, "returned")
     place = knocks(door).url
     assert knocks(door, leave="1", waited=field).url == place and not left()
 
@@ -194,10 +194,10 @@ def test_at_a_panel_that_leads_back_somehow_it_is_offered(study, channel, settin
 def test_who_had_begun_and_finds_no_place_is_led_to_their_own_page_and_given_no_code(study):
     """They can still finish there, and are given the code of that end: they must not have been given another before."""
     door = promised(panel(study), full="0.10")
-    assign.release(Assignment.objects.get().pk, "returned")
+    assign.release_assignment(Assignment.objects.get().pk, "returned")
     knocks(door)
     mine = Assignment.objects.get(annotator__pool="panel", recruitment=door)
-    assign.release(mine.pk, "expired")
+    assign.release_assignment(mine.pk, "expired")
     claimed(study, "another")
     answer = knocks(door, session="2")
     assert answer.status_code == 302 and answer.url == f"/p/{mine.code}/"
@@ -228,7 +228,7 @@ def test_who_found_no_place_and_took_part_elsewhere_since_is_kept_out():
     door = panel(mine)
     knocks(door, leave="1", waited=waited(knocks(door)))
     submitted(other, "W1")
-    assign.release(Assignment.objects.get(study=mine, batch__isnull=False).pk, "returned")
+    assign.release_assignment(Assignment.objects.get(study=mine, batch__isnull=False).pk, "returned")
     assert "You have already taken part" in words(knocks(door))
 
 
@@ -237,6 +237,6 @@ def test_at_the_panel_they_are_turned_away_and_not_unknown(study):
     knocks(door, leave="1", waited=waited(knocks(door)))
     import_submissions(door, [SubmissionSnapshot("T", "S1", "W1", SUBMITTED)], "service")
     assert (
-        with_match_status(door).get().standing == "turned_away"
-        and with_match_status(door).get().assignment == left()[0]
+        submissions_with_match_status(door).get().standing == "turned_away"
+        and submissions_with_match_status(door).get().assignment == left()[0]
     )

@@ -128,7 +128,7 @@ def test_each_field_of_each_protocol_is_shown_again(slug, monkeypatch):
             assert assert_kept(client.post(path, strange), fresh, key, strange, (path, "strange")) == "shown"
             for fault, status in ((broken, 503), (faulty, 500)):
                 with monkeypatch.context() as patched:
-                    patched.setattr(page_views, "record_page", fault)
+                    patched.setattr(page_views, "record_page_answers", fault)
                     response = client.post(path, everything)
                 assert response.status_code == status and not raw_lacking(response, everything)
                 assert Shown(response.content.decode()).again == set(everything.items()), "it can be sent again"

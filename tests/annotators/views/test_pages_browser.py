@@ -8,7 +8,7 @@ from PIL import Image
 
 from annotators.models import Assignment, PageVisit
 from studies.models import Output, Prompt
-from studies.stimuli.images import encode_image, store
+from studies.stimuli.images import encode_image, store_image
 from tests.annotators.views.visit import stored
 from tests.browsing import PHONE, look_at, press, until
 from tests.builders import add_survey, launched, spa_draft
@@ -107,7 +107,7 @@ def test_every_kind_of_field_and_of_output_is_accessible_and_stays_in_its_box(vi
         questions=[question | (refusal if n > 1 else {"required": False}) for n, question in enumerate(questions)],
     )
     image = encode_image(picture())
-    store(settings.MEDIA_ROOT, image)
+    store_image(settings.MEDIA_ROOT, image)
     kinds = {
         "alpha": {"text": "\u0627\u0633\u062a\u064a\u0642\u0638\u062a\n\nThen English.", "language": "ar"},
         "beta": {"text": "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |", "format": "markdown"},

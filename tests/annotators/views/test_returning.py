@@ -10,9 +10,9 @@ from django.db.models import F
 from django.test import Client
 
 from annotators.models import Annotator, Assignment
-from annotators.pages.record import page_state
+from annotators.pages.record import full_page_state
 from annotators.places import assign, leases
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
 from annotators.views.urls import assignment_urlpatterns
 from studies.models import Batch, Study
@@ -47,7 +47,7 @@ def study():
 
 def addresses(mine: Assignment) -> list[str]:
     """Every address below the person's own: a page of each kind (the first, the texts, the last), and one that there is not."""
-    walk = page_state(mine).walk.keys if mine.batch_id else ("s1",)
+    walk = full_page_state(mine).walk.keys if mine.batch_id else ("s1",)
     keys = dict.fromkeys([walk[0], walk[len(walk) // 2], walk[-1], "nonsense"])
     found = []
     for pattern in assignment_urlpatterns:
@@ -68,7 +68,7 @@ def outcome_in_database(mine):
 
 
 def expected_way_back(person, mine, outcome) -> set:
-    back = person.channel.way_back(person.door, outcome, mine.external_ids, receipt_of(mine.code))
+    back = person.channel.way_back(person.door, outcome, mine.external_ids, compute_receipt(mine.code))
     return {(back.code, back.url)} if back.code or back.url else set()
 
 
@@ -99,10 +99,10 @@ def wrong_after(person, mine, outcome, is_everywhere=True) -> list[str]:
         for what, send in sent if outcome else ():
             send()
             look(f"link {what}")
-            has_list = leases.channel_reserved_seconds(person.door) and "Your work" in person.heading
+            has_list = leases.channel_min_reserved_seconds(person.door) and "Your work" in person.heading
             if person.path != end and not open_again and not has_list:
                 wrong.append(f"link {what}: leads to {person.path}")
-    keys = tuple(f"/{key}/" for key in page_state(mine).walk.keys) if mine.batch_id else ("/s1/",)
+    keys = tuple(f"/{key}/" for key in full_page_state(mine).walk.keys) if mine.batch_id else ("/s1/",)
     for path in addresses(mine) if is_everywhere else ():
         person.get(path)
         look(f"GET {path}")
@@ -153,13 +153,13 @@ def test_whoever_has_begun_comes_back_to_their_own_pages_and_to_no_end(study):
     assert len(doors) > 5
     happened = {
         "nothing": lambda mine: None,
-        "given back": lambda mine: assign.release(mine.pk, Released.EXPIRED),
-        "returned": lambda mine: assign.release(mine.pk, Released.RETURNED),
+        "given back": lambda mine: assign.release_assignment(mine.pk, Released.EXPIRED),
+        "returned": lambda mine: assign.release_assignment(mine.pk, Released.RETURNED),
         "paused": lambda mine: lifecycle.pause(mine.study, by=None),
-        "closing": lambda mine: lifecycle.close(mine.study, by=None),
+        "closing": lambda mine: lifecycle.start_closing(mine.study, by=None),
         "closing and given back": lambda mine: (
-            lifecycle.close(mine.study, by=None),
-            assign.release(mine.pk, Released.EXPIRED),
+            lifecycle.start_closing(mine.study, by=None),
+            assign.release_assignment(mine.pk, Released.EXPIRED),
         ),
         "closed": lambda mine: close(mine.study),
         "all full": lambda mine: (given_away(mine), Batch.objects.update(claimed=F("wanted"))),
@@ -260,7 +260,7 @@ def test_autosave_says_why_it_did_not_save(study):
     assert too_long.status_code == 422 and "too long to be saved" in too_long.content.decode()
     out = claimed(study, "b")
     client.get(f"/p/{out.code}/s1/")
-    assign.release(out.pk, Released.SCREENED_OUT)
+    assign.release_assignment(out.pk, Released.SCREENED_OUT)
     ended = client.post(f"/p/{out.code}/s1/", {"s1.q1": "yes", "save": "auto"})
     assert ended.status_code == 409 and "has ended" in ended.content.decode()
 

@@ -7,11 +7,11 @@ import pytest
 from django.test import Client
 from PIL import Image
 
-from annotators.pages.record import page_state
-from annotators.pages.sequence import media_id
+from annotators.pages.record import full_page_state
+from annotators.pages.sequence import opaque_media_id
 from studies.models import Exposure, Output, Prompt, Question
 from studies.protocols import REGISTRY
-from studies.stimuli.images import encode_image, store
+from studies.stimuli.images import encode_image, store_image
 from tests.accessibility import violations
 from tests.browsing import PHONE, shot
 from tests.builders import humanlike_draft, launched, painted, recruitment
@@ -80,7 +80,7 @@ def large_image(media_root) -> str:
     out = io.BytesIO()
     Image.new("RGB", (4000, 1500), (20, 90, 160)).save(out, "PNG")
     image = encode_image(out.getvalue())
-    store(media_root, image)
+    store_image(media_root, image)
     return image.name
 
 
@@ -124,9 +124,9 @@ def test_nothing_lies_outside_the_window_and_nothing_covers_the_focus(name, brow
     context = browser.new_context(viewport=PHONE)
     page, wrong, looked_at, seen = context.new_page(), [], set(), set()
     line = Line(page)
-    while (key := page_state(assignment).next_key) is not None:
+    while (key := full_page_state(assignment).next_key) is not None:
         path = f"/p/{assignment.code}/{key}/"
-        step = page_state(assignment).steps[key]
+        step = full_page_state(assignment).steps[key]
         client.get(path)
         exposures = [exposure for item in step.page.items for _, exposure in item.exposures]
         shown = dict(Exposure.objects.filter(pk__in=exposures).values_list("pk", "output_id"))
@@ -148,7 +148,7 @@ def test_nothing_lies_outside_the_window_and_nothing_covers_the_focus(name, brow
                         page.set_viewport_size(viewport)
                         wrong += [f"{key} refused, {viewport['width']}: {one}" for one in wrong_by_links(page)]
             looked_at.add(about)
-        if page_state(assignment).next_key == key:
+        if full_page_state(assignment).next_key == key:
             assert client.post(path, sent_from(path)).status_code == 302
     context.close()
     assert looked_at and seen == set(of_output.values())
@@ -159,5 +159,5 @@ def failing_address(assignment, shown, of_output) -> str | None:
     """The image that this page asks for in vain."""
     for exposure, output in shown.items():
         if of_output[output] == "image that fails":
-            return media_id(assignment.code, exposure)
+            return opaque_media_id(assignment.code, exposure)
     return None

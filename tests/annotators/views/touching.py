@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from annotators.models import Assignment, PageVisit
-from annotators.pages.record import page_state
+from annotators.pages.record import full_page_state
 from tests.players import answered, open_page
 
 # All that a page would send, and what the browser keeps of it beside the server.
@@ -48,8 +48,8 @@ def pages_of(page, base: str, assignment: Assignment, *, of_each_kind: int = 1) 
     """The pages of a study, opened: of those that differ in their texts alone, so many. One that the test does not send is answered
     behind its back."""
     kinds = Counter()
-    while (key := page_state(assignment).next_key) is not None:
-        step = page_state(assignment).steps[key]
+    while (key := full_page_state(assignment).next_key) is not None:
+        step = full_page_state(assignment).steps[key]
         kind = (step.protocol, step.purpose, step.page.section.position, step.page.step, len(step.page.items))
         kinds[kind] += 1
         if kinds[kind] <= of_each_kind:

@@ -9,7 +9,7 @@ from django.db.models import F
 from django.test import Client
 
 from annotators.models import Assignment
-from annotators.pages.record import page_state
+from annotators.pages.record import full_page_state
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
 from studies.models import Batch, Study
@@ -98,7 +98,7 @@ class Person:
     def answers(self, mine, pages=99):
         for _ in range(pages):
             mine = self.row(mine.code)
-            if mine.submitted_at or page_state(mine).next_key is None:
+            if mine.submitted_at or full_page_state(mine).next_key is None:
                 break
             answered(mine)
         return self.row(mine.code)
@@ -106,14 +106,14 @@ class Person:
 
 def given_away(mine):
     """Somebody else is given the place."""
-    assign.release(mine.pk, Released.EXPIRED)
+    assign.release_assignment(mine.pk, Released.EXPIRED)
     Batch.objects.filter(pk=mine.batch_id).update(claimed=F("wanted"))
 
 
 def ends_by_release(reason):
     def end(person):
         mine = person.answers(person.starts(), 1)
-        assign.release(mine.pk, reason)
+        assign.release_assignment(mine.pk, reason)
         return mine
 
     return end
@@ -142,8 +142,8 @@ def finishes_and_leaves(person):
 
 
 def close(study):
-    lifecycle.close(Study.objects.get(pk=study.pk), by=None)
-    lifecycle.finish_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.start_closing(Study.objects.get(pk=study.pk), by=None)
+    lifecycle.end_grace_period(Study.objects.get(pk=study.pk), by=None)
     assign.release_expired_places()
 
 

@@ -1,7 +1,7 @@
 """Assignments at the questions of a page, and what is read in an answer of the site."""
 
 from annotators.models import Assignment
-from annotators.pages.record import page_state
+from annotators.pages.record import full_page_state
 from tests.players import answered, plausible, submitted
 
 
@@ -21,6 +21,6 @@ def at_questions(study, person="w"):
 
 def finished(assignment) -> Assignment:
     """Every page that is left, answered."""
-    while (key := page_state(fresh(assignment)).next_key) is not None:
+    while (key := full_page_state(fresh(assignment)).next_key) is not None:
         assert answered(assignment, key).sent is None
     return fresh(assignment)

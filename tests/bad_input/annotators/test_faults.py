@@ -32,7 +32,7 @@ def test_a_pause_lets_those_inside_finish_and_turns_others_away_in_words(study, 
 
 def test_after_the_grace_period_work_is_kept_as_late_and_the_code_is_given(study, client):
     in_time, late = (at_questions(study, person)[0] for person in ("in time", "late"))
-    lifecycle.close(study, by=None)
+    lifecycle.start_closing(study, by=None)
     assert tasks.end_grace_periods() == 0
     assert not finished(in_time).is_late
     hours = timedelta(hours=3)
@@ -42,7 +42,7 @@ def test_after_the_grace_period_work_is_kept_as_late_and_the_code_is_given(study
     assert late.submitted_at and late.is_late and late.released_reason == "expired"
     assert Response.objects.filter(assignment=late).count() == 8
     assert "marked as late" in words_of(client.get(f"/p/{late.code}/done/"))
-    assert assign.miscounted_batches() == [] and Batch.objects.filter(study=study, claimed=1).count() == 1
+    assert assign.find_miscounted_batches() == [] and Batch.objects.filter(study=study, claimed=1).count() == 1
 
 
 JUMPS = [timedelta(hours=1), timedelta(hours=-1), timedelta(days=3), timedelta(days=-3)]
@@ -62,8 +62,8 @@ def test_a_clock_that_jumps_loses_no_answer_and_makes_no_negative_time(study, cl
     assignment = finished(assignment)
     assert assignment.submitted_at >= assignment.started_at and not assignment.is_late
     assert all(visit.recorded_at >= visit.shown_at for visit in PageVisit.objects.filter(assignment=assignment))
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     study.refresh_from_db()
     assert study.launched_at <= study.closing_at <= study.closed_at
 
@@ -73,7 +73,7 @@ def test_a_clock_that_ran_ahead_while_places_were_swept_costs_nobody_the_place(s
     Assignment.objects.update(reserved_until=F("reserved_until") - timedelta(days=3))
     assert assign.release_expired_places() == 3
     assert not any(finished(assignment).is_late for assignment in people)
-    assert assign.miscounted_batches() == [] and Batch.objects.filter(study=study, claimed=1).count() == 3
+    assert assign.find_miscounted_batches() == [] and Batch.objects.filter(study=study, claimed=1).count() == 3
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_places_that_run_out_all_together_wait_for_a_second_look(crowd, caplog):
     first_look_was_before(assign.CLOCK_RECHECK_SECONDS - 60)
     assert assign.release_expired_places() == 0
     first_look_was_before(61)
-    assert assign.release_expired_places() == 12 and assign.miscounted_batches() == []
+    assert assign.release_expired_places() == 12 and assign.find_miscounted_batches() == []
 
 
 def test_a_clock_that_is_set_back_before_the_second_look_costs_nobody_a_place(crowd):
@@ -126,8 +126,8 @@ def test_a_small_share_of_many_and_places_of_a_closed_study_go_at_once(crowd):
     assert assign.release_expired_places() == 11
     run_out(Assignment.objects.all())
     assert assign.release_expired_places() == 0
-    lifecycle.close(crowd, by=None)
-    lifecycle.finish_closing(crowd, by=None)
+    lifecycle.start_closing(crowd, by=None)
+    lifecycle.end_grace_period(crowd, by=None)
     assert assign.release_expired_places() == 49
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from annotators.models import Annotator, Assignment
-from annotators.models.identity import full_external_ids
+from annotators.models.identity import restored_external_ids
 from tests.bad_input.annotators.assignments import finished, words_of
 from tests.builders import panel
 
@@ -44,7 +44,7 @@ def test_the_panels_session_with_another_person_is_another_assignment_and_both_a
     first, second = Assignment.objects.order_by("pk")
     assert first.annotator_id != second.annotator_id and first.batch_id != second.batch_id
     for assignment, person in ((first, "anna"), (second, "bert")):
-        assert full_external_ids(assignment) == {"person": person, "session": "S1"}
+        assert restored_external_ids(assignment) == {"person": person, "session": "S1"}
         assert "cc=C1" in words_of(client.get(f"/p/{finished(assignment).code}/done/"))
     # Whoever comes with another person's id on a page of their own stays who they are.
     assert "Thank you" in words_of(client.get(f"/p/{first.code}/done/?who=bert"))

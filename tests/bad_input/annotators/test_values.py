@@ -3,10 +3,10 @@
 import pytest
 
 from annotators.models import PageVisit
-from annotators.pages.form_data import active_seconds, parse_page_form
+from annotators.pages.form_data import parse_active_seconds, parse_page_form
 from studies.protocols import Page, PageField, Protocol
 from studies.protocols.base.fields import ExposureChoiceField
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 from tests.bad_input.annotators.assignments import at_questions
 from tests.players import form
 
@@ -15,15 +15,15 @@ pytestmark = pytest.mark.postgres
 
 OPTIONS = [{"key": "yes", "label": "Yes"}, {"key": "no", "label": "No"}]
 FIELDS = {
-    "percent": read_scale({"kind": "percent"}).field(),
-    "likert": read_scale({"kind": "likert", "maximum": 5}).field(),
-    "continuous": read_scale({"kind": "continuous", "minimum": 0, "maximum": 10}).field(),
-    "number": read_scale({"kind": "number", "minimum": 0, "maximum": 10}).field(),
-    "choice": read_scale({"kind": "choice", "options": OPTIONS}).field(),
+    "percent": parse_scale({"kind": "percent"}).field(),
+    "likert": parse_scale({"kind": "likert", "maximum": 5}).field(),
+    "continuous": parse_scale({"kind": "continuous", "minimum": 0, "maximum": 10}).field(),
+    "number": parse_scale({"kind": "number", "minimum": 0, "maximum": 10}).field(),
+    "choice": parse_scale({"kind": "choice", "options": OPTIONS}).field(),
     "exposure": ExposureChoiceField(exposures=(("A", 481), ("B", 977))),
-    "acknowledgement": read_scale({"kind": "acknowledgement"}).field(),
-    "box": read_scale({"kind": "multiple", "options": OPTIONS}).option_fields()[0][1],
-    "text": read_scale({"kind": "text", "minimum_length": 3, "maximum_length": 2000}).field(),
+    "acknowledgement": parse_scale({"kind": "acknowledgement"}).field(),
+    "box": parse_scale({"kind": "multiple", "options": OPTIONS}).option_fields()[0][1],
+    "text": parse_scale({"kind": "text", "minimum_length": 3, "maximum_length": 2000}).field(),
 }
 # Spellings of 3 that are none, and what is no number at all.
 NO_NUMBERS = [
@@ -114,16 +114,16 @@ def test_what_is_an_answer_is_taken_as_it_was_meant(kind, value, stored):
 
 
 def test_a_text_that_may_be_left_out_and_cannot_be_seen_was_left_out():
-    assert read_scale({"kind": "text"}).field(required=False).clean(" \u200b ") is None
+    assert parse_scale({"kind": "text"}).field(required=False).clean(" \u200b ") is None
 
 
 @pytest.mark.parametrize("active", ["-1", "1.5", "1e309", "NaN", "٣", "9" * 5000, "", "-", "1\n", "0x9"])
 def test_seconds_that_a_browser_cannot_have_counted_are_none(active):
-    assert active_seconds(form(active=active)) == 0
+    assert parse_active_seconds(form(active=active)) == 0
 
 
 def test_seconds_of_a_browser_are_at_most_a_day_and_may_be_absent(study, client):
-    assert (active_seconds(form(active="999999")), active_seconds(form())) == (86_400, 0)
+    assert (parse_active_seconds(form(active="999999")), parse_active_seconds(form())) == (86_400, 0)
     assignment, address, good = at_questions(study)
     client.post(address, {"save": "auto", "active": "70"})
     client.post(address, good | {"active": "-5"})

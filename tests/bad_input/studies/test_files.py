@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from studies.imports.bundle import bundle_text
-from studies.imports.tables import Options, import_file, import_job
+from studies.imports.tables import Options, import_job, import_stimuli_file
 from studies.models import Contrast, Output, Study
 from studies.services import jobs
 from tests import builders
@@ -67,7 +67,7 @@ def put(shelf, tmp_path):
     def imported(data, name="t.csv"):
         path = tmp_path / name
         path.write_bytes(data)
-        return import_file(shelf, path, options=Options(), by=None)
+        return import_stimuli_file(shelf, path, options=Options(), by=None)
 
     return imported
 
@@ -111,14 +111,14 @@ def test_an_import_for_which_the_memory_does_not_suffice_is_told_and_undone(edit
     before = rows_of(shelf)
     sent = {"file": SimpleUploadedFile("t.csv", (HEAD + "new,P,ada,One.\n").encode())}
     page = editor.post(reverse("import", args=[shelf.code]), sent).url
-    assert jobs.run_waiting() == 1
+    assert jobs.run_waiting_jobs() == 1
     editor.post(page, {"confirm": "1"})
     with monkeypatch.context() as scarce:
         scarce.setattr(writing, "_change_outputs", no_memory)
-        assert jobs.run_waiting() == 1
+        assert jobs.run_waiting_jobs() == 1
     assert "MemoryError" in text_of(editor.get(page)) and rows_of(shelf) == before
     editor.post(reverse("import", args=[shelf.code]), sent | {"file": SimpleUploadedFile("t.csv", b"prompt_key\nx\n")})
-    assert jobs.run_waiting() == 1
+    assert jobs.run_waiting_jobs() == 1
 
 
 BUNDLES = {

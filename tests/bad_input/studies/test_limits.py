@@ -5,7 +5,7 @@ from django.core.validators import MaxValueValidator
 from django.db import models
 
 from annotators.models import Recruitment
-from studies.imports.bundle import BundleRefused, bundle_of, read_bundle
+from studies.imports.bundle import BundleRefused, create_draft_from_bundle, serialize_bundle
 from studies.models import Arm, Batch, ExclusionRule, Item, Output, Placement, Prompt, Question, Section, Study
 from studies.services import lifecycle
 from tests.admin_pages import errors_of, study_url
@@ -43,7 +43,7 @@ def test_what_no_batch_can_be_drawn_from_stands_in_the_checklist_and_stops_the_l
     client, study, change, said, field
 ):
     change(study)
-    found = {problem.text: problem.field for problem in lifecycle.find_problems(study)}
+    found = {problem.text: problem.field for problem in lifecycle.find_design_problems(study)}
     assert any(said in text and where == field for text, where in found.items()), found
     assert said in client.get(study_url(study)).content.decode()
     response = client.post(study_url(study, "launch/"))
@@ -77,10 +77,10 @@ def test_an_amount_beyond_its_limit_is_told_wherever_it_comes_from(client, owner
     answer = api_of(owner).patch(f"studies/{study.code}/", {field: value})
     told = {each["field"]: each["message"] for each in answer.json()["errors"]}
     assert answer.status_code == 400 and said in told[field]
-    bundle = bundle_of(study) | {"exclusion_rules": []}
+    bundle = serialize_bundle(study) | {"exclusion_rules": []}
     bundle["study"][field] = value
     with pytest.raises(BundleRefused, match=f"study.{field}: .*{said}"):
-        read_bundle(bundle, owner)
+        create_draft_from_bundle(bundle, owner)
 
 
 ROWS_OVER_LIMITS = [
@@ -105,10 +105,10 @@ def test_a_bundle_with_an_amount_beyond_its_limit_is_refused(owner, study, part,
     )
     batch = Batch.objects.create(study=study, arm=study.arms.get(), number=0, origin=Batch.Origin.IMPORTED)
     Placement.objects.create(batch=batch, item=item, number=0)
-    bundle = bundle_of(study) | {"exclusion_rules": []}
+    bundle = serialize_bundle(study) | {"exclusion_rules": []}
     bundle[part][0][field] = value
     with pytest.raises(BundleRefused, match=rf"{part}\[0\].{field}: .*{said}"):
-        read_bundle(bundle, owner)
+        create_draft_from_bundle(bundle, owner)
 
 
 @pytest.mark.parametrize("kind", ["prompts", "outputs"])

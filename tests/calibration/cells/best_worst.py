@@ -52,7 +52,7 @@ def best_worst_cells():
             "five systems of equal worth, activity uneven",
             n,
             lambda rng, n=n: covered(
-                best_worst.maxdiff_counts(*worlds.best_and_worst(rng, n, strengths=(0,) * 5), n_systems=5).scores[0],
+                best_worst.maxdiff_scores(*worlds.best_and_worst(rng, n, strengths=(0,) * 5), n_systems=5).scores[0],
                 0.0,
             ),
             runs=1000,

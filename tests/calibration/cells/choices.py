@@ -12,7 +12,7 @@ from tests.calibration.cells.cell import ALPHA, COVERS, REJECTS, Cell, covered, 
 @cache
 def _true_tied_strength() -> float:
     labels = worlds.choices_with_ties(np.random.default_rng(1), 100_000)
-    return float(davidson.davidson(*labels, n_systems=4).difference(3, 0).estimate)
+    return float(davidson.fit_davidson(*labels, n_systems=4).difference(3, 0).estimate)
 
 
 def _tied_strength(rng, n) -> bool | None:
@@ -104,17 +104,17 @@ def choice_cells():
 def _share(rng) -> bool | None:
     annotators = np.repeat(np.arange(30), 20)
     chance = np.clip(0.5 + rng.normal(0, 0.15, 30), 0, 1)[annotators]
-    return rejected(choice.preference((rng.random(600) < chance).astype(float), annotators))
+    return rejected(choice.preference_share((rng.random(600) < chance).astype(float), annotators))
 
 
 def _beta_binomial(rng) -> bool:
     rule = sequential.beta_binomial_boundaries(2000, level=0.95)
-    return bool(sequential.crossings(rng.integers(0, 2, 2000), rule).winner[0])
+    return bool(sequential.find_boundary_crossings(rng.integers(0, 2, 2000), rule).winner[0])
 
 
 def _hoeffding(rng) -> bool:
     rule = sequential.hoeffding_boundaries(2000, delta=0.05)
-    return bool(sequential.crossings(rng.integers(0, 2, 2000), rule).winner[0])
+    return bool(sequential.find_boundary_crossings(rng.integers(0, 2, 2000), rule).winner[0])
 
 
 def _means(rng, n):
@@ -135,4 +135,4 @@ def _five_looks(rng) -> bool:
 
 def _uncorrected(rng) -> bool:
     values = _means(rng, 100)
-    return any(basic.one_sample(values[:look], null=0.5).pvalue < ALPHA for look in LOOKS)
+    return any(basic.one_sample_t_test(values[:look], null=0.5).pvalue < ALPHA for look in LOOKS)

@@ -15,7 +15,7 @@ def human_likeness_cells():
             "accuracy, annotators and texts as clusters",
             "5 of 100 texts each",
             n,
-            lambda rng, n=n: rejected(detection.accuracy(*worlds.sparse(rng, n))),
+            lambda rng, n=n: rejected(detection.clustered_accuracy(*worlds.sparse(rng, n))),
             runs=1000,
         )
     yield Cell("Human or machine", REJECTS, "four conditions, Welch's ANOVA", "accuracies of 5 texts", 4 * 65, _anova)

@@ -15,7 +15,7 @@ def rating_cells():
             "difference of means, clustered",
             "Likert 1..5, three prompts each",
             n,
-            lambda rng, n=n: rejected(ratings.mean_difference(*worlds.likert_pair(rng, n, 3), scale=(1, 5))),
+            lambda rng, n=n: rejected(ratings.paired_mean_difference(*worlds.likert_pair(rng, n, 3), scale=(1, 5))),
         )
         yield Cell(
             "Ratings",
@@ -23,7 +23,9 @@ def rating_cells():
             "probability of superiority",
             "Likert 1..5, three prompts each",
             n,
-            lambda rng, n=n: rejected(ratings.superiority(*worlds.likert_pair(rng, n, 3), resamples=199, rng=rng)),
+            lambda rng, n=n: rejected(
+                ratings.probability_of_superiority(*worlds.likert_pair(rng, n, 3), resamples=199, rng=rng)
+            ),
         )
         yield Cell(
             "Ratings",
@@ -31,7 +33,9 @@ def rating_cells():
             "probability of superiority, interval",
             "Likert 1..5, three prompts each",
             n,
-            lambda rng, n=n: covered(ratings.superiority(*worlds.likert_pair(rng, n, 3), resamples=999, rng=rng), 0.5),
+            lambda rng, n=n: covered(
+                ratings.probability_of_superiority(*worlds.likert_pair(rng, n, 3), resamples=999, rng=rng), 0.5
+            ),
             runs=1000,
             nominal=0.95,
         )
@@ -74,7 +78,7 @@ def mean_cells():
         "labels as if independent",
         "a few annotators give most labels",
         40,
-        lambda rng: covered(basic.one_sample(worlds.heavy_tailed(rng)[0], null=0), 0),
+        lambda rng: covered(basic.one_sample_t_test(worlds.heavy_tailed(rng)[0], null=0), 0),
         nominal=0.95,
         is_ours=False,
     )
@@ -85,7 +89,9 @@ def mean_cells():
             "annotators and items as clusters",
             f"everybody judges all {n_items} items",
             n_annotators,
-            lambda rng, a=n_annotators, i=n_items: covered(clusters.two_way_mean(*worlds.grid(rng, a, i)), 0.5),
+            lambda rng, a=n_annotators, i=n_items: covered(
+                clusters.two_way_clustered_mean(*worlds.grid(rng, a, i)), 0.5
+            ),
             nominal=0.95,
         )
     yield Cell(
@@ -94,7 +100,7 @@ def mean_cells():
         "annotators and items as clusters",
         "5 of 100 items each",
         130,
-        lambda rng: covered(clusters.two_way_mean(*worlds.sparse(rng)), 0.5),
+        lambda rng: covered(clusters.two_way_clustered_mean(*worlds.sparse(rng)), 0.5),
         runs=1000,
         nominal=0.95,
     )
@@ -155,7 +161,7 @@ def _betting(rng, n) -> bool | None:
 
 
 def _wilson(rng) -> bool:
-    low, high = basic.wilson(int(rng.binomial(50, 0.1)), 50)
+    low, high = basic.wilson_interval(int(rng.binomial(50, 0.1)), 50)
     return low <= 0.1 <= high
 
 

@@ -20,7 +20,7 @@ def spa_cells():
                 f"answers {shape}",
                 n,
                 lambda rng, n=n, shape=shape: rejected(
-                    spa.pair_paper(100 * spa.combine_orders(*worlds.spa_answers(rng, n, shape=shape)))
+                    spa.pair_preference_paper(100 * spa.combine_orders(*worlds.spa_answers(rng, n, shape=shape)))
                 ),
                 warned=warned,
             )
@@ -31,7 +31,7 @@ def spa_cells():
         "order symmetry, mean gap",
         "noise .10 in both orders",
         60,
-        lambda rng: rejected(spa.order_symmetry(*worlds.noisy_orders(rng, 60))),
+        lambda rng: rejected(spa.naming_order_effect(*worlds.noisy_orders(rng, 60))),
         runs=1000,
     )
     yield Cell(
@@ -41,7 +41,7 @@ def spa_cells():
         "answers even",
         30,
         lambda rng: rejected(
-            basic.sign_flip(spa.combine_orders(*worlds.spa_answers(rng, 30)), null=0.5, resamples=999, rng=rng)
+            basic.sign_flip_test(spa.combine_orders(*worlds.spa_answers(rng, 30)), null=0.5, resamples=999, rng=rng)
         ),
         runs=1000,
     )
@@ -52,7 +52,8 @@ def spa_cells():
         "true difference at the margin",
         60,
         lambda rng: bool(
-            equivalence.equivalence(np.clip(0.6 + rng.normal(0, 0.2, 60), 0, 1), null=0.5, margin=0.1).pvalue < ALPHA
+            equivalence.equivalence_test(np.clip(0.6 + rng.normal(0, 0.2, 60), 0, 1), null=0.5, margin=0.1).pvalue
+            < ALPHA
         ),
     )
     yield Cell(
@@ -66,7 +67,9 @@ def spa_cells():
             "mean of both orders, t interval",
             "true preference .5",
             n,
-            lambda rng, n=n: covered(spa.pair_paper(100 * spa.combine_orders(*worlds.spa_answers(rng, n))), 0.5),
+            lambda rng, n=n: covered(
+                spa.pair_preference_paper(100 * spa.combine_orders(*worlds.spa_answers(rng, n))), 0.5
+            ),
             nominal=0.95,
         )
     for n in (20, 60):
@@ -88,14 +91,14 @@ def _family(rng) -> bool:
     for _ in range(5):
         xy, yx = worlds.spa_answers(rng, 60)
         c = np.clip(spa.combine_orders(xy, yx) + shared * rng.choice([-1, 1], 60), 0, 1)
-        pvalues.append(basic.one_sample(c, null=0.5).pvalue)
+        pvalues.append(basic.one_sample_t_test(c, null=0.5).pvalue)
     return min(p for p in multiplicity.holm(pvalues) if p is not None) < ALPHA
 
 
 def _one_order_after_tau(rng) -> bool | None:
     xy, yx = worlds.noisy_orders(rng, 60)
-    kept = ~spa.tau_flags(xy[:, None], yx[:, None]).incoherent
-    return rejected(spa.pair_paper(xy[kept], is_after_tau=True))
+    kept = ~spa.tau_incoherence_flags(xy[:, None], yx[:, None]).incoherent
+    return rejected(spa.pair_preference_paper(xy[kept], is_after_tau=True))
 
 
 def _wilcoxon(rng) -> bool | None:

@@ -49,7 +49,7 @@ def test_up_refuses_where_migrations_wait_and_may_not_be_applied(monkeypatch):
     from heval_site.management.commands import up
 
     monkeypatch.setattr(up, "is_migrated", lambda: False)
-    monkeypatch.setattr(up, "claim_home_and_port", lambda: None)
+    monkeypatch.setattr(up, "lock_home_and_check_port", lambda: None)
     monkeypatch.setattr(up, "serve", lambda lock: pytest.fail("served"))
     with pytest.raises(CommandError, match="heval prepare"):
         call_command("up", "--no-migrate")
@@ -86,4 +86,4 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(command, settings,
     said = capsys.readouterr().err
     assert f"Port {settings.PORT} of 127.0.0.1 is not available: Address already in use. Set another PORT" in said
     assert f"PORT={settings.PORT + 1}" in said
-    startup.claim_home_and_port().close()  # it is free now, and so is the home
+    startup.lock_home_and_check_port().close()  # it is free now, and so is the home

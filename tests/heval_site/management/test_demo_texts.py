@@ -6,9 +6,9 @@ import pytest
 
 from heval_site.management.demo_texts import SYSTEMS, load_demo_texts, study_texts
 from studies.stimuli.markdown import render_markdown
-from studies.stimuli.surface import find_duplicates, surface_differences
+from studies.stimuli.surface import find_duplicate_texts, surface_warnings
 from studies.stimuli.texts import clean_text
-from tools.demo_texts.make import HUMAN, LENGTH_SLACK, MAX_WORDS, MIN_WORDS, is_welcome
+from tools.demo_texts.make import HUMAN, LENGTH_SLACK, MAX_WORDS, MIN_WORDS, is_suitable_word
 from tools.demo_texts.ngrams import detokenise, tokenise
 
 BEFORE_THE_END = [
@@ -54,14 +54,14 @@ def test_an_output_is_set_like_every_other():
         assert text.isascii() and "\n" not in text and "  " not in text and text.count('"') % 2 == 0, where
         assert not re.search(r" [.,;:!?]|[.,;:][.,;:!?]|\w\"", text), where
         assert text.lstrip('"')[0].isupper() and detokenise(tokenise(text)) == text, where
-        assert all(is_welcome(word) for word in re.findall(r"[\w'-]+", text)), where
+        assert all(is_suitable_word(word) for word in re.findall(r"[\w'-]+", text)), where
         assert ('"' in text) == ('"' in record["outputs"][HUMAN]), where
 
 
 def test_no_writer_is_betrayed_by_the_surface():
     by_system = {system: [line["outputs"][system] for line in load_demo_texts()] for system in SYSTEMS}
-    assert surface_differences(by_system) == ()
-    assert find_duplicates((system, record["key"], text) for record, system, text in outputs()) == ()
+    assert surface_warnings(by_system) == ()
+    assert find_duplicate_texts((system, record["key"], text) for record, system, text in outputs()) == ()
 
 
 def test_the_questions_have_places_for_the_labels():

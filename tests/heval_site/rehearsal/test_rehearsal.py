@@ -13,7 +13,7 @@ from django.test import Client
 
 from annotators.models import Annotator, Assignment, PanelOrder, Recruitment
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.secrets import secret_dates, store_secrets
+from annotators.recruitment.panels.secrets import store_secrets, stored_secret_dates
 from heval_site.rehearsal import network_guard, runner
 from heval_site.rehearsal.browser import Browser, HttpReply, Page, UnexpectedPage
 from heval_site.rehearsal.rehearsal import Rehearsal, entry_url
@@ -213,7 +213,7 @@ def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folde
     study = spa_draft(owner=user("owner"), m=1, both=False)
     recruitment = Recruitment.objects.create(study=study, channel="prolific", settings=CODES, currency="GBP", wanted=40)
     store_secrets(recruitment, {"token": "canary-of-the-true-token"}, by=None)
-    kept, events = secret_dates(recruitment), AuditEvent.objects.count()
+    kept, events = stored_secret_dates(recruitment), AuditEvent.objects.count()
     call_command("rehearse", recruitment.key, "--people", "11", "--json")
     printed = capsys.readouterr().out
     report = json.loads(printed)
@@ -221,7 +221,7 @@ def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folde
     assert "Everything was as expected." in list(report_lines(report))
     assert "The study is not launched, so people could not take part. Launch it first." in report["before"]
     study.refresh_from_db()
-    assert study.state == "draft" and AuditEvent.objects.count() == events and secret_dates(recruitment) == kept
+    assert study.state == "draft" and AuditEvent.objects.count() == events and stored_secret_dates(recruitment) == kept
     for model in (Annotator, Assignment, PanelOrder, Batch):
         assert not model.objects.exists(), model
     assert not list(folders.iterdir())
@@ -239,7 +239,7 @@ def test_the_button_starts_a_job_and_the_page_shows_what_was_wrong(folders, monk
         assert client.post(address, {"people": "10"}).status_code == 302
     job = Job.objects.get(kind="rehearsal")
     assert "It starts in a moment" in client.get(address).content.decode()
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     job.refresh_from_db()
     assert job.state == "done" and not job.result["is_ok"], job.error
     assert "return exactly like those who completed" in wrong(job.result, "screened_out")
@@ -253,7 +253,7 @@ def test_the_button_starts_a_job_and_the_page_shows_what_was_wrong(folders, monk
         and "Rehearse again" in page
     )
     # The command ends with 1, whatever it prints.
-    monkeypatch.setattr("heval_site.management.commands.rehearse.rehearse", lambda *_: job.result)
+    monkeypatch.setattr("heval_site.management.commands.rehearse.run_rehearsal", lambda *_: job.result)
     with pytest.raises(SystemExit) as ended:
         call_command("rehearse", recruitment.key)
     assert ended.value.code == 1
@@ -271,7 +271,7 @@ def test_only_editors_rehearse_and_what_failed_is_told():
     client = logged_in(user("owner"))
     client.post(address, {"people": "5"})
     Job.objects.update(arguments={"recruitment": recruitment.pk, "people": 1})
-    jobs.run(Job.objects.get().pk)
+    jobs.run_job(Job.objects.get().pk)
     page = client.get(address).content.decode()
     assert "The last rehearsal failed" in page and "3 to 200 people, not 1" in page
 
@@ -287,13 +287,13 @@ def test_a_rehearsal_that_takes_too_long_or_is_cancelled_ends_and_leaves_nothing
     monkeypatch.setattr(runner.subprocess, "Popen", Noted)
     recruitment = Recruitment.objects.create(study=spa_study(user("owner")), channel="open_link")
     with pytest.raises(runner.RehearsalRefused, match="was stopped after 0 seconds"):
-        runner.rehearse(recruitment, timeout=0)
+        runner.run_rehearsal(recruitment, timeout_seconds=0)
 
     def cancel(*_):
         raise jobs.Cancelled
 
     with pytest.raises(jobs.Cancelled):
-        runner.rehearse(recruitment, progress=cancel)
+        runner.run_rehearsal(recruitment, progress=cancel)
     assert [child.returncode for child in started] == [-signal.SIGKILL] * 2 and not list(folders.iterdir())
 
 

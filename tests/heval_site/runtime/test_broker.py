@@ -79,12 +79,12 @@ def test_without_a_broker_nobody_is_woken(settings, monkeypatch):
     monkeypatch.setattr(signals, "jobs_waiting", Signal())
     monkeypatch.setattr(broker, "wake_workers", lambda **kwargs: woken.append(1))
     settings.CELERY_BROKER_URL = ""
-    broker.connect_signals()
+    broker.connect_worker_wakeup()
     signals.jobs_waiting.send(None)
     assert woken == []
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
-    broker.connect_signals()
-    broker.connect_signals()
+    broker.connect_worker_wakeup()
+    broker.connect_worker_wakeup()
     signals.jobs_waiting.send(None)
     assert woken == [1], "a second connection is the first one"
 
@@ -109,7 +109,7 @@ def test_a_celery_worker_runs_what_waits(redis_url, celery_app, monkeypatch):
     signals.jobs_waiting.connect(lambda **kwargs: broker.send_wakeup(), weak=False)
     jobs.register("count")(lambda job, progress: {"n": 1})
     celery = celery_app(redis_url)
-    assert broker.is_reachable()
+    assert broker.is_broker_reachable()
     with start_worker(
         celery.app, perform_ping_check=False, pool="solo", queues=["jobs", "periodic"], shutdown_timeout=30
     ):

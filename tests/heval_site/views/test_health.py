@@ -22,7 +22,7 @@ def test_healthz_asks_nothing_of_the_database(client, django_assert_num_queries)
 
 
 def test_ready_where_all_is_well(client):
-    jobs.record_heartbeat()
+    jobs.record_runner_heartbeat()
     response = client.get("/readyz")
     assert (response.status_code, response.json()["ready"]) == (200, True)
 
@@ -35,7 +35,7 @@ def test_not_ready_without_a_runner(client):
 
 
 def test_not_ready_without_migrations_cache_or_database(client, monkeypatch):
-    jobs.record_heartbeat()
+    jobs.record_runner_heartbeat()
     with monkeypatch.context() as patch:
         patch.setattr(health, "_was_prepared", False)
         patch.setattr(health, "is_migrated", lambda: False)
@@ -67,13 +67,13 @@ def examined(capsys=None):
 @pytest.fixture
 def well(settings):
     settings.MEDIA_ROOT.mkdir(parents=True, exist_ok=True)
-    jobs.record_heartbeat()
+    jobs.record_runner_heartbeat()
 
 
 def test_the_doctor_is_content_where_all_is_well(well, monkeypatch, settings):
     settings.EMBEDDED = True  # a deployment over http, as the tests are on PostgreSQL, would not please it
     # Tests run without fsync, which the doctor would rightly not bear; that check has its own test.
-    monkeypatch.setitem(doctor._checks, "durability", lambda: doctor.Finding(doctor.OK, ""))
+    monkeypatch.setitem(doctor._checks, "durability", lambda: doctor.CheckFinding(doctor.OK, ""))
     code, is_ok, checks = examined()
     failed = {name: check["words"] for name, check in checks.items() if check["status"] == "failed"}
     assert (code, is_ok, failed) == (0, True, {})
@@ -161,7 +161,7 @@ def test_the_doctor_goes_on_where_the_database_cannot_be_asked(well, monkeypatch
 
 def test_the_doctor_prints_a_line_a_check_for_people(well, monkeypatch):
     monkeypatch.setitem(
-        doctor._checks, "durability", lambda: doctor.Finding(doctor.FAILED, "fsync = off", "Set fsync = on.")
+        doctor._checks, "durability", lambda: doctor.CheckFinding(doctor.FAILED, "fsync = off", "Set fsync = on.")
     )
     out = io.StringIO()
     with pytest.raises(SystemExit) as end:

@@ -25,7 +25,7 @@ from tests.messages.checklist.drafts import (
 
 D = "studies/design"
 LINES = {
-    f"{D}:rule_problems": [
+    f"{D}:exclusion_rule_problems": [
         ("The exclusion rule “gone” is not installed", "Delete it", on(ruled("gone"))),
         (
             "no answer with the key “maybe”",

@@ -5,7 +5,7 @@ from studies.models import Arm, Batch, Contrast, Item, Output, Placement, Questi
 from studies.protocols.marks import ERRORS
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
-from studies.services.practice import delete_practice
+from studies.services.practice import delete_practice_item
 from tests import builders
 from tests.messages.lines import Shown
 
@@ -18,7 +18,7 @@ def on(make, *changes):
         for change in changes:
             change(study)
         study = Study.objects.get(pk=study.pk)
-        return [Shown(problem.text, problem.url) for problem in workflow.checklist(study)]
+        return [Shown(problem.text, problem.url) for problem in workflow.find_linked_problems(study)]
 
     return scenario
 
@@ -186,7 +186,7 @@ def without_question(*keys):
 
 def without_practice(study):
     for item in study.items.filter(kind="practice"):
-        delete_practice(item, by=None)
+        delete_practice_item(item, by=None)
 
 
 def frozen(make, change):
@@ -198,7 +198,7 @@ def frozen(make, change):
         try:
             lifecycle.freeze_and_close(study, by=None)
         except lifecycle.NotReady as refused:
-            links = workflow.problem_links(study, refused.problems)
+            links = workflow.link_problems(study, refused.problems)
             return [Shown(problem.text, problem.url) for problem in links]
         return []
 
@@ -228,14 +228,16 @@ def practised(make, change, *outputs):
     """What is said where a practice item cannot be made of these systems' outputs of one prompt."""
 
     def scenario():
-        from studies.services.practice import make_practice
+        from studies.services.practice import create_practice_item
 
         study = make()
         change(study)
         section = study.sections.filter(purpose="training").first()
         prompt = study.prompts.filter(outputs__system__name=outputs[0]).first()
         try:
-            make_practice(section, list(prompt.outputs.filter(system__name__in=outputs).order_by("pk")), "", by=None)
+            create_practice_item(
+                section, list(prompt.outputs.filter(system__name__in=outputs).order_by("pk")), "", by=None
+            )
         except ActionRefused as refused:
             return [Shown(str(refused))]
         return []

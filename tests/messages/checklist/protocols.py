@@ -209,7 +209,7 @@ LINES = {
         ("A question about the outputs shown is asked under Two choices alone", "asked under Two choices", previewed(
             full_spa, of_survey(scale={"kind": "output"}))),
     ],
-    f"{P}/base:read_scale": [
+    f"{P}/base:parse_scale": [
         ("The scale 'stars' does not exist", "Choose one of", on(spa, scale(kind="stars"))),
         ("A scale has no setting colour", "#questions-group", on(spa, scale(kind="percent", colour="red"))),
         ("A scale's lowest value must be below its highest", "must be below", on(spa, scale(kind="number", minimum=5, maximum=5))),
@@ -232,7 +232,7 @@ def _all_drawn():
 
 
 def _two_humans():
-    from studies.services.practice import make_practice
+    from studies.services.practice import create_practice_item
 
     study = trained()
     other = System.objects.create(study=study, name="another", is_human=True)
@@ -242,7 +242,7 @@ def _two_humans():
         Output.objects.create(system=other, prompt=prompt, text="A text."),
     ]
     try:
-        make_practice(study.sections.get(purpose="training"), outputs, "", by=None)
+        create_practice_item(study.sections.get(purpose="training"), outputs, "", by=None)
     except ActionRefused as refused:
         return [Shown(str(refused))]
     return []

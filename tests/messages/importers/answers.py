@@ -91,8 +91,8 @@ def with_own_answers():
         annotator=Annotator.objects.create(pool="p", external_id="x"),
         design=study.designs.get(),
     )
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     return study
 
 
@@ -157,7 +157,7 @@ LINES = {
             answer_options(AnswerOptions.from_text, "annotator = a\nannotator = b"),
         ),
     ],
-    f"{ANSWERS}:check_column_mapping": [
+    f"{ANSWERS}:validate_column_mapping": [
         (
             "the value of 'annotator' must be the name of a column of the file",
             "must be the name",

@@ -12,7 +12,7 @@ def options_of(kind, **given):
 
 WIDE = "prompt_key,prompt_text,output:ada\n"
 LINES = {
-    f"{TABLES}:layout_of": [
+    f"{TABLES}:parse_stimulus_columns": [
         ("two formats are mixed", "one system with a text", bad("mixed shapes")),
         ("no column text, image or is_empty beside the system", "the columns found are", bad("no text column")),
         ("no column prompt_key (or key)", "the columns found are", bad("no header")),
@@ -52,7 +52,7 @@ LINES = {
         ("is missing: you ticked “The file contains ready-made batches”", FILE, file(GOOD, makes_batches=True)),
         ("column “batch”: must not be empty", FILE, file("batch," + WIDE + " ,p1,P,a\n", makes_batches=True)),
     ],
-    f"{TABLES}:parse_number_cell": [
+    f"{TABLES}:parse_integer_cell": [
         ("must be a whole number from 0 to 32,767, not 'x'", "must be a whole number", bad("sample a word"))
     ],
     f"{TABLES}:_flag": [("must be true or false, not 'maybe'", "must be true or false", bad("flag odd"))],

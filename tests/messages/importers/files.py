@@ -232,7 +232,7 @@ LINES = {
 
 
 def _requiring(text, name="t.csv"):
-    rows = read_rows(name, text.encode(), required=("a",))
+    rows = read_rows(name, text.encode(), required_columns=("a",))
     list(rows)
     return [Shown(str(problem)) for problem in rows.problems]
 

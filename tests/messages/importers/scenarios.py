@@ -5,7 +5,7 @@ from pathlib import Path
 
 from django.test import override_settings
 
-from studies.imports.tables import Options, import_file
+from studies.imports.tables import Options, import_stimuli_file
 from studies.models import Arm, Study, System
 from studies.services import lifecycle
 from studies.stimuli.settings_records import SettingsRefused
@@ -57,7 +57,9 @@ def file(data, name="t.csv", *before, make=small, is_written=False, **options):
 def imported(study, folder, data, name, is_dry_run=False, agreed=None, **options):
     path = Path(folder) / name
     path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return import_file(study, path, options=Options(**options), is_dry_run=is_dry_run, expected_outcome=agreed, by=None)
+    return import_stimuli_file(
+        study, path, options=Options(**options), is_dry_run=is_dry_run, expected_outcome=agreed, by=None
+    )
 
 
 def brings(data, name="t.csv", **options):

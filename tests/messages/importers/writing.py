@@ -62,7 +62,7 @@ def launched_meanwhile(data):
     def scenario():
         study = builders.spa_draft(with_surveys=False, with_rating=False)
         warnings = builders.warnings_of(study)
-        whole = writing.write
+        whole = writing.write_import_plan
 
         def write(plan):
             lifecycle.launch(study, None, warnings)
@@ -70,12 +70,12 @@ def launched_meanwhile(data):
 
         from studies.imports.tables import run
 
-        run.write = write
+        run.write_import_plan = write
         try:
             with tempfile.TemporaryDirectory() as folder:
                 return shown_by(lambda: imported(study, folder, data, "t.csv"))
         finally:
-            run.write = whole
+            run.write_import_plan = whole
 
     return scenario
 
@@ -93,7 +93,7 @@ def kept(*chunks):
         most, uploads.MAX_BYTES = uploads.MAX_BYTES, 10
         try:
             with tempfile.TemporaryDirectory() as folder, override_settings(UPLOADS_ROOT=folder):
-                return shown_by(lambda: uploads.store_upload(chunks, "t.csv", study=1, user=1, options={}))
+                return shown_by(lambda: uploads.store_upload(chunks, "t.csv", study_id=1, user_id=1, options={}))
         finally:
             uploads.MAX_BYTES = most
 
@@ -107,19 +107,19 @@ def gone(by_job):
         study = small()
         with tempfile.TemporaryDirectory() as folder, override_settings(UPLOADS_ROOT=folder):
             upload = uploads.store_upload(
-                [b"prompt_key\n"], "t.csv", study=study.pk, user=1, options=Options().as_json()
+                [b"prompt_key\n"], "t.csv", study_id=study.pk, user_id=1, options=Options().as_json()
             )
-            upload.drop_file()
+            upload.delete_file()
             if by_job:
                 job = Job(kind="import", study=study, arguments={"upload": "0" * 32, "is_confirmed": False})
-                return shown_by(lambda: import_job.run(job, lambda *told: None))
+                return shown_by(lambda: import_job.run_import_job(job, lambda *told: None))
             return shown_by(lambda: import_job.dry_run_upload(study, upload, None))
 
     return scenario
 
 
 LINES = {
-    f"{TABLES}:import_file": [
+    f"{TABLES}:import_stimuli_file": [
         ("1 pairs of texts were made", NOTHING, pairs("system,text\nada,One.\nbo,Two.\n")),
         ("The study's preparation will be applied", NOTHING, file(GOOD, "t.csv", lambda s: _prepared(s))),
         (
@@ -149,8 +149,8 @@ LINES = {
         ("The file is empty", FILE, kept(b"")),
     ],
     f"{TABLES}:_check": [("The uploaded file no longer exists", "Upload it again", gone(False))],
-    f"{TABLES}:run": [("The uploaded file no longer exists", "Upload it again", gone(True))],
-    f"{TABLES}:write": [
+    f"{TABLES}:run_import_job": [("The uploaded file no longer exists", "Upload it again", gone(True))],
+    f"{TABLES}:write_import_plan": [
         ("Stimuli can only be imported into a draft", "Clone the study", lambda: _into_a_launched_study()),
         (
             "Stimuli can only be imported into a draft",

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from django.urls import reverse
 
 from annotators.models import Exclusion
-from annotators.places.draft_test_runs import create_test_assignment, first_batch, start_test_run
-from annotators.places.exclusions import exclude, release_place, reopen_places, reverse_exclusion
+from annotators.places.draft_test_runs import create_test_assignment, draw_first_batch, start_test_run
+from annotators.places.exclusions import exclude_assignments, lift_exclusion, open_replacement_places, release_place
 from studies.models import Arm
 from studies.services import lifecycle
 from tests import builders, players
@@ -50,7 +50,7 @@ def excluded(make, **data):
         if data.pop("is_paused", False):
             lifecycle.pause(study, by=None)
         if data.pop("is_closed", False):
-            lifecycle.close(study, by=None)
+            lifecycle.start_closing(study, by=None)
         sent = {"code": [str(done.code)], "reason": "too_fast", **data}
         page = logged_in(builders.user()).post(reverse("admin:annotators_exclude"), sent, follow=True)
         return [Shown(str(message)) for message in page.context["messages"]]
@@ -86,12 +86,12 @@ def many_chosen():
     from django.contrib.messages.storage.fallback import FallbackStorage
     from django.test import RequestFactory
 
-    from annotators.admin.assignments import exclude_chosen
+    from annotators.admin.assignments import render_exclusion_form
 
     request = RequestFactory().post("/")
     request.session, request.user = {}, builders.user()
     request._messages = FallbackStorage(request)
-    exclude_chosen(None, request, SimpleNamespace(values_list=lambda *_, **__: ["a"] * 1001))
+    render_exclusion_form(None, request, SimpleNamespace(values_list=lambda *_, **__: ["a"] * 1001))
     return [Shown(str(message)) for message in request._messages]
 
 
@@ -100,7 +100,7 @@ def chosen_nothing(client, study):
 
 
 def taken_back(client, study):
-    exclude([players.submitted(study, "somebody")], "too_fast", builders.user())
+    exclude_assignments([players.submitted(study, "somebody")], "too_fast", builders.user())
     exclusion = Exclusion.objects.get()
     return client.post(reverse("admin:annotators_reverse_exclusion", args=[exclusion.pk]), {}, follow=True)
 
@@ -112,32 +112,32 @@ def place_released(client, study):
 
 def reversed_twice(of_reversal):
     def act(study, done):
-        (made,) = exclude([done], "too_fast", builders.user())
-        back = reverse_exclusion(made, builders.user())
-        reverse_exclusion(back if of_reversal else made, builders.user())
+        (made,) = exclude_assignments([done], "too_fast", builders.user())
+        back = lift_exclusion(made, builders.user())
+        lift_exclusion(back if of_reversal else made, builders.user())
 
     return act
 
 
 def two_studies(study, done):
-    exclude([done, players.submitted(launched(), "another")], "too_fast", None)
+    exclude_assignments([done, players.submitted(launched(), "another")], "too_fast", None)
 
 
 def a_try(study):
-    exclude([create_test_assignment(study)], "too_fast", None)
+    exclude_assignments([create_test_assignment(study)], "too_fast", None)
 
 
 LINES = {
-    f"{PLACES}:first_batch": [
+    f"{PLACES}:draw_first_batch": [
         (
             "The study has no arm",
             "Add one under Arms",
-            refused(draft, lambda s: (s.arms.all().delete(), first_batch(s))),
+            refused(draft, lambda s: (s.arms.all().delete(), draw_first_batch(s))),
         ),
         (
             "The protocol gone of section 1 is not installed",
             "delete the section",
-            refused(draft, lambda s: (strange_protocol(s), first_batch(s))),
+            refused(draft, lambda s: (strange_protocol(s), draw_first_batch(s))),
         ),
     ],
     f"{PLACES}:create_test_assignment": [
@@ -149,16 +149,24 @@ LINES = {
     f"{COLLECTING}:_create_preview_assignment": [
         ("There is no batch for this arm", "Choose another arm", refused(launched, other_arm))
     ],
-    f"{PLACES}:exclude": [
-        ("Choose a reason", "Choose a reason", with_test(lambda s, done: exclude([done], "", None))),
-        ("Describe the other reason", "in the note", with_test(lambda s, done: exclude([done], "other", None))),
+    f"{PLACES}:exclude_assignments": [
+        ("Choose a reason", "Choose a reason", with_test(lambda s, done: exclude_assignments([done], "", None))),
+        (
+            "Describe the other reason",
+            "in the note",
+            with_test(lambda s, done: exclude_assignments([done], "other", None)),
+        ),
         ("Choose assignments of one study", "Choose", with_test(two_studies)),
-        ("Choose at least one assignment", "Choose", with_test(lambda s, done: exclude([], "too_fast", None))),
+        (
+            "Choose at least one assignment",
+            "Choose",
+            with_test(lambda s, done: exclude_assignments([], "too_fast", None)),
+        ),
         ("is a test run, and test runs are never counted", "Choose only the others", refused(draft, a_try)),
         (
             "is not submitted yet, so it cannot be excluded",
             "Choose only the others",
-            refused(launched, lambda s: exclude([players.claimed(s, "x")], "too_fast", None)),
+            refused(launched, lambda s: exclude_assignments([players.claimed(s, "x")], "too_fast", None)),
         ),
     ],
     f"{PLACES}:describe_excluded_places": [
@@ -181,7 +189,7 @@ LINES = {
         ),
         ("Its place stays taken: no other annotator gets it. To let", "choose “Open more places”", excluded(launched)),
     ],
-    f"{PLACES}:reverse_exclusion": [
+    f"{PLACES}:lift_exclusion": [
         (
             "This row already undoes an exclusion",
             "exclude it as before",
@@ -189,18 +197,21 @@ LINES = {
         ),
         ("This exclusion is already undone", "You do not need to do anything", with_test(reversed_twice(False))),
     ],
-    f"{PLACES}:reopen_places": [
+    f"{PLACES}:open_replacement_places": [
         (
             "Places can be opened only while a study is launched or paused, but it is closing",
             "Exclude without opening the place again",
             with_test(
-                lambda s, done: (lifecycle.close(s, by=None), exclude([done], "too_fast", builders.user(), reopen=True))
+                lambda s, done: (
+                    lifecycle.start_closing(s, by=None),
+                    exclude_assignments([done], "too_fast", builders.user(), should_reopen_places=True),
+                )
             ),
         ),
         (
             "The study is capped at 4 places, and 4 are open or taken, so 1 more cannot be opened",
             "clone the study",
-            with_test(lambda s, done: reopen_places(s, [done], None), make=small_cap),
+            with_test(lambda s, done: open_replacement_places(s, [done], None), make=small_cap),
         ),
     ],
     f"{PLACES}:release_place": [
@@ -224,11 +235,13 @@ LINES = {
         ("2 test runs were deleted, with their answers", NOTHING, says(draft, tries_cleared(2))),
         ("One test run was deleted", NOTHING, says(draft, tries_cleared(1))),
     ],
-    f"{COLLECTING}:exclude_chosen": [("Choose at most 1000 assignments at a time", "Choose at most", many_chosen)],
-    f"{COLLECTING}:exclude_page": [
+    f"{COLLECTING}:render_exclusion_form": [
+        ("Choose at most 1000 assignments at a time", "Choose at most", many_chosen)
+    ],
+    f"{COLLECTING}:render_exclude_page": [
         ("Choose at least one assignment of a study that you may change", "Choose", says(launched, chosen_nothing))
     ],
-    f"{COLLECTING}:reverse_view": [
+    f"{COLLECTING}:lift_exclusion_view": [
         ("The exclusion was taken back: the assignment counts again", NOTHING, says(launched, taken_back))
     ],
     f"{COLLECTING}:release_view": [("The place is free again", NOTHING, says(launched, place_released))],

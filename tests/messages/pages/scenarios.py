@@ -33,8 +33,8 @@ def paused():
 
 def closed():
     study = launched()
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     return again(study)
 
 
@@ -97,7 +97,7 @@ def closing(inside=0, **columns):
         study = launched(**columns)
         for n in range(inside):
             players.claimed(study, f"person {n}")
-        lifecycle.close(study, by=None)
+        lifecycle.start_closing(study, by=None)
         return again(study)
 
     return make

@@ -194,11 +194,11 @@ LINES = {
             refused(spent, all_open),
         ),
     ],
-    f"{SERVICES}:close": [
+    f"{SERVICES}:start_closing": [
         (
             "Only a launched or paused study can be closed, and this one is draft",
             "You need not do anything",
-            refused(draft, by_nobody(lifecycle.close)),
+            refused(draft, by_nobody(lifecycle.start_closing)),
         )
     ],
     f"{SERVICES}:_change_state": [
@@ -241,35 +241,35 @@ LINES = {
             refused(launched, by_nobody(lifecycle.archive)),
         ),
     ],
-    f"{SERVICES}:delete_draft": [
+    f"{SERVICES}:delete_or_archive_draft": [
         (
             "Only a draft can be deleted",
             "archive it instead",
-            refused(launched, lambda s: copying.delete_draft(s, None)),
+            refused(launched, lambda s: copying.delete_or_archive_draft(s, None)),
         )
     ],
-    f"{SERVICES}:restore": [
+    f"{SERVICES}:restore_archived": [
         (
             "The study is not archived: it is in the list already",
             NOTHING,
-            refused(draft, lambda s: copying.restore(s, None)),
+            refused(draft, lambda s: copying.restore_archived(s, None)),
         )
     ],
-    f"{SERVICES}:create": [
+    f"{SERVICES}:create_draft": [
         (
             "Another study already has this code",
             NOTHING,
-            refused(draft, lambda s: drafts.create(Study(title="t", code=s.code), None)),
+            refused(draft, lambda s: drafts.create_draft(Study(title="t", code=s.code), None)),
         )
     ],
-    f"{SERVICES}:change": [
+    f"{SERVICES}:update_draft": [
         (
             "The study was changed meanwhile (version 0)",
             "Read it again",
-            refused(draft, lambda s: drafts.change(s, None, {}, version=7)),
+            refused(draft, lambda s: drafts.update_draft(s, None, {}, version=7)),
         )
     ],
-    f"{SERVICES}:refuse_launched": [
+    f"{SERVICES}:refuse_if_launched": [
         ("The study is launched, so its design cannot change", "Clone it", says(launched, written)),
         (
             "The study is launched, so its design cannot change",

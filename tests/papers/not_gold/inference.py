@@ -42,14 +42,14 @@ def degrees_of_freedom() -> list[Row]:
         # The largest distance with the smallest t, and the other way round, within what rounds to the printed ones.
         away, size = abs(accuracy - 0.5), abs(statistic)
         ends = tuple((away + d) * math.sqrt(N) / (size - 10 * d) for d in (-0.0005, 0.0005))
-        test = basic.one_sample(accuracy + sd * standard(N), null=0.5).test
+        test = basic.one_sample_t_test(accuracy + sd * standard(N), null=0.5).test
         found += [
             Row(
                 "section 2.4, notes 7 and 8",
                 f"degrees of freedom of t, {group}",
                 "388",
                 f"{test.df:.0f}",
-                "basic.one_sample",
+                "basic.one_sample_t_test",
                 test.df == 388,
                 NOTE_DF,
                 (test.df,),
@@ -59,7 +59,7 @@ def degrees_of_freedom() -> list[Row]:
                 f"p of t = {statistic:.2f}, {group}",
                 printed_p,
                 f"{test.pvalue:.2g}" if test.pvalue < 0.001 else decimals(test.pvalue),
-                "basic.one_sample",
+                "basic.one_sample_t_test",
                 bool(is_p(test.pvalue)),
                 "",
                 (test.pvalue,),

@@ -68,7 +68,7 @@ def test_a_launch_is_a_job_with_a_page_and_json(client, draft, owner):
     html = client.get(response.url).content.decode()
     assert "<progress" in html and '<noscript><meta http-equiv="refresh"' in html
     assert client.get(study_url(draft, "launch/")).url == response.url  # asked for twice, it is the same
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     told = json.loads(client.get(reverse("admin:studies_job_json", args=[job.code])).content)
     assert told["state"] == "done" and told["url"].endswith("/collecting/")
     draft.refresh_from_db()
@@ -186,7 +186,7 @@ def test_an_amendment_is_refused_with_words(client, study, changes, words):
 
 def test_pay_is_never_amended_downwards(client, study):
     arm = study.arms.get()
-    with lifecycle.allow_amendment():
+    with lifecycle.allowing_amendment():
         type(arm).objects.filter(pk=arm.pk).update(reward="5.00")
     url = study_url(study, "amend/")
     data = form_of(client.get(url), number=-1) | {f"arm-{arm.pk}-reward": ["4.00"], "reason": ["r"], "confirm": ["1"]}
@@ -213,12 +213,12 @@ def test_a_clone_is_the_same_design_with_a_new_seed_and_no_people(client, owner,
 
 def test_a_clone_keeps_ready_made_batches_and_sections_that_reuse(owner):
     study = builders.spa_draft(owner=owner, systems=("a", "b"))
-    from studies.design.draw import draw_batches, write_batches
+    from studies.design.draw import draw_batches, store_drawn_batches
 
-    write_batches(
+    store_drawn_batches(
         study, draw_batches(study, 0, 3), places_per_batch=2, origin=Batch.Origin.IMPORTED, keys=["k1", "k2", "k3"]
     )
-    copy = copying.clone(study, owner)
+    copy = copying.clone_study(study, owner)
     assert list(copy.batches.values_list("key", "wanted", "claimed")) == [("k1", 2, 0), ("k2", 2, 0), ("k3", 2, 0)]
     assert serialize_design(copy)["batches"] == serialize_design(study)["batches"]
     assert copy.sections.get(protocol="rating").reuses.study == copy
@@ -228,7 +228,7 @@ def test_a_clone_keeps_ready_made_batches_and_sections_that_reuse(owner):
 def test_queries_of_a_clone_do_not_grow_with_its_rows(owner, django_assert_max_num_queries):
     study = builders.spa_draft(owner=owner, prompts=60)
     with django_assert_max_num_queries(75):
-        copy = copying.clone(study, owner)
+        copy = copying.clone_study(study, owner)
     assert Output.objects.filter(system__study=copy).count() == 180
 
 

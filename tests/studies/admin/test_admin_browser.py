@@ -196,7 +196,7 @@ def test_pages_of_a_launched_study_have_no_fault(page, live_server, owner, monke
     assert "Pay per hour" in page.content()
     found += look_here(page, "publish", dark=True)
     pay.add_extra_payments(recruitment, [pay.ExtraPayment(done, Decimal("1.20"), "Thank you")], "bonus", owner)
-    pay.mark_paid(recruitment, list(Payment.objects.filter(kind="base").values_list("pk", flat=True)), owner)
+    pay.mark_payments_paid(recruitment, list(Payment.objects.filter(kind="base").values_list("pk", flat=True)), owner)
     found += look(page, f"{base}/annotators/recruitment/{recruitment.pk}/pay/", "pay", dark=True)
     found += look(page, f"{base}/annotators/recruitment/study/{study.pk}/pay/", "study-pay", dark=True)
     found += look(page, f"{base}/studies/study/{study.pk}/amend/", "amend")
@@ -246,7 +246,12 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
     head = "annotator,prompt_key,shown:A,shown:B,chosen\n"
     kept = {
         name: uploads.store_upload(
-            [(head + rows).encode()], "old.csv", study=study.pk, user=owner.pk, options={"columns": {}}, kind="answers"
+            [(head + rows).encode()],
+            "old.csv",
+            study_id=study.pk,
+            user_id=owner.pk,
+            options={"columns": {}},
+            kind="answers",
         )
         for name, rows in (
             ("good", "w1,p000,alpha,beta,beta\n"),
@@ -258,9 +263,9 @@ def test_pages_of_templates_and_of_imported_answers_have_no_fault(page, live_ser
     found += look(page, f"{base}/answers/", "import-answers", dark=True)
     found += refused(page, "Check the file")
     for name, upload in kept.items():
-        import_job.run_or_queue_upload(study, upload, owner, is_confirmed=False)
+        import_job.process_or_queue_upload(study, upload, owner, is_confirmed=False)
         found += look(page, f"{base}/{upload.token}/", f"import-answers-{name}")
-    import_job.run_or_queue_upload(study, kept["good"], owner, is_confirmed=True)
+    import_job.process_or_queue_upload(study, kept["good"], owner, is_confirmed=True)
     run = run_analysis(lifecycle.Study.objects.get(pk=study.pk), {"resamples": 99}, by=owner)
     found += look(page, f"{live_server.url}/studies/{study.code}/analyses/{run.number}/", "import-answers-report")
     found += look(page, f"{live_server.url}/admin/studies/study/{study.pk}/change/", "import-answers-study")
@@ -293,10 +298,10 @@ def test_a_job_renews_itself_and_shows_its_end(page, live_server, owner):
 def test_a_draft_from_a_template_is_saved_twice_and_stays_as_it_is(page, live_server, owner):
     """Its rule holds a list, its texts have line breaks: what Chromium sends of them changes nothing."""
     from studies.design.serialization import canonical_json, serialize_design
-    from studies.imports.study_templates import STUDY_TEMPLATES, create_template_draft
+    from studies.imports.study_templates import STUDY_TEMPLATES, create_draft_from_template
 
     blueprint = next(one for one in STUDY_TEMPLATES if "not_native" in one.text)
-    study = create_template_draft(blueprint, owner)
+    study = create_draft_from_template(blueprint, owner)
     before, version = canonical_json(serialize_design(study)), study.version
     for url in (f"studies/study/{study.pk}/change/", f"studies/section/{study.sections.first().pk}/change/"):
         for _ in range(2):

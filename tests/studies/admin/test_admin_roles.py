@@ -212,14 +212,14 @@ def test_images_are_for_the_studys_people(settings, tmp_path):
     from PIL import Image
 
     from studies.models import Output
-    from studies.stimuli.images import encode_image, store
+    from studies.stimuli.images import encode_image, store_image
 
     settings.MEDIA_ROOT = tmp_path
     study = builders.spa_draft(owner=builders.user("owner"), with_surveys=False)
     data = BytesIO()
     Image.new("RGB", (40, 30), "red").save(data, "PNG")
     image = encode_image(data.getvalue())
-    store(tmp_path, image)
+    store_image(tmp_path, image)
     output = Output.objects.filter(system__study=study).first()
     Output.objects.filter(pk=output.pk).update(text="", media=image.name, alt="A red field")
     clients = people(study)

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from studies.models import Contrast, Question, Section
 from studies.protocols import REGISTRY
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 from studies.services import questions
 from tests import builders
 from tests.admin_pages import changed, errors_of, form_of, logged_in
@@ -111,7 +111,7 @@ def test_an_untouched_form_keeps_every_kind_of_scale(client, study):
     response = save(client, section)
     assert "changed successfully" in response.content.decode(), errors_of(response)
     for question in section.questions.exclude(key="fluent"):
-        assert read_scale(question.scale) == read_scale(scales[question.key]), question.key
+        assert parse_scale(question.scale) == parse_scale(scales[question.key]), question.key
     assert section.questions.get(key="fluent").scale == builders.SCREENING["scale"]
 
 
@@ -290,31 +290,31 @@ def test_both_directions_are_written_with_their_contrasts(study):
     section = spa(study)
     section.questions.all().delete()
     Contrast.objects.filter(study=study).delete()
-    done = questions.write_questions(
-        section, questions.pairs_of(section, "all"), "{x} or {y}?", by=None, with_contrasts=True
+    done = questions.add_missing_questions(
+        section, questions.select_system_pairs(section, "all"), "{x} or {y}?", by=None, with_contrasts=True
     )
     assert done == (6, 3)
     asked = {(q.x.name, q.y.name) for q in section.questions.select_related("x", "y")}
     assert asked == {(a, b) for a in builders.SYSTEMS for b in builders.SYSTEMS if a != b}
-    assert questions.write_questions(
-        section, questions.pairs_of(section, "all"), "{x} or {y}?", by=None, with_contrasts=True
+    assert questions.add_missing_questions(
+        section, questions.select_system_pairs(section, "all"), "{x} or {y}?", by=None, with_contrasts=True
     ) == (0, 0)
 
 
 def test_neighbours_and_planned_pairs(study):
     section = spa(study)
-    names = [(x.name, y.name) for x, y in questions.pairs_of(section, "neighbours")]
+    names = [(x.name, y.name) for x, y in questions.select_system_pairs(section, "neighbours")]
     assert names == [("alpha", "beta"), ("beta", "gamma")]
-    names = [(x.name, y.name) for x, y in questions.pairs_of(section, "neighbours", "gamma\nalpha\nbeta")]
+    names = [(x.name, y.name) for x, y in questions.select_system_pairs(section, "neighbours", "gamma\nalpha\nbeta")]
     assert names == [("gamma", "alpha"), ("alpha", "beta")]
-    names = [(x.name, y.name) for x, y in questions.pairs_of(section, "planned")]
+    names = [(x.name, y.name) for x, y in questions.select_system_pairs(section, "planned")]
     assert names == [("beta", "alpha"), ("gamma", "beta")]
 
 
 def test_a_contrast_that_stands_reversed_is_not_planned_again(study):
     section = spa(study)
-    pairs = [(y, x) for x, y in questions.pairs_of(section, "planned")]
-    assert questions.write_questions(section, pairs, "{x} {y}", by=None, with_contrasts=True) == (0, 0)
+    pairs = [(y, x) for x, y in questions.select_system_pairs(section, "planned")]
+    assert questions.add_missing_questions(section, pairs, "{x} {y}", by=None, with_contrasts=True) == (0, 0)
 
 
 def test_the_pen_writes_from_the_page(client, study):

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from studies.design.checklist import find_problems
+from studies.design.checklist import find_design_problems
 from studies.design.draw import (
     ArmSharesRefused,
     PromptQueue,
@@ -15,7 +15,7 @@ from studies.design.draw import (
     build_arm_block,
     draw_batches,
     seeded_random,
-    write_batches,
+    store_drawn_batches,
 )
 from studies.design.workload import batch_workloads
 from studies.models import Arm, ArmSystem, Output, Section
@@ -126,7 +126,7 @@ def test_places_that_make_no_blocks_are_refused_before_the_launch(wanted, words)
     study = spa_draft()
     study.arms.update(wanted=wanted[0])
     Arm.objects.create(study=study, name="two", wanted=wanted[1])
-    assert [p.text for p in find_problems(study) if p.field == "arms" and words in p.text]
+    assert [p.text for p in find_design_problems(study) if p.field == "arms" and words in p.text]
     with pytest.raises(ArmSharesRefused, match=words):
         draw_batches(study, 0, 1)
     assert batch_workloads(study) == []
@@ -136,7 +136,7 @@ def test_arms_whose_places_are_not_the_target_are_pointed_at():
     study = spa_draft(target_n=30)
     study.arms.update(wanted=10)
     Arm.objects.create(study=study, name="two", wanted=10, minutes=90)
-    assert {"arms_and_target_differ", "arm_takes_longer"} <= {p.name for p in find_problems(study)}
+    assert {"arms_and_target_differ", "arm_takes_longer"} <= {p.name for p in find_design_problems(study)}
 
 
 @pytest.mark.parametrize("is_launched", [False, True])
@@ -153,10 +153,10 @@ def test_the_burden_of_an_arm_is_that_of_its_own_sections(is_launched):
 
 def test_the_same_thing_judged_is_the_same_item():
     study = spa_draft(prompts=4, m=4, with_surveys=False)
-    batches = write_batches(study, draw_batches(study, 0, 5), places_per_batch=1)
+    batches = store_drawn_batches(study, draw_batches(study, 0, 5), places_per_batch=1)
     assert study.items.count() == 4 and len(batches) == 5
     assert {batch.placements.count() for batch in study.batches.all()} == {4}
-    write_batches(study, draw_batches(study, 5, 5), places_per_batch=1)
+    store_drawn_batches(study, draw_batches(study, 5, 5), places_per_batch=1)
     assert study.items.count() == 4 and study.batches.count() == 10
 
 
@@ -164,7 +164,7 @@ def test_several_samples_of_a_system_make_several_items():
     study = spa_draft(prompts=4, m=4, coverage="independent")
     for output in list(Output.objects.filter(system__study=study)):
         Output.objects.create(system=output.system, prompt=output.prompt, sample=1, text=output.text + " again")
-    write_batches(study, draw_batches(study, 0, 20), places_per_batch=1)
+    store_drawn_batches(study, draw_batches(study, 0, 20), places_per_batch=1)
     assert 8 < study.items.count() <= 32
     for item in study.items.all():
         assert item.exposures.values("output__system").distinct().count() == 3
@@ -183,7 +183,7 @@ def test_writing_takes_few_queries_whatever_the_number():
     for first, count in ((0, 5), (5, 100)):
         drawn = draw_batches(study, first, count)
         with CaptureQueriesContext(connection) as queries:
-            write_batches(study, drawn, places_per_batch=1)
+            store_drawn_batches(study, drawn, places_per_batch=1)
         counts.append(len(queries))
     assert counts[1] <= counts[0] + 2
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from studies.imports.tables import Options, import_file
+from studies.imports.tables import Options, import_stimuli_file
 from studies.imports.tables.result import ImportReport
 from studies.models import Arm, Study, System
 from tests.builders import add_spa
@@ -23,7 +23,7 @@ def put(tmp_path, study):
     def imported(data, name="table.csv", is_dry_run=False, agreed=None, into=None, **options) -> ImportReport:
         path = tmp_path / name
         path.write_bytes(data)
-        return import_file(
+        return import_stimuli_file(
             into or study, path, options=Options(**options), is_dry_run=is_dry_run, expected_outcome=agreed, by=None
         )
 

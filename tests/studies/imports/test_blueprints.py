@@ -6,12 +6,12 @@ from importlib.resources import files
 import pytest
 from django.urls import reverse
 
-from studies.design.checklist import find_problems
-from studies.imports.bundle import bundle_text, read_bundle
+from studies.design.checklist import find_design_problems
+from studies.imports.bundle import bundle_text, create_draft_from_bundle
 from studies.imports.study_templates import (
     STUDY_TEMPLATES,
     TEMPLATES_BY_SLUG,
-    create_template_draft,
+    create_draft_from_template,
     load_template_bundle,
 )
 from studies.models import Output, Prompt, Study, audit
@@ -38,15 +38,17 @@ def test_every_file_is_a_template_and_every_template_a_file():
 
 @every
 def test_a_template_is_a_draft_that_lacks_only_what_must_be_brought(blueprint):
-    study = create_template_draft(blueprint, user())
+    study = create_draft_from_template(blueprint, user())
     assert study.state == "draft" and study.target_n and study.minutes and study.reward
-    blocking = [problem.text for problem in find_problems(study) if problem.is_blocking]
+    blocking = [problem.text for problem in find_design_problems(study) if problem.is_blocking]
     assert blocking and not [text for text in blocking if not any(words in text for words in BROUGHT)]
     assert not study.prompts.exists() and not study.batches.exists()
     # Written out again it is the same, but for the seed: two drafts of one template draw differently.
     assert json.loads(bundle_text(study)) | {"study": None} == load_template_bundle(blueprint) | {"study": None}
     assert (
-        create_template_draft(blueprint, user()).seed != study.seed != load_template_bundle(blueprint)["study"]["seed"]
+        create_draft_from_template(blueprint, user()).seed
+        != study.seed
+        != load_template_bundle(blueprint)["study"]["seed"]
     )
     for section in study.sections.all():
         form = REGISTRY[section.protocol].settings_form
@@ -54,7 +56,7 @@ def test_a_template_is_a_draft_that_lacks_only_what_must_be_brought(blueprint):
 
 
 def test_the_papers_numbers_stand_in_them():
-    drafts = {slug: create_template_draft(one, user()) for slug, one in TEMPLATES_BY_SLUG.items()}
+    drafts = {slug: create_draft_from_template(one, user()) for slug, one in TEMPLATES_BY_SLUG.items()}
     images = drafts["image_makers"]
     assert list(images.sections.filter(protocol="spa").order_by("position").values_list("m", flat=True)) == [1, 2, 4, 8]
     assert {s.settings["labels"] for s in images.sections.filter(protocol="spa")} == {"continue"}
@@ -81,7 +83,7 @@ def test_the_papers_numbers_stand_in_them():
 
 @pytest.mark.parametrize("slug", ["story_writers", "rated_answers", "two_choice_sentences"])
 def test_with_stimuli_a_template_is_launched_and_answered(slug):
-    study = create_template_draft(TEMPLATES_BY_SLUG[slug], user())
+    study = create_draft_from_template(TEMPLATES_BY_SLUG[slug], user())
     Study.objects.filter(pk=study.pk).update(contact="research@example.org", target_n=20)
     study = Study.objects.get(pk=study.pk)
     for n in range(40):
@@ -104,7 +106,7 @@ def test_one_button_makes_a_draft_with_its_checklist(client):
     assert study.owner == user() and study.members.get().role == "owner"
     assert audit.events_of(study).filter(verb="import bundle").exists()
     file = client.get(reverse("study_template", args=["image_makers"]))
-    assert read_bundle(file.content, user()).title == study.title
+    assert create_draft_from_bundle(file.content, user()).title == study.title
 
 
 @pytest.mark.parametrize("name", ["", "nobody", "../secret", "image_makers.json", "\x00", "x" * 5000])

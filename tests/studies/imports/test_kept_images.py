@@ -11,7 +11,7 @@ import pytest
 from studies.imports import image_storage
 from studies.imports.image_storage import ORPHAN_AGE_SECONDS, remove_orphaned_images, storing_images
 from studies.models import Output, Prompt
-from studies.stimuli.images import EncodedImage, path_of, store
+from studies.stimuli.images import EncodedImage, image_path, store_image
 from tests.builders import draft_study
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def root(settings, tmp_path) -> Path:
 
 
 def stored(root: Path, name: str, age: float = 0) -> Path:
-    path = store(root, EncodedImage(b"an image", 1, 1, name))
+    path = store_image(root, EncodedImage(b"an image", 1, 1, name))
     os.utime(path, (time.time() - age,) * 2)
     return path
 
@@ -73,10 +73,10 @@ def test_what_is_removed_while_an_import_writes_its_rows_is_stored_again(root, m
 def test_a_killed_import_leaves_files_that_are_found(root):
     """The process ends as by SIGKILL between the image and its row."""
     code = (
-        "import os, sys; from pathlib import Path; from studies.stimuli.images import EncodedImage, store;"
-        "store(Path(sys.argv[1]), EncodedImage(b'an image', 1, 1, sys.argv[2])); os.kill(os.getpid(), 9)"
+        "import os, sys; from pathlib import Path; from studies.stimuli.images import EncodedImage, store_image;"
+        "store_image(Path(sys.argv[1]), EncodedImage(b'an image', 1, 1, sys.argv[2])); os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(root), NAMES[0]], check=False)
-    assert done.returncode == -9 and path_of(root, NAMES[0]).exists()
+    assert done.returncode == -9 and image_path(root, NAMES[0]).exists()
     assert remove_orphaned_images() == 0 and remove_orphaned_images(time.time() + ORPHAN_AGE_SECONDS + 1) == 1
-    assert not path_of(root, NAMES[0]).exists()
+    assert not image_path(root, NAMES[0]).exists()

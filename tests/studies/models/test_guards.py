@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from analysis.models import Coding, CodingItem, CodingSample, CodingSeat
 from annotators.models import Appeal, Response, Verdict
-from studies.design.serialization import frozen_design_mismatch
+from studies.design.serialization import frozen_design_mismatch_text
 from studies.models import (
     Arm,
     AuditEvent,
@@ -26,7 +26,7 @@ from studies.models import (
     Study,
     System,
 )
-from studies.models.guards import AppendOnlyViolation, StudyFrozen, allow_erasure
+from studies.models.guards import AppendOnlyViolation, StudyFrozen, allowing_erasure
 from studies.services import lifecycle
 from tests.builders import draft_study, spa_study
 from tests.players import submitted
@@ -105,7 +105,7 @@ FROZEN = {
 def test_a_launched_design_does_not_change(way, study, draft):
     with pytest.raises((StudyFrozen, ProtectedError)), transaction.atomic():
         FROZEN[way](study, draft)
-    assert frozen_design_mismatch(study) == ""
+    assert frozen_design_mismatch_text(study) == ""
 
 
 def test_a_draft_is_free(draft):
@@ -120,7 +120,7 @@ def test_what_grows_after_launch_grows(study):
     Placement.objects.create(batch=batch, item=study.items.first(), number=0)
     Batch.objects.filter(pk=batch.pk).update(claimed=1)
     Item.objects.filter(study=study).update(settled_at=timezone.now())
-    assert frozen_design_mismatch(study) == ""
+    assert frozen_design_mismatch_text(study) == ""
 
 
 def test_the_hash_finds_what_the_guards_missed(study):
@@ -132,7 +132,7 @@ def test_the_hash_finds_what_the_guards_missed(study):
     else:
         with connection.cursor() as cursor:
             cursor.execute(sql)
-        assert "differs from the frozen version 1" in frozen_design_mismatch(study)
+        assert "differs from the frozen version 1" in frozen_design_mismatch_text(study)
 
 
 APPEND_ONLY = {
@@ -185,9 +185,9 @@ def test_an_erasure_blanks_and_nothing_else(study):
     row = Response.objects.exclude(text="").get()
     with pytest.raises(AppendOnlyViolation):
         Response.objects.filter(pk=row.pk).update(text="")
-    with allow_erasure():
+    with allowing_erasure():
         Response.objects.filter(pk=row.pk).update(text="", erased_at=timezone.now())
-    with allow_erasure(), pytest.raises(AppendOnlyViolation):
+    with allowing_erasure(), pytest.raises(AppendOnlyViolation):
         Response.objects.filter(pk=row.pk).update(slot="other")
     assert Response.objects.get(pk=row.pk).text == ""
 
@@ -239,5 +239,5 @@ def test_an_amendment_passes_and_is_a_new_version(study):
         by=None,
     )
     assert (design.version, design.reason) == (2, "a typing error")
-    assert frozen_design_mismatch(study) == ""
+    assert frozen_design_mismatch_text(study) == ""
     assert Arm.objects.get(study=study).reward is None

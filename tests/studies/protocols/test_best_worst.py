@@ -6,12 +6,12 @@ from itertools import combinations
 import pytest
 
 from annotators.models import PageVisit, Response
-from annotators.pages.presentation import shown_page
-from annotators.pages.record import record_page
-from studies.design.checklist import find_problems
+from annotators.pages.presentation import build_shown_page
+from annotators.pages.record import record_page_answers
+from studies.design.checklist import find_design_problems
 from studies.models import Exposure, Question, Study, System
 from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 from tests.builders import add_section, draft_study, launched
 from tests.players import claimed, form, open_page, submitted
 
@@ -28,7 +28,7 @@ def draft(*, m=3, settings=None, systems=SIX, **columns) -> Study:
 
 
 def found(study, blocking=True):
-    return {problem.key for problem in find_problems(study) if problem.is_blocking == blocking}
+    return {problem.key for problem in find_design_problems(study) if problem.is_blocking == blocking}
 
 
 # What is missing
@@ -76,7 +76,7 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
     study = draft()
     section = study.sections.get()
     asked = tuple(
-        PageQuestion(n, n, key, f"The {key}", "", read_scale({"kind": "output"}))
+        PageQuestion(n, n, key, f"The {key}", "", parse_scale({"kind": "output"}))
         for n, key in enumerate(("best", "worst"), 1)
     )
     item = PageItem(1, 1, (("A", 1), ("B", 2), ("C", 3)))
@@ -84,14 +84,14 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
         for wrong in ([], {}, "x", None, True, 2, 99, "\u2028", 1e300):
             section.settings = {name: wrong}
             section.save()
-            list(find_problems(study))
+            list(find_design_problems(study))
             (page,) = PROTOCOL.pages(PageSection(1, 3, section.settings, asked), [item], {})
             assert PROTOCOL.clean(page, {BEST: 1, WORST: 1}) and not PROTOCOL.clean(page, {BEST: 1, WORST: 2})
             PROTOCOL.asks(page)
 
 
 def test_a_preview_without_one_of_the_questions_is_no_fault():
-    page = PageSection(1, 1, {}, (PageQuestion(1, 1, "best", "", "", read_scale({"kind": "output"})),))
+    page = PageSection(1, 1, {}, (PageQuestion(1, 1, "best", "", "", parse_scale({"kind": "output"})),))
     (page,) = PROTOCOL.pages(page, [PageItem(1, 1, (("A", 1), ("B", 2)))], {})
     assert PROTOCOL.clean(page, {BEST: 1}) == {}
 
@@ -123,7 +123,7 @@ def test_where_there_are_fewer_systems_all_are_shown():
 def send(assignment, best=None, worst=None, **more):
     key = open_page(assignment)[1].key
     typed = {slot: letter for slot, letter in ((BEST, best), (WORST, worst)) if letter is not None}
-    return record_page(assignment, key, form(**typed, **more))
+    return record_page_answers(assignment, key, form(**typed, **more))
 
 
 def test_both_choices_are_stored_with_the_letters_that_were_seen():
@@ -136,7 +136,7 @@ def test_both_choices_are_stored_with_the_letters_that_were_seen():
         (BEST, "best", exposures["B"], "B"),
         (WORST, "worst", exposures["D"], "D"),
     ]
-    again = record_page(assignment, page.key, form(**{BEST: "B", WORST: "D"}))
+    again = record_page_answers(assignment, page.key, form(**{BEST: "B", WORST: "D"}))
     assert again.sent is None and Response.objects.count() == 2
 
 
@@ -146,7 +146,7 @@ def test_one_output_cannot_be_both_and_the_page_says_which():
     assert outcome.sent.errors == {
         WORST: "Story B cannot be the best and the worst. Please choose another one here or above."
     }
-    shown = shown_page(assignment, outcome.step.page, outcome.asks, form=outcome.sent)
+    shown = build_shown_page(assignment, outcome.step.page, outcome.asks, form=outcome.sent)
     assert len(shown.located_errors) == 1 and not Response.objects.exists()
 
 

@@ -9,13 +9,13 @@ from django.test import Client
 
 from annotators.models import Response
 from annotators.pages.feedback import get_practice_feedback, split_at_quotes
-from annotators.pages.record import PageOutOfOrder, page_state, record_page
+from annotators.pages.record import PageOutOfOrder, full_page_state, record_page_answers
 from studies.design.draw import BatchDraw, UnfillableBatch, draw_batches
 from studies.models import Arm, Item, Output, Study
 from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 from studies.services.lifecycle import ActionRefused, open_more_places
-from studies.services.practice import delete_practice, make_practice
+from studies.services.practice import create_practice_item, delete_practice_item
 from tests.builders import add_humanlike, humanlike_draft, launched
 from tests.players import claimed, form, open_page
 
@@ -133,7 +133,7 @@ def one_answered(value, **settings):
     assignment = claimed(launched(study), "w")
     _, page, asks = open_page(assignment)
     (slot,) = asks
-    assert record_page(assignment, page.key, form(**{slot: value})).next_key == f"{page.key}f"
+    assert record_page_answers(assignment, page.key, form(**{slot: value})).next_key == f"{page.key}f"
     return assignment, page
 
 
@@ -143,7 +143,7 @@ def test_the_follow_up_depends_on_the_answer(answer, asked):
     _, follow, asks = open_page(assignment)
     assert [question.key for question in follow.questions] == [asked]
     (slot,) = asks
-    following = record_page(assignment, follow.key, form(**{slot: "because of the ending"})).next_key
+    following = record_page_answers(assignment, follow.key, form(**{slot: "because of the ending"})).next_key
     assert following == "s1.p2"
     stored = Response.objects.filter(assignment=assignment).order_by("pk")
     assert [(r.question.key, r.value, r.text) for r in stored] == [
@@ -160,7 +160,7 @@ def test_up_to_which_answer_why_is_asked_is_a_setting():
 
 def test_pages_are_as_many_before_the_answers_as_after_them():
     assignment, _ = one_answered("1")
-    assert len(page_state(assignment).walk.keys) == 10
+    assert len(full_page_state(assignment).walk.keys) == 10
 
 
 def test_the_reason_is_not_asked_before_the_judgement():
@@ -168,7 +168,7 @@ def test_the_reason_is_not_asked_before_the_judgement():
     assignment = claimed(launched(study), "w")
     open_page(assignment)
     with pytest.raises(PageOutOfOrder):
-        record_page(assignment, "s1.p1f", form(**{"s1.q2.i1.A": "because"}))
+        record_page_answers(assignment, "s1.p1f", form(**{"s1.q2.i1.A": "because"}))
 
 
 def trained(condition, answer=None):
@@ -186,11 +186,11 @@ def truth_of(page):
 
 def test_a_practice_text_is_told_after_the_guess_and_not_before():
     assignment, page, slot, _ = trained("examples")
-    behind = page_state(assignment).steps[f"{page.key}t"].page
+    behind = full_page_state(assignment).steps[f"{page.key}t"].page
     assert get_practice_feedback(assignment, behind) == ()
     expected = truth_of(page)
     wrong = "1" if expected.low > 2 else "4"
-    assert record_page(assignment, page.key, form(**{slot: wrong})).next_key == behind.key
+    assert record_page_answers(assignment, page.key, form(**{slot: wrong})).next_key == behind.key
     (told,) = get_practice_feedback(assignment, behind)
     word = "person" if expected.high == 2 else "machine"
     assert told.truth == f"A {word} wrote this text." and not told.is_right
@@ -198,7 +198,7 @@ def test_a_practice_text_is_told_after_the_guess_and_not_before():
     assert told.quotes == ("once upon a time",) and "both begin so" in told.explanation
     step, page, asks = open_page(assignment)
     assert step.page.key == behind.key and asks == {}
-    assert record_page(assignment, behind.key, form(go="1")).next_key == "s1.p2"
+    assert record_page_answers(assignment, behind.key, form(go="1")).next_key == "s1.p2"
 
 
 def test_a_practice_pair_is_told_after_the_guess():
@@ -207,8 +207,8 @@ def test_a_practice_pair_is_told_after_the_guess():
     expected = truth_of(page)
     label = next(label for label, exposure in page.items[0].exposures if exposure == expected.exposure_id)
     assert expected.exposure.output.system.name == "gpt3"
-    record_page(assignment, page.key, form(**{slot: label}))
-    (told,) = get_practice_feedback(assignment, page_state(assignment).steps[f"{page.key}t"].page)
+    record_page_answers(assignment, page.key, form(**{slot: label}))
+    (told,) = get_practice_feedback(assignment, full_page_state(assignment).steps[f"{page.key}t"].page)
     assert (
         told.is_right
         and told.said == f"Text {label}"
@@ -228,7 +228,7 @@ def test_the_sides_of_a_pair_vary_between_people():
 
 def test_nothing_is_told_of_texts_that_count():
     study = launched(humanlike_draft(conditions=("examples",), domains=("news",), target_n=1))
-    keys = page_state(claimed(study, "w")).walk.keys
+    keys = full_page_state(claimed(study, "w")).walk.keys
     assert [key for key in keys if key.endswith("t") and key != "start"] == ["s1.p1t", "s1.p2t", "s1.p3t"]
 
 
@@ -258,14 +258,14 @@ def test_practice_is_made_of_one_text_or_of_a_human_and_a_machine_text():
         ([human, human], "two different"),
     ):
         with pytest.raises(ActionRefused, match=words):
-            make_practice(section, outputs, by=None)
+            create_practice_item(section, outputs, by=None)
     with pytest.raises(ActionRefused, match="training sections"):
-        make_practice(live(study), [human], by=None)
-    item = make_practice(section, [machine, human], "why", by=None)
+        create_practice_item(live(study), [human], by=None)
+    item = create_practice_item(section, [machine, human], "why", by=None)
     assert item.expected.get().exposure.output == machine
     with pytest.raises(ActionRefused, match="already"):
-        make_practice(section, [machine, human], by=None)
-    delete_practice(item, by=None)
+        create_practice_item(section, [machine, human], by=None)
+    delete_practice_item(item, by=None)
     assert not Item.objects.filter(pk=item.pk).exists()
 
 
@@ -299,10 +299,10 @@ def test_what_is_unwise_is_named():
 
 
 def test_a_copy_of_the_study_draws_the_same_texts():
-    from studies.imports.bundle import bundle_of, read_bundle
+    from studies.imports.bundle import create_draft_from_bundle, serialize_bundle
 
     study = humanlike_draft(conditions=("none", "examples", "comparison"))
-    copy = read_bundle(bundle_of(study), None)
+    copy = create_draft_from_bundle(serialize_bundle(study), None)
 
     def texts(one):
         of_prompt = dict(one.prompts.values_list("pk", "key"))
@@ -315,7 +315,7 @@ def test_a_copy_of_the_study_draws_the_same_texts():
 
 
 def test_texts_of_one_side_come_in_by_import(tmp_path):
-    from studies.imports.tables import Options, import_file
+    from studies.imports.tables import Options, import_stimuli_file
 
     study = humanlike_draft(domains=("news",), texts=0)
     rows = [
@@ -324,7 +324,7 @@ def test_texts_of_one_side_come_in_by_import(tmp_path):
     ]
     path = tmp_path / "texts.jsonl"
     path.write_text("\n".join(rows))
-    import_file(study, path, options=Options(), by=None)
+    import_stimuli_file(study, path, options=Options(), by=None)
     assert study.prompts.count() == 12 and problems(live(study)) == []
     assert kinds_of(study, draw_batches(study, 0, 1)[0])["human"] in (2, 3)
 
@@ -332,18 +332,18 @@ def test_texts_of_one_side_come_in_by_import(tmp_path):
 def test_every_page_can_be_previewed_and_tried():
     from django.test import RequestFactory
 
-    from annotators.admin.preview import preview
+    from annotators.admin.preview import render_preview_page
     from annotators.places.draft_test_runs import erase_test_data, start_test_run
     from tests.players import answered
 
     study = humanlike_draft(conditions=("examples", "comparison"), domains=("news",))
     arm = study.arms.get(condition="comparison")
-    keys = preview(RequestFactory().get("/"), study, "", arm).keys
-    pages = [preview(RequestFactory().get("/"), study, key, arm).html for key in keys]
+    keys = render_preview_page(RequestFactory().get("/"), study, "", arm).keys
+    pages = [render_preview_page(RequestFactory().get("/"), study, key, arm).html for key in keys]
     assert sum("You will see the correct answer after you have given yours" in page for page in pages) == 3
     assert any("Why did you select" in page and "What would you change" in page for page in pages)
     assignment = start_test_run(study, None, arm)
-    while (key := page_state(assignment).next_key) is not None:
+    while (key := full_page_state(assignment).next_key) is not None:
         assert answered(assignment, key, comment="because").sent is None
     assert erase_test_data(study) == 1 and study.items.filter(kind="practice").count() == 6 and study.items.count() == 6
 
@@ -351,11 +351,11 @@ def test_every_page_can_be_previewed_and_tried():
 def test_the_follow_up_repeats_the_words_that_were_chosen_and_no_truth():
     """What they answered stands on the page that asks why, in the words of the point; before an answer nothing does."""
     protocol = REGISTRY["humanlike"]
-    scale = read_scale(
+    scale = parse_scale(
         {"kind": "likert", "labels": ["surely a person", "perhaps a person", "perhaps a program", "surely a program"]}
     )
     questions = tuple(
-        PageQuestion(n, n, key, key, "", scale if key == "source" else read_scale({"kind": "text"}))
+        PageQuestion(n, n, key, key, "", scale if key == "source" else parse_scale({"kind": "text"}))
         for n, key in enumerate(("source", "why", "change"), 1)
     )
     section = PageSection(1, 1, {}, questions)

@@ -3,9 +3,9 @@
 import pytest
 
 from annotators.models import Response
-from annotators.pages.presentation import responses_as_form_data, shown_page
-from annotators.pages.record import record_page, save_draft
-from studies.design.checklist import find_problems
+from annotators.pages.presentation import build_shown_page, responses_as_form_data
+from annotators.pages.record import record_page_answers, save_page_draft
+from studies.design.checklist import find_design_problems
 from studies.models import Output, Question, Study
 from studies.protocols import REGISTRY
 from studies.protocols.marks import ERRORS, ErrorMarkField
@@ -33,7 +33,7 @@ def draft(*, settings=None, m=1, **columns) -> Study:
 
 
 def found(study, blocking=True):
-    return {problem.key for problem in find_problems(study) if problem.is_blocking == blocking}
+    return {problem.key for problem in find_design_problems(study) if problem.is_blocking == blocking}
 
 
 # Sentences
@@ -113,7 +113,7 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
         for wrong in ([], {}, "x", None, 4, "\u2028", 1e300, -1):
             section.settings = {name: wrong}
             section.save()
-            list(find_problems(study))
+            list(find_design_problems(study))
             assert REGISTRY[section.protocol].cleaned_settings(section)["max_marks"]
 
 
@@ -165,7 +165,7 @@ def send(assignment, *rows, score="80", **more):
     for each in rows:
         fields |= each
     open_page(assignment, "s1.p1")
-    return record_page(assignment, "s1.p1", form(**fields))
+    return record_page_answers(assignment, "s1.p1", form(**fields))
 
 
 def stored():
@@ -230,7 +230,7 @@ def test_bad_marks_are_refused_by_name_and_nothing_is_lost(assignment):
     ):
         outcome = send(assignment, wrong)
         assert outcome.sent.errors == {f"{SLOT}1": words}, wrong
-        shown = shown_page(assignment, outcome.step.page, outcome.asks, form=outcome.sent)
+        shown = build_shown_page(assignment, outcome.step.page, outcome.asks, form=outcome.sent)
         assert [(where, field.text) for where, field in shown.located_errors] == [("Story A", "Error 1")]
     twice = send(assignment, row(1, "1", "style", "minor"), row(2, "1", "style", "minor"))
     assert twice.sent.errors == {f"{SLOT}2": "This error is marked twice."}
@@ -249,9 +249,9 @@ def test_words_that_the_sentence_does_not_have_leave_the_sentence(assignment, wo
 
 def test_a_mark_with_a_grade_alone_is_none_and_a_draft_comes_back(assignment):
     key = open_page(assignment)[1].key
-    save_draft(assignment, key, form(**row(1, "3", "style")))
+    save_page_draft(assignment, key, form(**row(1, "3", "style")))
     _, page, asks = open_page(assignment)
-    shown = shown_page(assignment, page, asks, draft=assignment.visits.get(key=key).draft)
+    shown = build_shown_page(assignment, page, asks, draft_form_data=assignment.visits.get(key=key).draft)
     marks = [field for field in shown.all_fields if isinstance(field.field, ErrorMarkField)]
     assert marks[0].values["where"] == "3" and marks[0].values["category"] == "style" and len(marks) == 6
     assert send(assignment, row(1, "", "", "minor")).sent.errors.keys() == {f"{SLOT}0"}
@@ -265,7 +265,7 @@ def test_each_output_has_a_page_and_the_errors_may_be_left_open_where_the_questi
     while True:
         _, page, asks = open_page(assignment)
         keys.append((page.key, page.items[0].exposures[0][0], page.items[0].position))
-        if record_page(assignment, page.key, form()).next_key is None:
+        if record_page_answers(assignment, page.key, form()).next_key is None:
             break
         assignment = type(assignment).objects.select_related("study").get(pk=assignment.pk)
     assert keys == [(f"s1.p{n + 1}", "ABC"[n % 3], n // 3 + 1) for n in range(6)]

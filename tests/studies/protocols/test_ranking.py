@@ -5,19 +5,19 @@ from decimal import Decimal
 import pytest
 
 from annotators.models import PageVisit, Response
-from annotators.pages.presentation import responses_as_form_data, shown_page
-from annotators.pages.record import record_page
-from studies.design.checklist import find_problems
+from annotators.pages.presentation import build_shown_page, responses_as_form_data
+from annotators.pages.record import record_page_answers
+from studies.design.checklist import find_design_problems
 from studies.models import Question, Study
 from studies.protocols import REGISTRY, PageItem, PageQuestion, PageSection
 from studies.protocols.base.fields import Answer
-from studies.protocols.base.scales import read_scale
+from studies.protocols.base.scales import parse_scale
 from tests.builders import add_ranking, draft_study, launched
 from tests.players import claimed, form, open_page, submitted
 
 pytestmark = pytest.mark.django_db
 RANKING = REGISTRY["ranking"]
-QUESTION = PageQuestion(1, 1, "place", "The place of {label}", "", read_scale({"kind": "number"}))
+QUESTION = PageQuestion(1, 1, "place", "The place of {label}", "", parse_scale({"kind": "number"}))
 ITEM = PageItem(1, 1, (("A", 1), ("B", 2)))
 A, B, C = (f"s1.q1.i1.{label}" for label in "ABC")
 
@@ -29,7 +29,7 @@ def draft(*, m=2, settings=None, **columns) -> Study:
 
 
 def found(study, blocking=True):
-    return {problem.key for problem in find_problems(study) if problem.is_blocking == blocking}
+    return {problem.key for problem in find_design_problems(study) if problem.is_blocking == blocking}
 
 
 # What is missing
@@ -66,7 +66,7 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
         for wrong in ([], {}, "x", None, 4, "\u2028", 1e300):
             section.settings = {name: wrong}
             section.save()
-            list(find_problems(study))
+            list(find_design_problems(study))
             (page,) = RANKING.pages(PageSection(1, 1, section.settings, (QUESTION,)), [ITEM], {})
             data = {"s1.q1.i1.A": Answer(Decimal(1), text="1"), "s1.q1.i1.B": Answer(Decimal(1), text="1")}
             RANKING.clean(page, data), RANKING.asks(page)
@@ -78,7 +78,7 @@ def test_settings_of_any_kind_from_a_file_end_in_words():
 def send(assignment, *places, **more):
     key = open_page(assignment)[1].key
     typed = {slot: place for slot, place in zip((A, B, C), places, strict=False) if place is not None}
-    return record_page(assignment, key, form(**typed, **more))
+    return record_page_answers(assignment, key, form(**typed, **more))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_ranking_is_stored_as_typed_and_as_mid_ranks(typed, ranks):
     ]
     assert [(r.label, r.exposure_id) for r in stored] == list(page.items[0].exposures)
     assert responses_as_form_data(asks, page, stored) == dict(zip((A, B, C), typed, strict=True))
-    send_again = record_page(assignment, "s1.p1", form(**dict(zip((A, B, C), typed, strict=True))))
+    send_again = record_page_answers(assignment, "s1.p1", form(**dict(zip((A, B, C), typed, strict=True))))
     assert send_again.sent is None and Response.objects.count() == 3
 
 
@@ -112,7 +112,7 @@ def test_a_place_that_is_none_is_refused_naming_its_output():
         outcome = send(assignment, "1", wrong, "2")
         why = "This scale takes whole numbers only. " if wrong == "1.5" else ""
         assert outcome.sent.errors == {B: why + wanted}, wrong
-    shown = shown_page(assignment, outcome.step.page, outcome.asks, form=outcome.sent)
+    shown = build_shown_page(assignment, outcome.step.page, outcome.asks, form=outcome.sent)
     assert [(where, field.text) for where, field in shown.located_errors] == [("Story B", "The place of B")]
     assert not Response.objects.exists()
 

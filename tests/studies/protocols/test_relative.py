@@ -6,13 +6,13 @@ import pytest
 
 from annotators.models import Response
 from annotators.pages.presentation import responses_as_form_data
-from annotators.pages.record import record_page
-from studies.design.checklist import find_problems
+from annotators.pages.record import record_page_answers
+from studies.design.checklist import find_design_problems
 from studies.design.draw import draw_batches
 from studies.models import Contrast, Exposure
 from studies.protocols import REGISTRY
 from studies.protocols.base.pairs import order_systems
-from studies.services.questions import pairs_of
+from studies.services.questions import select_system_pairs
 from tests.builders import add_rating, add_relative, draft_study, launched
 from tests.players import Perceiving, answered, claimed, form, open_page
 
@@ -28,7 +28,7 @@ def draft(*, systems=("alpha", "beta", "gamma"), scale=None, **options):
 
 
 def found(study):
-    return [problem.text for problem in find_problems(study) if problem.is_blocking]
+    return [problem.text for problem in find_design_problems(study) if problem.is_blocking]
 
 
 # What is drawn
@@ -67,7 +67,7 @@ def test_planted_ends_stand_in_no_pair_that_no_comparison_names():
     study.systems.filter(name="top").update(reference="maximal")
     study.systems.filter(name="bottom").update(reference="minimal")
     assert shown(study) == {frozenset(("alpha", "beta"))}
-    assert [(x.name, y.name) for x, y in pairs_of(study.sections.get(), "all")] == [("alpha", "beta")]
+    assert [(x.name, y.name) for x, y in select_system_pairs(study.sections.get(), "all")] == [("alpha", "beta")]
     systems = {system.name: system for system in study.systems.all()}
     Contrast.objects.create(study=study, x=systems["alpha"], y=systems["top"])
     assert shown(study) == {frozenset(("alpha", "beta")), frozenset(("alpha", "top"))}
@@ -127,7 +127,7 @@ def test_items_of_a_section_that_shows_no_pairs_cannot_be_shown_again():
 @pytest.mark.parametrize("name", ["pairs", "order", "noun", "explanation"])
 def test_settings_of_any_kind_from_a_file_end_in_words(name, wrong):
     study = draft(**{name: wrong})
-    list(find_problems(study))
+    list(find_design_problems(study))
     draw_batches(study, 0, 1)
 
 
@@ -159,7 +159,7 @@ def test_the_points_name_the_letters_and_the_first_stands_first(assignment):
 def test_anything_else_is_refused_in_words_and_stores_nothing(assignment, sent):
     _, page, asks = open_page(assignment, "s1.p1")
     (slot,) = asks
-    outcome = record_page(assignment, page.key, form(**{slot: sent}))
+    outcome = record_page_answers(assignment, page.key, form(**{slot: sent}))
     assert outcome.sent.errors[slot] in (
         "Please choose one of the points.",
         "Please answer this question.",

@@ -3,7 +3,7 @@
 import pytest
 from django.db.models import Q
 
-from studies.design.checklist import find_problems
+from studies.design.checklist import find_design_problems
 from studies.design.draw import BatchDraw
 from studies.models import System
 from tests.builders import add_rating, spa_draft
@@ -31,7 +31,9 @@ def test_planted_references_are_read_where_they_are_asked_about_or_rated():
     spa.questions.filter(named).delete()
     assert read_by(study, spa) == {"alpha", "beta"}
     assert read_by(study, study.sections.get(position=2)) == {"alpha", "beta", "top", "waste"}
-    assert not [one for one in find_problems(study) if one.name.startswith("references_read")]
+    assert not [one for one in find_design_problems(study) if one.name.startswith("references_read")]
     study.sections.filter(position=2).update(reuses=spa)
     assert read_by(study, spa) == {"alpha", "beta", "top", "waste"}
-    assert [one for one in find_problems(study) if one.name.startswith("references_read") and not one.is_blocking]
+    assert [
+        one for one in find_design_problems(study) if one.name.startswith("references_read") and not one.is_blocking
+    ]

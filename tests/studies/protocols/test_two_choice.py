@@ -7,8 +7,8 @@ import pytest
 
 from annotators.models import PageVisit, Response
 from annotators.pages.presentation import responses_as_form_data
-from annotators.pages.record import record_page
-from studies.design.checklist import find_problems
+from annotators.pages.record import record_page_answers
+from studies.design.checklist import find_design_problems
 from studies.design.draw import BatchDraw, UnfillableBatch, draw_batches
 from studies.models import Contrast, Item, Question, Section
 from studies.protocols import REGISTRY
@@ -27,7 +27,7 @@ def draft(*, systems=("alpha", "beta", "gamma"), m=2, margin=0.1, target_n=6, pr
 
 
 def found(study, blocking=True):
-    return {problem.key for problem in find_problems(study) if problem.is_blocking == blocking}
+    return {problem.key for problem in find_design_problems(study) if problem.is_blocking == blocking}
 
 
 # What is drawn
@@ -98,9 +98,9 @@ def test_a_strategy_that_the_study_cannot_keep_is_named(settings, columns, words
 @pytest.mark.parametrize("name", ["pairs", "strategy", "workers", "allows_tie", "tie", "stopping", "delta", "noun"])
 def test_settings_of_any_kind_from_a_file_end_in_words(name, wrong):
     study = draft(settings={"pairs": "chain"} | {name: wrong})
-    list(find_problems(study))
+    list(find_design_problems(study))
     section = study.sections.get()
-    CHOICE.settles_items(section), CHOICE.has_stopping_rule(section), CHOICE.is_for_one_annotator(section)
+    CHOICE.may_need_top_ups(section), CHOICE.has_stopping_rule(section), CHOICE.is_for_one_annotator(section)
     assert len(draw_batches(study, 0, 2)) == 2
 
 
@@ -193,7 +193,7 @@ def test_cannot_judge_is_offered_where_the_question_says_so():
     study.sections.update(settings=study.sections.get().settings | {"pairs": "chain"})
     assignment = claimed(launched(study), "w")
     key = open_page(assignment)[1].key
-    record_page(assignment, key, form(**{"s1.q1.i1.skip": "cannot_judge"}))
+    record_page_answers(assignment, key, form(**{"s1.q1.i1.skip": "cannot_judge"}))
     assert Response.objects.get().skip_reason == "cannot_judge"
 
 

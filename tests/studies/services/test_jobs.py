@@ -53,8 +53,8 @@ def test_a_job_runs_once_and_keeps_its_result(kind):
         return {"n": 7}
 
     job = jobs.submit(kind("count", work), by=None, colour="red")
-    assert jobs.run(job.pk)
-    assert not jobs.run(job.pk), "a job that is done is not run again"
+    assert jobs.run_job(job.pk)
+    assert not jobs.run_job(job.pk), "a job that is done is not run again"
     standing(job)
     assert calls == [{"colour": "red"}]
     assert (job.state, job.result, job.done, job.total, job.doing) == (State.DONE, {"n": 7}, 3, 7, "Counting")
@@ -74,7 +74,7 @@ def test_arguments_that_json_cannot_hold_are_refused_when_asked_for(kind, value)
 
 def test_a_result_that_json_cannot_hold_is_a_failure_and_no_crash(kind):
     job = jobs.submit(kind("any", lambda job, progress: {"n": float("nan")}), by=None)
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     assert standing(job).state == State.FAILED
 
 
@@ -122,7 +122,7 @@ def test_progress_renews_the_lease(kind):
         assert Job.objects.get(pk=job.pk, leased_until__gt=Now() + timedelta(seconds=jobs.LEASE_SECONDS - 10)).done == 1
 
     job = jobs.submit(kind("any", work), by=None)
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     assert standing(job).state == State.DONE
 
 
@@ -133,11 +133,11 @@ def test_a_job_whose_holder_died_runs_again_and_fails_after_three_attempts(kind)
     job = jobs.submit(kind("fatal", dies), by=None)
     for attempt in (1, 2, 3):
         with pytest.raises(SystemExit):
-            jobs.run(job.pk)
+            jobs.run_job(job.pk)
         assert (standing(job).state, job.attempts) == (State.RUNNING, attempt)
-        assert jobs.requeue_expired() == 0, "a lease that lives is left alone"
+        assert jobs.requeue_or_fail_expired_jobs() == 0, "a lease that lives is left alone"
         expire(job)
-        assert jobs.requeue_expired() == 1
+        assert jobs.requeue_or_fail_expired_jobs() == 1
     assert standing(job).state == State.FAILED
     assert "Tried 3 times" in job.error
 
@@ -148,7 +148,7 @@ def test_who_lost_the_lease_cannot_write_a_result(kind):
         return "stale"
 
     job = jobs.submit(kind("any", work), by=None)
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     assert (standing(job).state, job.result, job.holder) == (State.RUNNING, None, "somebody else")
 
 
@@ -161,7 +161,7 @@ def test_progress_tells_who_lost_the_lease(kind):
         reached.append("the end")
 
     job = jobs.submit(kind("any", work), by=None)
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     assert not reached and standing(job).done == 0
 
 
@@ -176,8 +176,8 @@ def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_at_its_next_progre
     kind("any", work)
     waiting, running = jobs.submit("any", by=None), jobs.submit("any", by=None)
     assert jobs.cancel(waiting, None)
-    assert not jobs.run(waiting.pk)
-    jobs.run(running.pk)
+    assert not jobs.run_job(waiting.pk)
+    jobs.run_job(running.pk)
     assert standing(waiting).state == standing(running).state == State.CANCELLED
     assert not reached
     assert not jobs.cancel(running, None), "what has ended cannot be cancelled"
@@ -190,9 +190,9 @@ def test_a_cancelled_job_whose_holder_died_is_not_run_again(kind):
 
     job = jobs.submit(kind("fatal", dies), by=None)
     with pytest.raises(SystemExit):
-        jobs.run(job.pk)
+        jobs.run_job(job.pk)
     expire(job)
-    jobs.requeue_expired()
+    jobs.requeue_or_fail_expired_jobs()
     assert standing(job).state == State.CANCELLED
 
 
@@ -202,7 +202,7 @@ def test_a_process_that_is_asked_to_stop_puts_its_job_back(kind):
         progress(1, 2)
 
     job = jobs.submit(kind("any", work), by=None)
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     assert (standing(job).state, job.attempts, job.holder) == (State.WAITING, 0, "")
 
 
@@ -219,7 +219,7 @@ def test_an_error_is_a_sentence_in_the_row_and_a_traceback_in_the_log(kind, capl
 
     meant = jobs.submit(kind("told", told, user_facing=(Told,)), by=None)
     unmeant = jobs.submit(kind("secret", secret), by=None)
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     assert standing(meant).error == "The study has no prompts."
     assert standing(unmeant).error.startswith("This did not work (KeyError).") and "hunter2" not in unmeant.error
     assert "hunter2" in caplog.text and str(unmeant.code) in caplog.text
@@ -232,9 +232,9 @@ def test_a_database_that_went_away_is_no_failure_of_the_job(kind):
         raise OperationalError("server closed the connection unexpectedly")
 
     job = jobs.submit(kind("any", work), by=None)
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     Job.objects.filter(pk=job.pk).update(leased_until=Now() - timedelta(milliseconds=5))
-    jobs.requeue_expired()
+    jobs.requeue_or_fail_expired_jobs()
     assert standing(job).state == State.WAITING
 
 
@@ -245,14 +245,14 @@ def test_of_one_study_one_exclusive_job_runs_at_a_time(kind):
     def work(job, progress):
         started.append(job.study.title)
         if len(started) == 1:
-            assert not jobs.run(second.pk), "its like is running"
-            assert jobs.run(elsewhere.pk), "another study's runs"
+            assert not jobs.run_job(second.pk), "its like is running"
+            assert jobs.run_job(elsewhere.pk), "another study's runs"
 
     kind("settle", work, exclusive=True)
     first, second, elsewhere = (jobs.submit("settle", study=study, by=None) for study in (one, one, other))
-    jobs.run(first.pk)
+    jobs.run_job(first.pk)
     assert started == ["one", "other"]
-    assert jobs.run_waiting() == 1
+    assert jobs.run_waiting_jobs() == 1
     assert standing(second).state == State.DONE
 
 
@@ -266,7 +266,7 @@ def test_waiting_jobs_run_in_order_and_a_blocked_one_blocks_no_other(kind):
         jobs.submit("any", by=None),
     )
     Job.objects.filter(pk=held.pk).update(state=State.RUNNING, holder="x", leased_until=Now() + timedelta(seconds=60))
-    assert jobs.run_waiting() == 1
+    assert jobs.run_waiting_jobs() == 1
     assert (standing(free).state, standing(blocked).state, ran) == (State.DONE, State.WAITING, ["any"])
 
 
@@ -275,18 +275,18 @@ def test_periodic_work_runs_once_in_its_time_and_a_failure_stops_no_other(monkey
     monkeypatch.setattr(jobs.periodic, "_periodic", {})
     jobs.autodiscover_tasks()
 
-    @jobs.every(60)
+    @jobs.register_periodic(60)
     def broken():
         ran.append("broken")
         raise ValueError
 
-    @jobs.every(60)
+    @jobs.register_periodic(60)
     def sound():
         ran.append("sound")
 
     assert not jobs.is_runner_alive()
-    jobs.run_periodic()
-    jobs.run_periodic()
+    jobs.run_due_periodic_functions()
+    jobs.run_due_periodic_functions()
     assert ran == ["broken", "sound"]
     assert jobs.is_runner_alive()
 
@@ -326,7 +326,7 @@ def test_many_runners_at_once_run_each_job_once(kind):
         try:
             gate.wait()
             for _ in range(8):
-                jobs.run_waiting()
+                jobs.run_waiting_jobs()
         finally:
             connection.close()
 
@@ -335,6 +335,6 @@ def test_many_runners_at_once_run_each_job_once(kind):
         thread.start()
     for thread in threads:
         thread.join()
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     assert sorted(ran) == wanted
     assert set(Job.objects.filter(pk__in=exclusive).values_list("state", flat=True)) == {State.DONE}

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from studies.design.checklist import find_problems
-from studies.design.serialization import canonical_json, frozen_design_mismatch, serialize_design, sha256_of
+from studies.design.checklist import find_design_problems
+from studies.design.serialization import canonical_json, frozen_design_mismatch_text, serialize_design, sha256_of
 from studies.models import AuditEvent, Output, Placement, Question, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused, NotReady
@@ -27,7 +27,7 @@ def test_a_launch_freezes_draws_and_opens():
     assert (study.state, study.open_to, study.batches.count()) == ("launched", 5, 5)
     design = study.designs.get()
     assert design.version == 1 and design.by == researcher and design.sha256 == sha256_of(design.canonical)
-    assert design.canonical == canonical_json(serialize_design(study)) and frozen_design_mismatch(study) == ""
+    assert design.canonical == canonical_json(serialize_design(study)) and frozen_design_mismatch_text(study) == ""
     event = AuditEvent.objects.get(study=study, verb="launch")
     assert event.data["sha256"] == design.sha256 and event.by == researcher
 
@@ -62,7 +62,7 @@ BLOCKING = {
 @pytest.mark.parametrize("what", BLOCKING)
 def test_a_launch_is_refused_while_something_is_missing(what):
     study = spa_draft()
-    assert not [p for p in find_problems(study) if p.is_blocking]
+    assert not [p for p in find_design_problems(study) if p.is_blocking]
     BLOCKING[what](study)
     study.save()
     with pytest.raises(NotReady) as refused:
@@ -91,13 +91,13 @@ def test_each_step_once_and_in_order():
     with pytest.raises(ActionRefused):
         lifecycle.pause(study, by=None)
     lifecycle.resume(study, by=None)
-    lifecycle.close(study, by=None)
-    for step in (lifecycle.close, lifecycle.pause, lifecycle.resume):
+    lifecycle.start_closing(study, by=None)
+    for step in (lifecycle.start_closing, lifecycle.pause, lifecycle.resume):
         with pytest.raises(ActionRefused):
             step(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     with pytest.raises(ActionRefused):
-        lifecycle.finish_closing(study, by=None)
+        lifecycle.end_grace_period(study, by=None)
     assert verbs(study) == ["launch", "pause", "resume", "close", "finish"]
     study.refresh_from_db()
     assert study.launched_at <= study.closing_at <= study.closed_at
@@ -105,8 +105,8 @@ def test_each_step_once_and_in_order():
 
 def test_the_grace_period_ends_by_itself():
     study = spa_study(grace_seconds=3600)
-    lifecycle.close(study, by=None)
-    assert lifecycle.finish_due() == 0
+    lifecycle.start_closing(study, by=None)
+    assert lifecycle.end_due_grace_periods() == 0
     from datetime import timedelta
 
     from django.db.models import QuerySet
@@ -114,7 +114,7 @@ def test_the_grace_period_ends_by_itself():
     QuerySet(Study).filter(pk=study.pk).update(
         launched_at=timezone.now() - timedelta(hours=5), closing_at=timezone.now() - timedelta(hours=2)
     )
-    assert lifecycle.finish_due() == 1 and Study.objects.get(pk=study.pk).state == "closed"
+    assert lifecycle.end_due_grace_periods() == 1 and Study.objects.get(pk=study.pk).state == "closed"
 
 
 def test_drawing_more_goes_on_where_the_draw_stopped():
@@ -166,7 +166,9 @@ def test_amendments_make_versions_and_only_some_things_can_be_amended():
     item = study.items.first()
     design = lifecycle.amend(study, {"item": {item.pk: {"retired": True}}}, reason="a broken text", by=None)
     assert (
-        design.version == 3 and study.items.get(pk=item.pk).retired_in == design and frozen_design_mismatch(study) == ""
+        design.version == 3
+        and study.items.get(pk=item.pk).retired_in == design
+        and frozen_design_mismatch_text(study) == ""
     )
     assert json.loads(design.canonical)["retired"] == [[item.section.position, item.number]]
 
@@ -212,7 +214,7 @@ def test_a_pair_that_nobody_asks_about_is_found():
     add_spa(study, m=4, pairs=[("beta", "alpha")])
     systems = {s.name: s for s in study.systems.all()}
     study.contrasts.create(x=systems["gamma"], y=systems["alpha"])
-    assert any("No question asks about gamma and alpha" in p.text for p in find_problems(study))
+    assert any("No question asks about gamma and alpha" in p.text for p in find_design_problems(study))
 
 
 def test_unblinding_is_recorded_once():
@@ -241,7 +243,7 @@ def test_a_launch_is_asked_for_once_and_again_after_it_failed():
     first = lifecycle.request_launch(study, None, warnings_of(study))
     assert lifecycle.request_launch(study, None, warnings_of(study)).pk == first.pk
     Study.objects.filter(pk=study.pk).update(contact="")  # spoilt before the job runs
-    jobs.run(first.pk, "test")
+    jobs.run_job(first.pk, "test")
     first.refresh_from_db()
     assert (
         first.state == "failed"
@@ -251,5 +253,5 @@ def test_a_launch_is_asked_for_once_and_again_after_it_failed():
     Study.objects.filter(pk=study.pk).update(contact="a@example.org")
     second = lifecycle.request_launch(study, None, warnings_of(study))
     assert second.pk != first.pk
-    jobs.run(second.pk, "test")
+    jobs.run_job(second.pk, "test")
     assert Study.objects.get(pk=study.pk).state == "launched"

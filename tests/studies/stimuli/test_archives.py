@@ -57,7 +57,7 @@ def test_a_table_and_its_images_are_read(table, compression):
         compression=compression,
     )
     for source in (data, io.BytesIO(data)):
-        with read_zip("study.zip", source, required=["system", "image"]) as archive:
+        with read_zip("study.zip", source, required_columns=["system", "image"]) as archive:
             rows = [dict(row.values) for row in archive.rows]
             assert rows == [{"system": "a", "image": "images/1.png"}]
             assert archive.images == {"images/1.png", "images/2.JPEG"}

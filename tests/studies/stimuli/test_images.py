@@ -8,7 +8,7 @@ import pytest
 from PIL import Image, ImageCms, PngImagePlugin
 
 from studies.stimuli import images
-from studies.stimuli.images import MAX_BYTES, EncodedImage, ImageRefused, encode_image, path_of, store
+from studies.stimuli.images import MAX_BYTES, EncodedImage, ImageRefused, encode_image, image_path, store_image
 from tests import ROOT
 from tests.studies.stimuli.png import png_with_size
 
@@ -213,12 +213,12 @@ def test_the_largest_image_allowed_is_encoded_in_bounded_time():
 
 def test_an_image_is_stored_once_under_its_name(tmp_path):
     image = encode_image(saved(picture(), "PNG"))
-    path = store(tmp_path, image)
-    assert path == path_of(tmp_path, image.name) == tmp_path / image.name[:2] / image.name
+    path = store_image(tmp_path, image)
+    assert path == image_path(tmp_path, image.name) == tmp_path / image.name[:2] / image.name
     assert path.read_bytes() == image.data
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     before = path.stat().st_mtime_ns
-    assert store(tmp_path, image) == path
+    assert store_image(tmp_path, image) == path
     assert path.stat().st_mtime_ns == before
     assert [each.name for each in path.parent.iterdir()] == [image.name]
 
@@ -231,7 +231,7 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", no_space)
     with pytest.raises(OSError, match="No space"):
-        store(tmp_path, image)
+        store_image(tmp_path, image)
     assert list((tmp_path / image.name[:2]).iterdir()) == []
 
 
@@ -259,9 +259,9 @@ GOOD = "a" * 64
 )
 def test_no_other_name_leads_to_a_file(tmp_path, name):
     with pytest.raises(ImageRefused):
-        path_of(tmp_path, name)
+        image_path(tmp_path, name)
     with pytest.raises(ImageRefused):
-        store(tmp_path, EncodedImage(b"x", 1, 1, name))
+        store_image(tmp_path, EncodedImage(b"x", 1, 1, name))
 
 
 @pytest.mark.shared

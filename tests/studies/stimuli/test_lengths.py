@@ -55,9 +55,9 @@ def test_a_decimal_point_at_the_very_limit_is_no_sentence_end():
 
 
 def test_the_published_rule_can_be_had_to_the_letter():
-    assert trim_to_characters("Yes. It is 3.5 of them.", 13, ends="paper").text == "Yes. It is 3."
-    assert trim_to_characters("``Go.'' He went.", 8, ends="paper").text == "``Go."
-    assert trim_to_characters('"Go." He went.', 8, ends="paper").text == '"Go."'
+    assert trim_to_characters("Yes. It is 3.5 of them.", 13, sentence_end_rule="paper").text == "Yes. It is 3."
+    assert trim_to_characters("``Go.'' He went.", 8, sentence_end_rule="paper").text == "``Go."
+    assert trim_to_characters('"Go." He went.', 8, sentence_end_rule="paper").text == '"Go."'
 
 
 @pytest.mark.parametrize(("text", "limit"), [("No end here at all", 5), ("Long. And so on", 3), ("Some text.", 0)])
@@ -97,7 +97,7 @@ def test_a_limit_is_a_whole_number(limit):
 
 def test_an_unknown_rule_is_refused_by_name():
     with pytest.raises(SettingsRefused, match="paper, whole"):
-        trim_to_characters("One. Two.", 5, ends="nltk")
+        trim_to_characters("One. Two.", 5, sentence_end_rule="nltk")
 
 
 def test_only_the_trimmed_systems_are_brought_to_the_longest_of_the_others():

@@ -6,16 +6,16 @@ import pytest
 
 from studies.stimuli.surface import (
     SURFACE_MARKS,
-    Duplicate,
+    DuplicateText,
     RepeatedPrompt,
-    differences_between,
-    find_duplicates,
+    find_duplicate_texts,
     find_empty_outputs,
+    find_repeated_prompts,
     has_non_latin_letters,
-    longest_run,
-    prompts_twice_in_one_batch,
-    surface_differences,
+    longest_repeated_character_run,
     surface_profiles,
+    surface_warnings,
+    surface_warnings_from_profiles,
 )
 
 PLAIN = "She walked home and said nothing."
@@ -63,7 +63,7 @@ def test_every_mark_has_a_case_of_its_own():
 
 def test_the_system_that_stands_apart_is_named_and_nobody_else():
     texts = {name: [PLAIN] * 100 for name in "abcd"} | {"human": [PLAIN] * 60 + ["``Go,'' he said to her today."] * 40}
-    found = {each.mark: each for each in surface_differences(texts)}
+    found = {each.mark: each for each in surface_warnings(texts)}
     assert set(found) == {"tokeniser_quotes"}
     warning = found["tokeniser_quotes"]
     assert (warning.systems, warning.value, warning.others_value, warning.n, warning.others_n) == (
@@ -78,17 +78,17 @@ def test_the_system_that_stands_apart_is_named_and_nobody_else():
 
 def test_between_two_systems_the_one_that_bears_the_mark_is_named():
     texts = {"a": [PLAIN] * 50, "b": ["``Go,'' she said to him today."] * 50}
-    assert [each.systems for each in surface_differences(texts) if each.mark == "tokeniser_quotes"] == [("b",)]
+    assert [each.systems for each in surface_warnings(texts) if each.mark == "tokeniser_quotes"] == [("b",)]
 
 
 def test_two_groups_of_systems_are_told_apart():
     texts = {name: [PLAIN] * 50 for name in "abc"} | {name: [PLAIN + " "] * 50 for name in "de"}
-    assert [each.systems for each in surface_differences(texts)] == [("d", "e")]
+    assert [each.systems for each in surface_warnings(texts)] == [("d", "e")]
 
 
 def test_a_system_that_lacks_what_all_others_have_is_named():
     texts = {name: [PLAIN + " "] * 50 for name in "abc"} | {"d": [PLAIN] * 50}
-    warning = surface_differences(texts)[0]
+    warning = surface_warnings(texts)[0]
     assert (warning.systems, warning.value, warning.others_value) == (("d",), 0.0, 1.0)
     assert warning.statistic < 0
 
@@ -96,26 +96,26 @@ def test_a_system_that_lacks_what_all_others_have_is_named():
 def test_length_is_compared_by_ratio():
     short, long = " ".join(["word"] * 20) + ".", " ".join(["word"] * 30) + "."
     texts = {"a": [short, short + " x."] * 20, "b": [short, short + " x."] * 20, "c": [long, long + " x."] * 20}
-    found = {each.mark: each for each in surface_differences(texts)}
+    found = {each.mark: each for each in surface_warnings(texts)}
     assert found["words"].systems == ("c",)
     assert found["words"].value == 30.5
 
 
 @pytest.mark.parametrize("n", [1, 19])
 def test_few_texts_warn_of_nothing(n):
-    assert surface_differences({"a": [PLAIN] * n, "b": [PLAIN + " "] * n}) == ()
+    assert surface_warnings({"a": [PLAIN] * n, "b": [PLAIN + " "] * n}) == ()
 
 
 def test_chance_warns_of_nothing():
     texts = {"a": [PLAIN] * 95 + [PLAIN + " "] * 5, "b": [PLAIN] * 90 + [PLAIN + " "] * 10}
-    assert surface_differences(texts) == ()
+    assert surface_warnings(texts) == ()
 
 
 @pytest.mark.parametrize(
     "texts", [{}, {"a": [PLAIN] * 30}, {"a": [], "b": [PLAIN] * 30}, {"a": [""] * 30, "b": [""] * 30}]
 )
 def test_nothing_to_compare_is_no_warning(texts):
-    assert surface_differences(texts) == ()
+    assert surface_warnings(texts) == ()
 
 
 def test_texts_are_read_once_from_any_iterable():
@@ -133,14 +133,14 @@ def test_equal_texts_are_found_within_and_between_systems():
         ("b", "p2", ""),
         ("b", "p3", ""),
     ]
-    found = find_duplicates(outputs)
-    assert found == (Duplicate((("a", "p1"), ("b", "p1"))), Duplicate((("a", "p2"), ("a", "p3"))))
+    found = find_duplicate_texts(outputs)
+    assert found == (DuplicateText((("a", "p1"), ("b", "p1"))), DuplicateText((("a", "p2"), ("a", "p3"))))
     assert [each.is_between_systems for each in found] == [True, False]
     assert find_empty_outputs(outputs) == (("b", "p2"), ("b", "p3"))
 
 
 def test_a_prompt_twice_in_one_batch_is_found():
-    assert prompts_twice_in_one_batch([("1", ["p", "q"]), ("2", ["p", "q", "p"])]) == (RepeatedPrompt("2", "p", 2),)
+    assert find_repeated_prompts([("1", ["p", "q"]), ("2", ["p", "q", "p"])]) == (RepeatedPrompt("2", "p", 2),)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def profiles(stories):
 
 @pytest.mark.shared
 def test_the_published_stories_betray_their_human_author(profiles):
-    found = {each.mark: each for each in differences_between(profiles)}
+    found = {each.mark: each for each in surface_warnings_from_profiles(profiles)}
     assert found["tokeniser_quotes"].systems == found["tokenised_spacing"].systems == ("E",)
     assert found["tokeniser_quotes"].value == pytest.approx(0.520, abs=5e-4)
     assert found["tokenised_spacing"].value == pytest.approx(0.203, abs=5e-4)
@@ -185,7 +185,7 @@ def test_the_published_stories_have_the_recorded_counts(stories, profiles):
     assert [profiles[writer].mark_counts["other_scripts"] for writer in "ABCDE"] == [33, 1, 1, 0, 1]
     assert [profiles[writer].mark_counts["markup"] for writer in "ABCDE"] == [4, 0, 0, 0, 0]
     assert [profiles[writer].mark_counts["entities"] for writer in "ABCDE"] == [1, 0, 0, 0, 0]
-    assert sum(longest_run(text) > 60 for each in texts.values() for text in each) == 1
+    assert sum(longest_repeated_character_run(text) > 60 for each in texts.values() for text in each) == 1
     assert sum(has_non_latin_letters(text) for each in texts.values() for text in each) == 36
 
 
@@ -197,10 +197,10 @@ def test_the_published_stories_have_one_empty_text_three_doubles_and_three_repea
         for writer, text in row["texts"].items()
     ]
     assert find_empty_outputs(outputs) == (("E", "110/2"),)
-    doubles = find_duplicates(outputs)
+    doubles = find_duplicate_texts(outputs)
     assert [len(each.places) for each in doubles] == [2, 2, 2]
     assert {place[0] for each in doubles for place in each.places} == {"E"}
     batches: dict[int, list[str]] = {}
     for row in stories:
         batches.setdefault(row["reader_id"], []).append(row["prompt_id"])
-    assert [each.batch for each in prompts_twice_in_one_batch(batches.items())] == [42, 62, 79]
+    assert [each.batch for each in find_repeated_prompts(batches.items())] == [42, 62, 79]

@@ -132,7 +132,7 @@ class ExternalQuestion(Channel):
             if recruitment.settings.get("variant") == "link" and (url := self.submit_url(recruitment)):
                 words = question.survey_link_xml(base, url)
             else:
-                words = question.question_xml(base)
+                words = question.external_question_xml(base)
             found.append(("The complete question, for panels that accept XML", words))
         return found
 
@@ -153,10 +153,10 @@ class ExternalQuestion(Channel):
         return found
 
     def takes_file(self, recruitment):
-        return exported_file.has_file_columns(recruitment.settings)
+        return exported_file.has_file_column_settings(recruitment.settings)
 
     def read_export(self, recruitment, text, task=""):
-        return exported_file.read_export(recruitment.settings, text, ID_PATTERN)
+        return exported_file.parse_submissions_file(recruitment.settings, text, ID_PATTERN)
 
 
 @register
@@ -191,7 +191,7 @@ class MechanicalTurk(ExternalQuestion):
         return True
 
     def read_export(self, recruitment, text, task=""):
-        return exported_file.read_export(self.file, text, ID_PATTERN)
+        return exported_file.parse_submissions_file(self.file, text, ID_PATTERN)
 
 
 @register

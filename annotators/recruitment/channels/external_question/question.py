@@ -28,7 +28,7 @@ document.getElementById("study").search = location.search;
 """
 
 
-def question_xml(url: str) -> str:
+def external_question_xml(url: str) -> str:
     """Return an ExternalQuestion that frames ``url`` in the whole window.
 
     The panel adds its parameters to the address.

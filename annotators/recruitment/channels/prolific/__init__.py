@@ -8,14 +8,14 @@ from annotators.recruitment.channels import Arrival, Channel, WayBack, register
 from annotators.recruitment.channels.codes import OutcomeCodesForm
 from annotators.recruitment.panels import ForgedMessage
 
-from .files import bulk_texts, read_export
+from .files import bulk_form_texts, parse_submissions_csv
 from .policy import REJECTION_POLICY
 from .vocabulary import COMPLETE_URL, ID_PATTERN, PARAMETERS
 
 HOME_URL = "https://app.prolific.com/"
 
 
-def clean_id(value: str) -> str:
+def clean_prolific_id(value: str) -> str:
     if not ID_PATTERN.fullmatch(value):
         raise forms.ValidationError("Prolific's ids have 24 characters: digits and the letters a to f.")
     return value
@@ -45,14 +45,14 @@ class ProlificSettings(OutcomeCodesForm):
     project = forms.CharField(
         required=False,
         max_length=24,
-        validators=[clean_id],
+        validators=[clean_prolific_id],
         help_text="Prolific's id of the project to publish in. Empty: Prolific's default.",
     )
     barred_group = forms.CharField(
         required=False,
         max_length=64,
         label="participant group to exclude",
-        validators=[clean_id],
+        validators=[clean_prolific_id],
         help_text="The id of a group at Prolific. Its members do not see the study.",
     )
 
@@ -125,7 +125,7 @@ class Prolific(Channel):
         return True
 
     def read_export(self, recruitment, text, task=""):
-        return read_export(text, task)
+        return parse_submissions_csv(text, task)
 
     def normalize_person_id(self, cell):
         return cell.strip().lower()
@@ -134,9 +134,9 @@ class Prolific(Channel):
         from . import webhook
 
         sent = headers.get(webhook.SIGNATURE, "")
-        if not webhook.is_genuine(secret, headers.get(webhook.TIMESTAMP, ""), raw, sent):
+        if not webhook.is_signature_valid(secret, headers.get(webhook.TIMESTAMP, ""), raw, sent):
             raise ForgedMessage("The signature is not from Prolific.")
-        return webhook.read_message(headers.get(webhook.EVENT_ID, ""), raw)
+        return webhook.parse_notification(headers.get(webhook.EVENT_ID, ""), raw)
 
     def bulk_texts(self, orders):
-        return bulk_texts(orders)
+        return bulk_form_texts(orders)

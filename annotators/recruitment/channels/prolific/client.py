@@ -19,10 +19,10 @@ class ProlificClient:
         self.http = PanelHttpClient(origin or site.PROLIFIC_API, (HOST,), secret=token, header="Authorization: Token ")
 
     def get(self, path: str) -> dict[str, Any]:
-        return require_object(self.http.get_json(f"/api/v1/{path}"), PanelBusy)
+        return require_json_object(self.http.get_json(f"/api/v1/{path}"), PanelBusy)
 
     def order(self, method: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        return require_object(self.http.send_json(method, f"/api/v1/{path}", body), ResultUnclear)
+        return require_json_object(self.http.send_json(method, f"/api/v1/{path}", body), ResultUnclear)
 
     def send_with_headers(self, method: str, path: str, body: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
         """Return the parts of the answer as they arrive, and its headers."""
@@ -37,7 +37,7 @@ class ProlificClient:
         following: str | None = f"/api/v1/{path}"
         while following:
             passed.add(following)
-            page = require_object(self.http.get_json(following), PanelBusy)
+            page = require_json_object(self.http.get_json(following), PanelBusy)
             yield from page.get("results") or []
             link = ((page.get("_links") or {}).get("next") or {}).get("href")
             parts = urlsplit(link or "")
@@ -52,7 +52,7 @@ def quote_id(value: Any) -> str:
     return quote(str(value), safe="")
 
 
-def require_object(body: Any, error_class: type[Exception]) -> dict[str, Any]:
+def require_json_object(body: Any, error_class: type[Exception]) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise error_class("Prolific's answer is not an object.")
     return body

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .money import minor_units
+from .money import to_minor_units
 
 # Prolific's name for each way to end. Prolific also accepts custom labels.
 CODE_TYPES = {
@@ -22,7 +22,7 @@ def completion_codes(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
         elif outcome == "screened_out" and settings.get("screen_out_pay"):
             action = {
                 "action": "FIXED_SCREEN_OUT_PAYMENT",
-                "fixed_screen_out_reward": minor_units(settings["screen_out_pay"]),
+                "fixed_screen_out_reward": to_minor_units(settings["screen_out_pay"]),
                 "slots": int(settings["screen_out_places"]),
             }
         if code := settings.get(f"code_{outcome}"):

@@ -9,13 +9,13 @@ from datetime import datetime
 from annotators.models.constants import SUBMITTED
 from annotators.recruitment.panels import BulkText, Order, SubmissionSnapshot
 
-from .vocabulary import ID_PATTERN, auto_approval_time, state_of
+from .vocabulary import ID_PATTERN, auto_approval_time, submission_state
 
 REQUIRED_COLUMNS = ("Submission id", "Participant id", "Status")
 MOST_ROWS = 100_000
 
 
-def read_export(text: str, task: str = "") -> list[SubmissionSnapshot]:
+def parse_submissions_csv(text: str, task: str = "") -> list[SubmissionSnapshot]:
     """Return the submissions of an export, in its order.
 
     The file's content names no study; its file name does, and the researcher chooses it. Raises ValueError with the
@@ -46,7 +46,7 @@ def read_export(text: str, task: str = "") -> list[SubmissionSnapshot]:
             found[submission] = line
             if len(found) > MOST_ROWS:
                 raise ValueError(f"There are more than {MOST_ROWS} rows.")
-            state, submitted = state_of(cells["status"]), _parse_time(cells, "completed at", line)
+            state, submitted = submission_state(cells["status"]), _parse_time(cells, "completed at", line)
             reviewed = _parse_time(cells, "reviewed at", line)
             submissions.append(
                 SubmissionSnapshot(
@@ -118,7 +118,7 @@ BULK_FORMS = {
 }
 
 
-def bulk_texts(orders: Sequence[Order]) -> list[BulkText]:
+def bulk_form_texts(orders: Sequence[Order]) -> list[BulkText]:
     """Return one text per study and kind of order. Rejections have none, because a person writes each of them."""
     texts = []
     for operation, (name, line, where) in BULK_FORMS.items():

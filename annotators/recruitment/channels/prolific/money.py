@@ -7,7 +7,7 @@ from typing import Any
 from annotators.recruitment.panels import ChargedFees, RequestRefused
 
 
-def minor_units(amount: Any) -> int:
+def to_minor_units(amount: Any) -> int:
     """Convert 1.60 to 160, because Prolific uses pence or cents.
 
     Raises RequestRefused for amounts below one cent and for invalid numbers.
@@ -22,7 +22,7 @@ def minor_units(amount: Any) -> int:
     return int(hundredths)
 
 
-def parse_cost(answer: Mapping[str, Any]) -> ChargedFees | None:
+def parse_charged_fees(answer: Mapping[str, Any]) -> ChargedFees | None:
     """Return the fees in a study's cost: amounts in hundredths, for rewards and bonuses separately.
 
     Returns None if a required field is missing or has another meaning.

@@ -18,9 +18,9 @@ from annotators.recruitment.panels import (
 )
 from annotators.recruitment.panels.http_client import NotFound
 
-from .client import ProlificClient, quote_id, require_object
+from .client import ProlificClient, quote_id, require_json_object
 from .completion import completion_codes
-from .money import minor_units, parse_cost
+from .money import parse_charged_fees, to_minor_units
 from .policy import REJECTION_POLICY
 from .submissions import parse_submission
 from .webhook import SUBMISSION_EVENT
@@ -72,7 +72,7 @@ class ProlificService(PanelService):
             return None
 
     def cost(self, task):
-        return parse_cost(self.client.get(f"studies/{quote_id(task)}/cost/"))
+        return parse_charged_fees(self.client.get(f"studies/{quote_id(task)}/cost/"))
 
     def find_workspace_id(self) -> str:
         """Return the workspace of groups and messages: the project's, or the account's only one."""
@@ -103,7 +103,9 @@ class ProlificService(PanelService):
         ):
             wanted = {"workspace_id": workspace, "event_type": SUBMISSION_EVENT, "target_url": webhook_url}
             made, headers = self.client.send_with_headers("POST", "hooks/subscriptions/", wanted)
-            if not (confirms := headers.get(CONFIRM_HEADER, "")) or not require_object(made, ResultUnclear).get("id"):
+            if not (confirms := headers.get(CONFIRM_HEADER, "")) or not require_json_object(made, ResultUnclear).get(
+                "id"
+            ):
                 raise ResultUnclear("Prolific's answer does not say how to confirm the subscription.")
             self.client.order("POST", f"hooks/subscriptions/{quote_id(made['id'])}/", {"secret": confirms})
         return str(kept["value"])
@@ -137,7 +139,7 @@ class ProlificService(PanelService):
             "total_available_places": int(values["places"]),
             "estimated_completion_time": minutes,
             "maximum_allowed_time": 3 * minutes + 2,
-            "reward": minor_units(values["reward"]),
+            "reward": to_minor_units(values["reward"]),
             "device_compatibility": ["desktop", "tablet", "mobile"],
             "peripheral_requirements": [],
             "submissions_config": {"max_submissions_per_participant": 1, "max_concurrent_submissions": -1},
@@ -203,7 +205,7 @@ class ProlificService(PanelService):
         Prolific documents that a repeated second step pays twice.
         """
         shown = self._checked_submission(values)
-        hundredths = minor_units(values["amount"])
+        hundredths = to_minor_units(values["amount"])
         lines = f"{shown.submission},{hundredths // 100}.{hundredths % 100:02d}\n"
         try:
             made = self.client.order(
@@ -226,7 +228,7 @@ class ProlificService(PanelService):
             return {}
         body = {"submission_ids": [shown.submission], "increase_places": True}
         if values.get("amount") not in (None, ""):
-            body["bonus_per_submission"] = minor_units(values["amount"]) / 100
+            body["bonus_per_submission"] = to_minor_units(values["amount"]) / 100
         self.client.order("POST", f"studies/{quote_id(values['task'])}/screen-out-submissions/", body)
         return {}
 

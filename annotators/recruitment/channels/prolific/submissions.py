@@ -6,7 +6,7 @@ from typing import Any
 
 from annotators.recruitment.panels import PanelBusy, SubmissionSnapshot
 
-from .vocabulary import auto_approval_time, state_of
+from .vocabulary import auto_approval_time, submission_state
 
 
 def parse_time(value: Any) -> datetime | None:
@@ -23,7 +23,7 @@ def parse_submission(row: Mapping[str, Any], task: str = "") -> SubmissionSnapsh
     if not isinstance(row, Mapping) or not row.get("id"):
         raise PanelBusy("Prolific shows a submission without an id.")
     word = str(row.get("status") or "")
-    state, submitted = state_of(word), parse_time(row.get("completed_at"))
+    state, submitted = submission_state(word), parse_time(row.get("completed_at"))
     return SubmissionSnapshot(
         task=str(row.get("study_id") or task),
         submission=str(row["id"]),

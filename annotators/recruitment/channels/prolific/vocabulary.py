@@ -18,9 +18,9 @@ STATES = {
 }  # fmt: skip
 
 
-def state_of(word: str) -> str:
-    return STATES.get(" ".join(word.upper().replace("_", " ").replace("-", " ").split()), UNKNOWN)
+def submission_state(status_word: str) -> str:
+    return STATES.get(" ".join(status_word.upper().replace("_", " ").replace("-", " ").split()), UNKNOWN)
 
 
-def auto_approval_time(state: str, submitted: datetime | None) -> datetime | None:
-    return submitted + timedelta(days=DECIDES_AFTER_DAYS) if state == SUBMITTED and submitted else None
+def auto_approval_time(state: str, submitted_at: datetime | None) -> datetime | None:
+    return submitted_at + timedelta(days=DECIDES_AFTER_DAYS) if state == SUBMITTED and submitted_at else None

@@ -19,17 +19,17 @@ SUBMISSION_EVENT = "submission.status.change"
 MAX_FIELD_LENGTH = 64
 
 
-def compute_signature(secret: str, timestamp: str, raw: bytes) -> str:
-    digest = hmac.new(secret.encode(), timestamp.encode() + raw, hashlib.sha256).digest()
+def compute_signature(secret: str, timestamp: str, body: bytes) -> str:
+    digest = hmac.new(secret.encode(), timestamp.encode() + body, hashlib.sha256).digest()
     return base64.b64encode(digest).decode()
 
 
-def is_genuine(secret: str, timestamp: str, raw: bytes, sent: str) -> bool:
+def is_signature_valid(secret: str, timestamp: str, body: bytes, signature: str) -> bool:
     """Verify the signature over the raw bytes. An old timestamp is accepted, because Prolific retries for days."""
-    return bool(secret) and hmac.compare_digest(compute_signature(secret, timestamp, raw).encode(), sent.encode())
+    return bool(secret) and hmac.compare_digest(compute_signature(secret, timestamp, body).encode(), signature.encode())
 
 
-def read_message(event: str, raw: bytes) -> WebhookMessage:
+def parse_notification(event_id: str, raw: bytes) -> WebhookMessage:
     """Read a notification. Raises ValueError if it is not valid."""
     try:
         body = json.loads(raw)
@@ -37,7 +37,7 @@ def read_message(event: str, raw: bytes) -> WebhookMessage:
         raise ValueError("The notification is not JSON.") from None
     if not isinstance(body, dict):
         raise ValueError("The notification is not an object.")
-    if not 1 <= len(event) <= 200:
+    if not 1 <= len(event_id) <= 200:
         raise ValueError(f"The notification has no {EVENT_ID}.")
     kind = body.get("event_type")
     is_submission = kind == SUBMISSION_EVENT
@@ -47,5 +47,5 @@ def read_message(event: str, raw: bytes) -> WebhookMessage:
     ) or (is_submission and not told[0]):
         raise ValueError("The notification names no submission.")
     return WebhookMessage(
-        event, *told, kind if isinstance(kind, str) and len(kind) <= MAX_FIELD_LENGTH and kind.isprintable() else ""
+        event_id, *told, kind if isinstance(kind, str) and len(kind) <= MAX_FIELD_LENGTH and kind.isprintable() else ""
     )

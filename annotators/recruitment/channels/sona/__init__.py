@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from django import forms
 
-from annotators.recruitment.channels import Arrival, Channel, WayBack, fill_template, register
+from annotators.recruitment.channels import Arrival, Channel, WayBack, fill_url_template, register
 from annotators.recruitment.panels import RequestRefused
-from annotators.recruitment.panels.secrets import panel_secret
+from annotators.recruitment.panels.secrets import decrypt_panel_secret
 
 SURVEY_CODE = re.compile(r"[0-9]{2,7}", re.ASCII)
 SITE = re.compile(r"([a-z0-9-]+\.)+sona-systems\.com", re.ASCII)
@@ -17,13 +17,13 @@ CREDIT_TOKEN = "credit_token"  # noqa: S105 - the name of a setting
 CREDIT_TOKEN_PATTERN = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 
 
-def clean_site(value: str) -> str:
+def clean_sona_site(value: str) -> str:
     if not SITE.fullmatch(value.lower()):
         raise forms.ValidationError("Enter only the name of your site, for example yourschool.sona-systems.com")
     return value
 
 
-def clean_number(value: str) -> str:
+def clean_digits(value: str) -> str:
     if not (value.isascii() and value.isdigit()):
         raise forms.ValidationError("This must be a number, as in SONA's address.")
     return value
@@ -31,9 +31,12 @@ def clean_number(value: str) -> str:
 
 class SonaSettings(forms.Form):
     site = forms.CharField(
-        max_length=100, required=False, validators=[clean_site], help_text=("For example yourschool.sona-systems.com")
+        max_length=100,
+        required=False,
+        validators=[clean_sona_site],
+        help_text=("For example yourschool.sona-systems.com"),
     )
-    experiment_id = forms.CharField(max_length=10, required=False, validators=[clean_number], label="experiment_id")
+    experiment_id = forms.CharField(max_length=10, required=False, validators=[clean_digits], label="experiment_id")
 
     def clean_site(self):
         return self.cleaned_data["site"].lower()
@@ -80,10 +83,10 @@ class Sona(Channel):
             outcome == "complete"
             and code
             and all(known.values())
-            and (token := panel_secret(recruitment, CREDIT_TOKEN))
+            and (token := decrypt_panel_secret(recruitment, CREDIT_TOKEN))
         ):
             return WayBack(
-                url=fill_template(CREDIT_URL, known | {CREDIT_TOKEN: token, "survey_code": code}),
+                url=fill_url_template(CREDIT_URL, known | {CREDIT_TOKEN: token, "survey_code": code}),
                 label="Get your credit at SONA",
             )
         return self.plain_way_back(recruitment)
@@ -102,7 +105,7 @@ class Sona(Channel):
     def problems(self, recruitment):
         missing = [name for name in REQUIRED_SETTINGS if not recruitment.settings.get(name)]
         found = [f"SONA gives no credit without {', '.join(missing)}."] if missing else []
-        if not panel_secret(recruitment, CREDIT_TOKEN):
+        if not decrypt_panel_secret(recruitment, CREDIT_TOKEN):
             found.append("SONA gives no credit without its credit token. Store it on the panel page.")
         return found
 

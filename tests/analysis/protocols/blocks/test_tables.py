@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from analysis.protocols.blocks import Block, ConclusionPhrases, apa, build_conclusions, tables
-from analysis.protocols.blocks.cells import expectation_outcome, observed_direction
-from analysis.protocols.blocks.sentences import write_conclusions
-from analysis.protocols.blocks.tables import Table, build_table, csv_text, merge_by_name
-from analysis.protocols.spa.layouts import before_after_table
+from analysis.protocols.blocks.cells import expectation_outcome, observed_direction_symbol
+from analysis.protocols.blocks.sentences import build_conclusion_sentences
+from analysis.protocols.blocks.tables import Table, build_table, csv_text, merge_by_name_and_title
+from analysis.protocols.spa.layouts import rule_effects_table
 from analysis.report import latex
 from analysis.report.report_tables import warnings_table
 from analysis.stats.results import Effect, Estimate, HypothesisTest, Interval, ResultWarning
@@ -33,12 +33,12 @@ def test_the_examples_in_the_docs_are_true(module):
     ],
 )
 def test_a_pvalue_is_never_zero_or_one(value, text):
-    assert apa.pvalue(value) == text
+    assert apa.format_pvalue(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(-0.001, "0.00"), (-0.34, "−0.34"), (12, "12.00")])
 def test_a_rounded_nothing_has_no_sign(value, text):
-    assert apa.number(value) == text
+    assert apa.format_number(value) == text
 
 
 TEST = HypothesisTest(
@@ -65,16 +65,16 @@ ESTIMATE = Estimate(
 
 
 def test_an_estimate_in_one_line():
-    line = apa.result_line(ESTIMATE, "P")
+    line = apa.format_result_line(ESTIMATE, "P")
     assert line == "P = .63, 95% CI [.57, .69], t(28) = 4.40, Holm-adjusted p < .001, d = 0.82, n = 29 annotators"
 
 
 def test_what_was_found_follows_from_the_verdict_or_the_stars():
-    assert observed_direction(ESTIMATE, 0.5) == ">" and observed_direction(ESTIMATE, 0.5, True) == ">"
+    assert observed_direction_symbol(ESTIMATE, 0.5) == ">" and observed_direction_symbol(ESTIMATE, 0.5, True) == ">"
     unclear = replace(ESTIMATE, detail={"verdict": None}, test=replace(TEST, stars=""))
-    assert observed_direction(unclear, 0.5) == "?" and observed_direction(unclear, 0.5, True) == "~"
-    assert observed_direction(replace(ESTIMATE, test=None, detail={}), 0.5, True) == "?"
-    assert observed_direction(None, 0.5) == ""
+    assert observed_direction_symbol(unclear, 0.5) == "?" and observed_direction_symbol(unclear, 0.5, True) == "~"
+    assert observed_direction_symbol(replace(ESTIMATE, test=None, detail={}), 0.5, True) == "?"
+    assert observed_direction_symbol(None, 0.5) == ""
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_csv_has_full_precision_and_no_formula():
 
 
 def test_latex_is_a_booktabs_table_without_empty_columns():
-    text = latex.latex(example())
+    text = latex.render_latex_table(example())
     assert r"\begin{tabular}{lrr}" in text and r"\caption{A title\_with 5 \%}" in text
     assert (
         r"a \& b & -- & -- \\" in text and r"=cmd() & \textless{} .001 & [.10, .20] \\" in text and "Never" not in text
@@ -177,7 +177,7 @@ def test_what_was_expected_is_said_in_the_protocols_own_words(expected, value, v
     settings = {"contrast": contrast, "key": "share"}
     estimate = replace(ESTIMATE, estimate=value, settings=settings, detail={"verdict": verdict})
     block = Block("a.b", "", "recommended", (estimate,), build_conclusions([estimate], lambda one: wording, 0.5))
-    (one,) = write_conclusions([block])
+    (one,) = build_conclusion_sentences([block])
     assert one["text"].endswith(said) and one["contrast"] == "beta > alpha, share"
 
 
@@ -204,7 +204,7 @@ def test_what_a_rule_changes_can_be_checked_by_what_stands_beside_it():
         settings={"rule": "late", "contrast": contrast},
         detail={"before": 0.6478, "after": 0.6436, "n_before": 30, "n_after": 29},
     )
-    made = before_after_table([change])
+    made = rule_effects_table([change])
     (row,) = made["rows"]
     shown = {column["key"]: tables.format_cell(row[column["key"]], column["kind"]) for column in made["columns"]}
     assert (shown["before"], shown["after"], shown["change"]) == (".648", ".644", "−.004")
@@ -219,11 +219,11 @@ def test_tables_of_one_name_and_title_are_one_and_others_are_numbered():
         build_table("t", "Of another", "n|n|integer", [{"n": 3}], "sure"),
         build_table("e", "E", "n|n|integer", [], "sure"),
     )
-    made = merge_by_name([one, other, empty, two])
+    made = merge_by_name_and_title([one, other, empty, two])
     assert [(each["name"], each["title"], [row["n"] for row in each["rows"]]) for each in made] == [
         ("t", "Of both", [1, 2]),
         ("t_2", "Of another", [3]),
     ]
     assert len(one["rows"]) == 1, "what is joined stays as it was"
     with pytest.raises(ValueError, match="other columns"):
-        merge_by_name([one, build_table("t", "Of both", "p|p|p", [{"p": 0.5}], "sure")])
+        merge_by_name_and_title([one, build_table("t", "Of both", "p|p|p", [{"p": 0.5}], "sure")])

@@ -12,7 +12,7 @@ from tests.analysis.stats.draws import rng
 
 def four_coders():
     table = np.array(GOLDEN["matrix"], float)
-    return agreement.count_table(np.tile(np.arange(table.shape[1]), len(table)), table.ravel())
+    return agreement.value_counts_by_unit(np.tile(np.arange(table.shape[1]), len(table)), table.ravel())
 
 
 def by_pairs(counts, values, distance):
@@ -64,7 +64,7 @@ def test_resampling_counts_is_resampling_units(level):
     counts, values = four_coders()
     usable = counts[counts.sum(axis=1) > 1]
     chosen = rng(5).integers(0, len(usable), len(usable))
-    patterns, weights = _counts.distinct_rows(usable)
+    patterns, weights = _counts.distinct_rows_and_counts(usable)
     drawn = np.array([[sum(np.array_equal(usable[c], p) for c in chosen) for p in patterns]], float)
     assert weights.sum() == len(usable)
     direct = agreement.krippendorff_alpha(usable[chosen], values, level_of_measurement=level, rng=rng(), resamples=9)
@@ -80,14 +80,14 @@ def test_units_that_do_not_vary_by_themselves_are_resampled_together():
         agreement.krippendorff_alpha(table, [1, 2, 3], **common) for table in (counts, np.repeat(counts, 2, 0))
     )
     together = agreement.krippendorff_alpha(
-        np.repeat(counts, 2, 0), [1, 2, 3], clusters=np.repeat(np.arange(60), 2), cluster="pair", **common
+        np.repeat(counts, 2, 0), [1, 2, 3], clusters=np.repeat(np.arange(60), 2), cluster_name="pair", **common
     )
     assert together.estimate == twice.estimate and (together.n, together.n_clusters) == (120, 60)
     assert together.settings["resampled"] == "pair" and "resampled" not in once.settings
     width, narrow, held = (found.interval.high - found.interval.low for found in (once, twice, together))
     assert_allclose([narrow / width, held / width], [0.5**0.5, 1], rtol=0.05)
     alone = agreement.krippendorff_alpha(
-        [[2, 1], [1, 2]], [1, 2], level_of_measurement="nominal", clusters=["p", "p"], cluster="pair", rng=rng()
+        [[2, 1], [1, 2]], [1, 2], level_of_measurement="nominal", clusters=["p", "p"], cluster_name="pair", rng=rng()
     )
     assert (alone.status, alone.reason, alone.n) == ("n_lt_2", "one pair has no spread", 2)
 
@@ -111,7 +111,7 @@ def test_two_values_have_one_alpha_at_every_level():
 
 def test_a_scale_of_a_hundred_and_one_points_is_no_trouble():
     units, values = np.repeat(np.arange(300), 3), rng(2).integers(0, 101, 900)
-    counts, points = agreement.count_table(units, values)
+    counts, points = agreement.value_counts_by_unit(units, values)
     for level in agreement.LEVELS:
         result = agreement.krippendorff_alpha(counts, points, level_of_measurement=level, rng=rng(), resamples=199)
         assert abs(result.estimate) < 0.1
@@ -218,7 +218,7 @@ def test_equal_units_have_no_interval_of_no_width():
 def test_patterns_are_the_distinct_rows_whichever_way_they_are_found(n_units, n_values, most):
     table = np.random.default_rng(4).integers(0, most + 1, (n_units, n_values)).astype(float)
     table[1] = table[0]
-    patterns, weights = _counts.distinct_rows(table)
+    patterns, weights = _counts.distinct_rows_and_counts(table)
     rows, times = np.unique(table, axis=0, return_counts=True)
     order = np.lexsort(patterns.T[::-1])
     assert np.array_equal(patterns[order], rows) and np.array_equal(weights[order], times)

@@ -80,11 +80,13 @@ def test_kappa_edge_cases_are_statuses():
 
 
 def test_a_table_of_categories_counts_what_was_given():
-    table, names = agreement.category_table(["i", "j", "i", "k"], ["yes", None, "no", None], categories=["no", "yes"])
+    table, names = agreement.category_counts_by_unit(
+        ["i", "j", "i", "k"], ["yes", None, "no", None], categories=["no", "yes"]
+    )
     assert (table.tolist(), names) == ([[1, 1], [0, 0], [0, 0]], ("no", "yes"))
     with pytest.raises(ValueError, match="labels: row 1 is 'maybe'"):
-        agreement.category_table([1, 2], ["yes", "maybe"], categories=["no", "yes"])
+        agreement.category_counts_by_unit([1, 2], ["yes", "maybe"], categories=["no", "yes"])
     with pytest.raises(ValueError, match="category is repeated"):
-        agreement.category_table([1], ["a"], categories=["a", "a"])
+        agreement.category_counts_by_unit([1], ["a"], categories=["a", "a"])
     with pytest.raises(ValueError, match="categories: needed"):
-        agreement.category_table([1], [frozenset()])
+        agreement.category_counts_by_unit([1], [frozenset()])

@@ -29,7 +29,7 @@ def choices(name, shared):
 )
 def test_real_choices_have_two_kappas_at_one_agreement(shared, name, kappas, alphas, agreed, share, n_workers):
     rows = choices(name, shared)
-    record = agreement.position_system_agreement(*rows, rng=rng())
+    record = agreement.agreement_by_position_and_by_system(*rows, rng=rng())
     assert_allclose([record.kappa_position.estimate, record.kappa_system.estimate], kappas, atol=5e-5)
     assert_allclose(record.percent_agreement_position, record.percent_agreement_system, atol=1e-12)
     assert_allclose(record.percent_agreement_position, agreed, atol=5e-4)
@@ -37,11 +37,11 @@ def test_real_choices_have_two_kappas_at_one_agreement(shared, name, kappas, alp
     assert record.ac1_system.estimate > record.kappa_system.estimate
     assert (record.n_items, record.n_annotators, record.n_rows, record.n_unpairable) == (500, n_workers, 5000, 0)
     for labels, alpha in zip(rows[2:], alphas, strict=True):
-        counts, _ = agreement.category_table(rows[0], labels)
+        counts, _ = agreement.category_counts_by_unit(rows[0], labels)
         found = agreement.krippendorff_alpha(counts, [0, 1], level_of_measurement="nominal", rng=rng())
         assert_allclose(found.estimate, alpha, atol=5e-5)
     order = rng(1).permutation(5000)
-    again = agreement.position_system_agreement(*(column[order] for column in rows), rng=rng())
+    again = agreement.agreement_by_position_and_by_system(*(column[order] for column in rows), rng=rng())
     assert json_safe(again) == json_safe(record)
 
 
@@ -52,7 +52,7 @@ def test_position_and_system_are_one_record_of_plain_json():
     side = np.repeat(draw.integers(0, 2, 40), 4)
     places = np.where((systems == "x") == (side == 0), "A", "B").astype(object)
     systems[7] = places[7] = None
-    record = agreement.position_system_agreement(items, people, places, systems, rng=rng(), resamples=99)
+    record = agreement.agreement_by_position_and_by_system(items, people, places, systems, rng=rng(), resamples=99)
     assert_allclose(record.percent_agreement_position, record.percent_agreement_system, atol=1e-12)
     assert record.kappa_position.estimate > record.kappa_system.estimate + 0.3
     assert record.kappa_position.n_rows == 159
@@ -61,7 +61,7 @@ def test_position_and_system_are_one_record_of_plain_json():
 
 
 def test_position_and_system_refuse_what_cannot_be():
-    call = agreement.position_system_agreement
+    call = agreement.agreement_by_position_and_by_system
     with pytest.raises(ValueError, match="annotators: row 2 judges an item"):
         call([1, 1, 1], ["a", "b", "a"], list("ABA"), list("xyx"), rng=rng())
     with pytest.raises(ValueError, match="systems: row 1 has a place without a system"):

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from analysis.stats import clusters, ranks
-from analysis.stats.best_worst import maxdiff_counts, maxdiff_rows
+from analysis.stats.best_worst import maxdiff_score_rows, maxdiff_scores
 from tests.analysis.stats.best_worst.studies import study
 
 
 def test_counts_are_those_by_hand():
     sets = [[0, 1, 2], [1, 2, 3], [3, 0, -1], [0, 1, 3]]
-    found = maxdiff_counts(sets, [0, 2, 0, 1], [2, 3, 3, 0], ["a", "a", "b", "b"], n_systems=5)
+    found = maxdiff_scores(sets, [0, 2, 0, 1], [2, 3, 3, 0], ["a", "a", "b", "b"], n_systems=5)
     assert found.n_shown.tolist() == [3, 3, 2, 3, 0]
     assert found.n_best.tolist() == [2, 1, 1, 0, 0]
     assert found.n_worst.tolist() == [1, 0, 1, 2, 0]
@@ -33,7 +33,7 @@ def test_counts_are_those_by_hand():
 
 def test_scores_have_the_jackknife_over_people():
     sets, best, worst, people, _ = study(1)
-    found = maxdiff_counts(sets, best, worst, people, n_systems=5)
+    found = maxdiff_scores(sets, best, worst, people, n_systems=5)
 
     def score(system, kept):
         shown = (sets[kept] == system).any(axis=1).sum()
@@ -48,10 +48,10 @@ def test_scores_have_the_jackknife_over_people():
 
 def test_scores_over_people_and_prompts_stand_beside_where_prompts_were_judged_more_than_once():
     sets, best, worst, people, prompts = study(2, n_prompts=10)
-    found = maxdiff_counts(sets, best, worst, people, prompts, n_systems=5).scores[3]
+    found = maxdiff_scores(sets, best, worst, people, prompts, n_systems=5).scores[3]
     here = (sets == 3).any(axis=1)
     values = (best[here] == 3).astype(float) - (worst[here] == 3)
-    wanted = clusters.two_way_mean(values, people[here], prompts[here], bounds=(-1, 1))
+    wanted = clusters.two_way_clustered_mean(values, people[here], prompts[here], bounds=(-1, 1))
     beside = found.sensitivity[-1]
     assert beside.analysis == "best_worst.counts.two_way"
     assert_allclose(
@@ -59,21 +59,23 @@ def test_scores_over_people_and_prompts_stand_beside_where_prompts_were_judged_m
         [wanted.estimate, wanted.detail["se"], wanted.interval.low],
     )
     for other in (None, np.arange(len(best)), np.zeros(len(best))):
-        alone = maxdiff_counts(sets, best, worst, people, other, n_systems=5).scores[3]
+        alone = maxdiff_scores(sets, best, worst, people, other, n_systems=5).scores[3]
         assert [one.analysis for one in alone.sensitivity] == ["best_worst.counts.cluster_means"]
         assert alone.detail["se"] == found.detail["se"]
 
 
 def test_a_system_that_always_was_the_best_has_an_interval_by_betting():
-    found = maxdiff_counts([[0, 1, 2]] * 12, [0] * 12, [1, 2] * 6, np.arange(12), n_systems=3).scores[0]
+    found = maxdiff_scores([[0, 1, 2]] * 12, [0] * 12, [1, 2] * 6, np.arange(12), n_systems=3).scores[0]
     assert (found.status, found.estimate, found.interval.method) == ("zero_variance", 1.0, "betting")
 
 
 def test_rows_give_ranks_and_add_up_to_zero_in_each_answer():
     sets, best, worst, people, _ = study(3, n_people=60)
-    answers, systems, values = maxdiff_rows(sets, best, worst, n_systems=5)
+    answers, systems, values = maxdiff_score_rows(sets, best, worst, n_systems=5)
     assert_allclose(np.bincount(answers, values), 0)
-    found = ranks.rank_sets_of_rows(values, people[answers], systems, rng=np.random.default_rng(0), resamples=499)
-    scores = [one.estimate for one in maxdiff_counts(sets, best, worst, people, n_systems=5).scores]
+    found = ranks.rank_confidence_sets_from_rows(
+        values, people[answers], systems, rng=np.random.default_rng(0), resamples=499
+    )
+    scores = [one.estimate for one in maxdiff_scores(sets, best, worst, people, n_systems=5).scores]
     assert found.systems == tuple(range(5))
     assert_allclose(found.scores, scores)

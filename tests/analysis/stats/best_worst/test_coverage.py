@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
-from analysis.stats.best_worst import best_worst_logit, maxdiff_counts
+from analysis.stats.best_worst import best_worst_logit, maxdiff_scores
 from tests.analysis.stats.best_worst.studies import STRENGTHS, estimates, study
 
 
@@ -18,7 +18,7 @@ def test_equal_systems_are_seldom_told_apart_and_intervals_cover():
         same.append(fit.omnibus.pvalue < 0.05)
         found = fit.difference(0, 3).interval
         covers.append(found.low <= 0 <= found.high)
-        score = maxdiff_counts(sets, best, worst, people, n_systems=4).scores[0].interval
+        score = maxdiff_scores(sets, best, worst, people, n_systems=4).scores[0].interval
         scores.append(score.low <= 0 <= score.high)
     assert np.mean(same) < 0.083
     assert np.mean(covers) > 0.917 and np.mean(scores) > 0.917

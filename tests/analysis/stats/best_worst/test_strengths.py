@@ -145,7 +145,7 @@ def test_degrees_of_freedom_are_those_of_equally_active_people():
     sizes = np.r_[np.full(10, 4), 40]
     sets, best, worst, people, _ = study(10, n_people=11, sizes=sizes)
     fit = best_worst_logit(sets, best, worst, people, n_systems=5)
-    assert fit.df == pytest.approx(clusters.effective_clusters(sizes) - 1) and fit.df < 4
+    assert fit.df == pytest.approx(clusters.effective_n_clusters(sizes) - 1) and fit.df < 4
     assert best_worst_logit(sets, best, worst, people, n_systems=5, method="cr1").df == 10
     assert fit.strengths[0].warned("dominant_annotator") and fit.strengths[0].warned("few_clusters")
 

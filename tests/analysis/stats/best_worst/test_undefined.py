@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import optimize
 
-from analysis.stats.best_worst import _model, best_worst_logit, maxdiff_counts
+from analysis.stats.best_worst import _model, best_worst_logit, maxdiff_scores
 from analysis.stats.best_worst._answers import BestWorstAnswers
 from tests.analysis.stats.best_worst.studies import estimates, log_likelihood, study
 
@@ -78,7 +78,7 @@ def test_without_answers_there_is_nothing():
     fit = best_worst_logit(np.zeros((0, 3), int), [], [], [], n_systems=3)
     assert is_undefined(fit, "no_data") and fit.n_rows == 0
     assert is_undefined(best_worst_logit([], [], [], [], [], n_systems=3), "no_data")
-    counts = maxdiff_counts([], [], [], [], n_systems=2)
+    counts = maxdiff_scores([], [], [], [], n_systems=2)
     assert counts.status == "no_data" and [one.status for one in counts.scores] == ["no_data"] * 2
     json.dumps(counts.as_dict(), allow_nan=False)
 
@@ -138,9 +138,9 @@ def test_a_step_that_is_too_long_is_halved():
     asked = BestWorstAnswers.of(sets, best, worst, 5)
     top = _model.fit_logit(asked)
     step = top.strengths * 50
-    start = _model.take_step(top, np.zeros(5), asked)
-    zero = _model.take_step(start, -top.strengths / 1024, asked)
-    reached = _model.take_step(zero, step, asked)
+    start = _model.fit_after_damped_step(top, np.zeros(5), asked)
+    zero = _model.fit_after_damped_step(start, -top.strengths / 1024, asked)
+    reached = _model.fit_after_damped_step(zero, step, asked)
     assert _model._at(zero.strengths + step, asked).log_likelihood < zero.log_likelihood
     assert zero.log_likelihood < reached.log_likelihood <= top.log_likelihood
     assert_allclose(reached.strengths.sum(), 0, atol=1e-12)
@@ -161,7 +161,7 @@ def test_a_large_difference_is_found():
     assert_allclose(estimates(fit)[:2] - estimates(fit)[2], top.x, atol=1e-5)
 
 
-@pytest.mark.parametrize("function", [maxdiff_counts, best_worst_logit])
+@pytest.mark.parametrize("function", [maxdiff_scores, best_worst_logit])
 @pytest.mark.parametrize(
     ("change", "words"),
     [

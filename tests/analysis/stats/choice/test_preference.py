@@ -56,18 +56,18 @@ def test_a_place_that_never_changed_says_nothing():
 
 def test_the_unit_of_a_preference_is_the_annotator():
     chosen, _, _, annotators = study(lean=0.2)
-    found = choice.preference(chosen, annotators, margin=0.2)
+    found = choice.preference_share(chosen, annotators, margin=0.2)
     means = [chosen[annotators == who].mean() for who in range(40)]
     reference = stats.ttest_1samp(means, 0.5)
     assert_allclose([found.estimate, found.pvalue], [np.mean(means), reference.pvalue])
     assert (found.n, found.n_rows) == (40, 600)
     assert_allclose(found.sensitivity[0].estimate, chosen.mean())
     assert found.sensitivity[-1].analysis == "choice.preference.equivalence"
-    once = choice.preference(chosen[::15], annotators[::15])
+    once = choice.preference_share(chosen[::15], annotators[::15])
     assert_allclose(once.pvalue, stats.binomtest(int(chosen[::15].sum()), 40).pvalue)
-    assert choice.preference([], []).status == "no_data"
-    assert choice.preference([1, 1, 1, 1], [1, 1, 2, 2]).status == "zero_variance"
-    swapped = choice.preference(1 - chosen, annotators)
+    assert choice.preference_share([], []).status == "no_data"
+    assert choice.preference_share([1, 1, 1, 1], [1, 1, 2, 2]).status == "zero_variance"
+    swapped = choice.preference_share(1 - chosen, annotators)
     assert_allclose([swapped.estimate, swapped.pvalue], [1 - found.estimate, found.pvalue])
 
 
@@ -114,8 +114,11 @@ def test_bad_arguments_are_named():
         (lambda: choice.probabilities_from_labels([1, 1], [2], Strategy("one")), "n_labels"),
         (lambda: choice.probabilities_from_labels([1], [2], Strategy("majority", 3)), "n_labels: row 0 has 2 labels"),
         (lambda: choice.probabilities_from_labels([1], [2], Strategy("fixed")), "strategy"),
-        (lambda: choice.resampled_effort([1], [2], Strategy("one"), rule=rule, rng=rng()), "rule"),
-        (lambda: choice.resampled_effort([1, 1], [2, 2], Strategy("one"), rule=rule, runs=0, rng=rng()), "runs"),
+        (lambda: choice.effort_from_resampled_labels([1], [2], Strategy("one"), rule=rule, rng=rng()), "rule"),
+        (
+            lambda: choice.effort_from_resampled_labels([1, 1], [2, 2], Strategy("one"), rule=rule, runs=0, rng=rng()),
+            "runs",
+        ),
         (lambda: choice.position_effect([1], [1, 0], ["x"]), "a_was_first"),
         (lambda: choice.repetition_difference([1], [1, 0], ["x"]), "is_second"),
         (lambda: choice.choice_agreement([1], [1, 0], ["p"], ["x"], rng=rng()), "a_was_first: 2 rows"),

@@ -100,7 +100,7 @@ def test_effort_is_what_relabelling_one_label_at_a_time_costs(counting):
         successes = np.cumsum(decided.decisions)
         crossed = np.flatnonzero((successes >= rule.upper) | (successes <= rule.lower))
         efforts.append(decided.n_labels[: crossed[0] + 1].sum() if len(crossed) else decided.n_labels.sum())
-    fast = choice.resampled_effort(wins, n, strategy, rule=rule, runs=4000, rng=rng(4))
+    fast = choice.effort_from_resampled_labels(wins, n, strategy, rule=rule, runs=4000, rng=rng(4))
     error = 3.5 * np.std(efforts) * math.sqrt(1 / 400 + 1 / 4000)
     assert abs(np.mean(efforts) - fast.n_labels.mean()) < error
 
@@ -109,7 +109,9 @@ def test_effort_with_certain_answers_is_the_least_there_is():
     rule = hoeffding_boundaries(30, delta=0.001)
     for strategy, labels in ((STRATEGIES["one"], 14), (STRATEGIES["mv7"], 98), (STRATEGIES["max3"], 28)):
         for wins, winner in ((10, 1), (0, -1)):
-            found = choice.resampled_effort(np.full(30, wins), np.full(30, 10), strategy, rule=rule, runs=5, rng=rng())
+            found = choice.effort_from_resampled_labels(
+                np.full(30, wins), np.full(30, 10), strategy, rule=rule, runs=5, rng=rng()
+            )
             assert found.n_labels.tolist() == [labels] * 5 and found.winner.tolist() == [winner] * 5
             assert found.n_requests.tolist() == [14] * 5
 
@@ -117,8 +119,8 @@ def test_effort_with_certain_answers_is_the_least_there_is():
 def test_effort_takes_any_rule():
     wins, n = np.full(400, 7), np.full(400, 10)
     anytime = beta_binomial_boundaries(400, level=0.98)
-    honest = choice.resampled_effort(wins, n, Strategy("one"), rule=anytime, runs=300, rng=rng())
-    naive = choice.resampled_effort(
+    honest = choice.effort_from_resampled_labels(wins, n, Strategy("one"), rule=anytime, runs=300, rng=rng())
+    naive = choice.effort_from_resampled_labels(
         wins, n, Strategy("one"), rule=hoeffding_boundaries(400, delta=0.01), runs=300, rng=rng()
     )
     assert np.all(honest.winner == 1) and honest.n_labels.mean() > naive.n_labels.mean()
@@ -127,5 +129,7 @@ def test_effort_takes_any_rule():
 
 def test_effort_is_reproducible():
     wins, n, rule = np.full(200, 6), np.full(200, 10), hoeffding_boundaries(200, delta=0.01)
-    first, second = (choice.resampled_effort(wins, n, STRATEGIES["max3"], rule=rule, rng=rng(7)) for _ in range(2))
+    first, second = (
+        choice.effort_from_resampled_labels(wins, n, STRATEGIES["max3"], rule=rule, rng=rng(7)) for _ in range(2)
+    )
     assert np.array_equal(first.n_labels, second.n_labels)

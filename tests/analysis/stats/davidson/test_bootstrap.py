@@ -21,7 +21,7 @@ def test_each_draw_is_the_model_fitted_to_its_annotators():
     (weights,) = multinomial_weights(12, 20, np.random.default_rng(3))
     for number, times in enumerate(weights):
         rows = np.concatenate([np.flatnonzero(who == one) for one in np.repeat(np.arange(12), times.astype(int))])
-        again = paired.davidson_counts(*tables(first[rows], second[rows], outcomes[rows], 4))
+        again = paired.fit_davidson_to_counts(*tables(first[rows], second[rows], outcomes[rows], 4))
         assert_allclose(found.draws[number], estimates(again), atol=1e-8)
         assert_allclose(found.tie_draws[number], again.tie.estimate, rtol=1e-8)
 
@@ -33,12 +33,12 @@ def test_few_labels_of_few_systems_are_fitted_from_afar_as_from_near():
     ties = np.triu(draw.integers(0, 2, (300, 3, 3)), 1)
     ties = (ties + ties.transpose(0, 2, 1)).astype(float)
     counts = _model.PairCounts.of(wins.astype(float), ties)
-    near = _model.fit_tables(counts, start=np.array([0.3, 0.0, -0.3, 0.0]))
-    assert_allclose(near, _model.fit_tables(counts), atol=1e-8)
+    near = _model.fit_parameters_by_table(counts, start=np.array([0.3, 0.0, -0.3, 0.0]))
+    assert_allclose(near, _model.fit_parameters_by_table(counts), atol=1e-8)
     there = ~np.isnan(near).any(axis=1)
     assert 200 < there.sum() < 290 and not (there & ~counts.has_maximum()).any()
     for number in range(0, 300, 10):
-        again = paired.davidson_counts(wins[number], ties[number])
+        again = paired.fit_davidson_to_counts(wins[number], ties[number])
         assert (again.status == "ok") == there[number]
         if there[number]:
             assert_allclose(near[number, :-1], estimates(again), atol=1e-8)
@@ -46,7 +46,7 @@ def test_few_labels_of_few_systems_are_fitted_from_afar_as_from_near():
 
 def test_the_bootstrap_over_annotators_has_the_spread_of_the_sandwich():
     rows = labels(12, n_annotators=300, lean=0.5)
-    fit = paired.davidson(*rows, n_systems=4)
+    fit = paired.fit_davidson(*rows, n_systems=4)
     found = paired.davidson_bootstrap(*rows, n_systems=4, rng=np.random.default_rng(1))
     for x, y in ((0, 1), (0, 3), (2, 3)):
         assert_allclose(np.std(found.draws[:, x] - found.draws[:, y]), fit.difference(x, y).detail["se"], rtol=0.08)
@@ -57,21 +57,21 @@ def test_the_bootstrap_over_annotators_has_the_spread_of_the_sandwich():
     # Labels taken as independent would claim more than these annotators gave.
     assert (
         fit.difference(0, 3).detail["se"]
-        > 1.1 * paired.davidson_counts(*tables(*rows[:3], 4)).difference(0, 3).detail["se"]
+        > 1.1 * paired.fit_davidson_to_counts(*tables(*rows[:3], 4)).difference(0, 3).detail["se"]
     )
 
 
 def test_the_draws_rank_the_systems():
     rows = labels(13, n_annotators=120, strengths=(1.2, 0.0, -0.05, -1.2))
     found = paired.davidson_bootstrap(*rows, n_systems=4, rng=np.random.default_rng(1))
-    sets = ranks.rank_sets([one.estimate for one in found.strengths], found.draws, n=120)
+    sets = ranks.rank_confidence_sets([one.estimate for one in found.strengths], found.draws, n=120)
     assert (sets.low, sets.high) == ((1, 2, 2, 4), (1, 3, 3, 4))
 
 
 def test_labels_are_resampled_by_cells_of_the_table():
     wins = np.array([[0, 60, 80], [40, 0, 70], [20, 30, 0]])
     found = paired.bradley_terry_bootstrap(wins, rng=np.random.default_rng(2), resamples=1999)
-    fit = paired.bradley_terry_counts(wins)
+    fit = paired.fit_bradley_terry_to_counts(wins)
     for x, y in ((0, 1), (0, 2), (1, 2)):
         assert_allclose(np.std(found.draws[:, x] - found.draws[:, y]), fit.difference(x, y).detail["se"], rtol=0.06)
     assert found.tie is None and found.tie_draws is None

@@ -16,7 +16,7 @@ from tests.analysis.stats.davidson.labels import GOLDEN, cost, estimates, labels
 
 
 def test_counts_agree_with_the_reference():
-    fit = paired.davidson_counts(GOLDEN["wins"], GOLDEN["ties"])
+    fit = paired.fit_davidson_to_counts(GOLDEN["wins"], GOLDEN["ties"])
     found = estimates(fit)
     assert_allclose(found - found[0], GOLDEN["strength"], atol=1e-6)
     assert_allclose(fit.tie.estimate, GOLDEN["nu"], atol=1e-6)
@@ -26,7 +26,7 @@ def test_counts_agree_with_the_reference():
 
 def test_four_systems_agree_with_another_implementation():
     case = GOLDEN["four_systems"]
-    fit = paired.davidson_counts(case["wins"], case["ties"])
+    fit = paired.fit_davidson_to_counts(case["wins"], case["ties"])
     assert_allclose(estimates(fit), case["strengths"], atol=1e-5)
     assert_allclose([fit.tie.estimate, fit.log_likelihood], [case["nu"], case["log_likelihood"]], atol=1e-5)
 
@@ -35,7 +35,7 @@ def test_estimates_and_errors_agree_with_a_numerical_search():
     wins, ties = tables(*labels(1)[:3], 4)
     best = optimize.minimize(cost, np.zeros(4), (wins, ties), method="BFGS", options={"gtol": 1e-9})
     covariance = np.linalg.inv(approx_hess(best.x, cost, args=(wins, ties)))
-    fit = paired.davidson_counts(wins, ties)
+    fit = paired.fit_davidson_to_counts(wins, ties)
     found = estimates(fit)
     assert_allclose(found[1:] - found[0], best.x[:-1], atol=1e-5)
     assert_allclose(fit.tie.detail["log_nu"], best.x[-1], atol=1e-5)
@@ -55,7 +55,7 @@ def test_bradley_and_terry_on_counts_agree_with_a_regression():
     design[np.arange(len(first)), first] = 1
     design[np.arange(len(first)), second] -= 1
     reference = sm.GLM(outcomes, design[:, 1:], family=sm.families.Binomial()).fit()
-    fit = paired.bradley_terry_counts(wins)
+    fit = paired.fit_bradley_terry_to_counts(wins)
     found = estimates(fit)
     assert fit.tie is None
     assert_allclose(found[1:] - found[0], reference.params, atol=1e-7)
@@ -68,7 +68,7 @@ def test_bradley_and_terry_on_counts_agree_with_a_regression():
 
 def test_without_ties_the_clustered_model_is_the_fractional_one():
     first, second, outcomes, annotators = labels(3, nu=0.0, lean=0.4)
-    fit = paired.davidson(first, second, outcomes, annotators, n_systems=4)
+    fit = paired.fit_davidson(first, second, outcomes, annotators, n_systems=4)
     other = fractional_bradley_terry(first, second, outcomes, annotators, n_systems=4)
     found = estimates(fit)
     assert_allclose(found - found[0], [strength.estimate for strength in other.strengths], atol=1e-8)
@@ -90,7 +90,7 @@ def scores_by_hand(fit, first, second, outcomes, annotators):
 
 def test_the_covariance_over_annotators_is_the_sandwich():
     first, second, outcomes, annotators = labels(4, n_annotators=12, n_labels=20, lean=0.5)
-    fit = paired.davidson(first, second, outcomes, annotators, n_systems=4)
+    fit = paired.fit_davidson(first, second, outcomes, annotators, n_systems=4)
     scores, bread = scores_by_hand(fit, first, second, outcomes, annotators)
     sandwich = bread @ scores.T @ scores @ bread * (12 / 11 * 239 / 236)
     for system in (1, 2, 3):
@@ -102,7 +102,7 @@ def test_the_covariance_over_annotators_is_the_sandwich():
 
 def test_what_was_put_in_comes_out():
     first, second, outcomes, annotators = labels(5, n_annotators=800)
-    fit = paired.davidson(first, second, outcomes, annotators, n_systems=4)
+    fit = paired.fit_davidson(first, second, outcomes, annotators, n_systems=4)
     assert_allclose(estimates(fit), [0.6, 0.0, -0.2, -0.4], atol=0.08)
     assert fit.tie.interval.low < 0.5 < fit.tie.interval.high
     assert fit.difference(0, 1).pvalue < 0.001
@@ -114,27 +114,27 @@ def test_what_was_put_in_comes_out():
 
 def test_names_places_and_copies_do_not_matter():
     first, second, outcomes, annotators = labels(6, lean=0.3)
-    fit = paired.davidson(first, second, outcomes, annotators, n_systems=4)
-    swapped = paired.davidson(second, first, 1 - outcomes, annotators, n_systems=4)
+    fit = paired.fit_davidson(first, second, outcomes, annotators, n_systems=4)
+    swapped = paired.fit_davidson(second, first, 1 - outcomes, annotators, n_systems=4)
     assert_allclose(estimates(swapped), estimates(fit), atol=1e-9)
     assert_allclose(swapped.covariance, fit.covariance, rtol=1e-6)
     renamed = np.array([2, 0, 3, 1])
-    other = paired.davidson(renamed[first], renamed[second], outcomes, annotators, n_systems=4)
+    other = paired.fit_davidson(renamed[first], renamed[second], outcomes, annotators, n_systems=4)
     assert_allclose(estimates(other)[renamed], estimates(fit), atol=1e-8)
     assert_allclose(other.difference(2, 0).pvalue, fit.difference(0, 1).pvalue, rtol=1e-6)
-    twice = paired.davidson(*(np.tile(array, 2) for array in (first, second, outcomes, annotators)), n_systems=4)
+    twice = paired.fit_davidson(*(np.tile(array, 2) for array in (first, second, outcomes, annotators)), n_systems=4)
     # Copies of an annotator's labels say nothing new, but for the factor (N - 1) / (N - k).
     rows, k = len(first), 4
     factor = ((2 * rows - 1) / (2 * rows - k)) / ((rows - 1) / (rows - k))
     assert_allclose(twice.covariance, fit.covariance * factor, rtol=1e-6)
     wins, ties = tables(first, second, outcomes, 4)
-    naive, doubled = paired.davidson_counts(wins, ties), paired.davidson_counts(2 * wins, 2 * ties)
+    naive, doubled = paired.fit_davidson_to_counts(wins, ties), paired.fit_davidson_to_counts(2 * wins, 2 * ties)
     assert_allclose(doubled.covariance, naive.covariance / 2, rtol=1e-6)
 
 
 def test_a_pair_that_does_not_fit_shows_in_the_residuals():
     # A circle: 0 beats 1, 1 beats 2, 2 beats 0. All strengths are equal, and every pair sticks out.
-    fit = paired.bradley_terry_counts([[0, 30, 10], [10, 0, 30], [30, 10, 0]])
+    fit = paired.fit_bradley_terry_to_counts([[0, 30, 10], [10, 0, 30], [30, 10, 0]])
     assert_allclose(estimates(fit), 0, atol=1e-9)
     assert_allclose(fit.residuals[0, 1], (0.75 - 0.5) / math.sqrt(0.25 / 40))
     assert_allclose((fit.residuals + fit.residuals.T)[~np.eye(3, dtype=bool)], 0, atol=1e-9)
@@ -148,7 +148,7 @@ def test_a_million_labels_of_a_hundred_systems_give_their_strengths_back():
     won = draw.binomial(asked, 1 / (1 + np.exp(strengths[columns] - strengths[rows])))
     wins = np.zeros((100, 100))
     wins[rows, columns], wins[columns, rows] = won, asked - won
-    fit = paired.bradley_terry_counts(wins)
+    fit = paired.fit_bradley_terry_to_counts(wins)
     assert_allclose(estimates(fit), strengths - strengths.mean(), atol=0.1)
 
 
@@ -156,10 +156,10 @@ def test_a_million_labels_of_a_hundred_systems_give_their_strengths_back():
 def test_intervals_over_annotators_cover():
     # Annotators who differ pull the average preference towards one half, so the truth is that of a very large study.
     how = {"lean": 0.3, "strengths": (0.3, -0.3)}
-    truth = paired.davidson(*labels(1, n_annotators=50_000, **how), n_systems=2).difference(0, 1).estimate
+    truth = paired.fit_davidson(*labels(1, n_annotators=50_000, **how), n_systems=2).difference(0, 1).estimate
     covered, runs = 0, 400
     for seed in range(runs):
-        interval = paired.davidson(*labels(1000 + seed, **how), n_systems=2).difference(0, 1).interval
+        interval = paired.fit_davidson(*labels(1000 + seed, **how), n_systems=2).difference(0, 1).interval
         covered += interval.low <= truth <= interval.high
     assert covered / runs >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
 
@@ -180,7 +180,7 @@ def test_a_step_within_the_bound_rises_from_wherever_it_is_taken():
         here = np.append(rng.normal(0, 2, k), -np.inf)[None]
         here[:, :k] -= here[:, :k].mean()
         chances = counts.probabilities(here)
-        step = _model._solved(counts.information(chances, 0.0), counts.gradient_at(here, chances, 0.0))
+        step = _model._solved(counts.information(chances, 0.0), counts.gradient_given_probabilities(here, chances, 0.0))
         if 2 * np.abs(step).max() <= _model.SAFE_STEP:
             longest = max(longest, np.ptp(step[0, :k]))
             before, after = (counts.height(at, counts.probabilities(at), 0.0)[0] for at in (here, here + step))
@@ -195,7 +195,7 @@ def test_strengths_alone_are_none_where_the_model_has_no_estimate(wins):
 
 def test_strengths_alone_are_those_of_the_model():
     wins = np.random.default_rng(4).integers(0, 30, (12, 12)) * ~np.eye(12, dtype=bool)
-    fit = paired.bradley_terry_counts(wins)
+    fit = paired.fit_bradley_terry_to_counts(wins)
     assert_allclose(paired.bradley_terry_strengths(wins), [one.estimate for one in fit.strengths], atol=1e-12)
 
 
@@ -206,7 +206,7 @@ def test_at_the_maximum_every_score_is_the_expected_one():
         strengths = rng.normal(0, rng.uniform(0, 3), k)
         rows = labels(int(rng.integers(9999)), 20, int(rng.choice([2, 10, 100])), strengths, nu)
         wins, ties = tables(*rows[:3], k)
-        fit = paired.davidson_counts(wins, ties)
+        fit = paired.fit_davidson_to_counts(wins, ties)
         if fit.status != "ok":
             continue
         n_fitted += 1

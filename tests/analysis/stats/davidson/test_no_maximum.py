@@ -11,7 +11,7 @@ from tests.analysis.stats.davidson.labels import estimates, labels
 
 
 def test_systems_that_no_chain_connects_are_not_ranked_together():
-    fit = paired.davidson([0, 2, 0, 2], [1, 3, 1, 3], [1, 0, 0.5, 1], list("abcd"), n_systems=5)
+    fit = paired.fit_davidson([0, 2, 0, 2], [1, 3, 1, 3], [1, 0, 0.5, 1], list("abcd"), n_systems=5)
     assert (fit.status, fit.components) == ("not_identified", ((0, 1), (2, 3), (4,)))
     assert all(strength.estimate is None for strength in fit.strengths)
     assert fit.difference(0, 1).status == "not_identified"
@@ -19,7 +19,7 @@ def test_systems_that_no_chain_connects_are_not_ranked_together():
 
 def test_a_system_that_always_won_is_put_in_order_and_no_more():
     wins = [[0, 10, 10], [0, 0, 6], [0, 4, 0]]
-    for fit in (paired.bradley_terry_counts(wins), paired.davidson_counts(wins, np.zeros((3, 3)))):
+    for fit in (paired.fit_bradley_terry_to_counts(wins), paired.fit_davidson_to_counts(wins, np.zeros((3, 3)))):
         assert fit.status == "separation"
         found = estimates(fit)
         assert found[0] > found[1] > found[2] and np.abs(found).max() < 5
@@ -31,45 +31,45 @@ def test_a_system_that_always_won_is_put_in_order_and_no_more():
 
 def test_ties_alone_do_not_make_a_loss():
     # The tie connects the two, yet with wins on one side only no finite strengths are most likely.
-    fit = paired.davidson_counts([[0, 10], [0, 0]], [[0, 5], [5, 0]])
+    fit = paired.fit_davidson_to_counts([[0, 10], [0, 0]], [[0, 5], [5, 0]])
     assert fit.status == "separation" and fit.strengths[0].estimate > 0
     # Nothing but ties: any nu is less likely than a greater one.
-    only = paired.davidson_counts(np.zeros((2, 2)), [[0, 5], [5, 0]])
+    only = paired.fit_davidson_to_counts(np.zeros((2, 2)), [[0, 5], [5, 0]])
     assert only.status == "separation" and only.tie.estimate is None
 
 
 def test_no_label_one_annotator_and_few_annotators():
-    assert paired.davidson([], [], [], [], n_systems=2).status == "no_data"
-    assert paired.bradley_terry_counts(np.zeros((2, 2))).status == "no_data"
-    one = paired.davidson([0, 1, 0], [1, 0, 1], [1, 1, 0.5], ["a", "a", "a"], n_systems=2)
+    assert paired.fit_davidson([], [], [], [], n_systems=2).status == "no_data"
+    assert paired.fit_bradley_terry_to_counts(np.zeros((2, 2))).status == "no_data"
+    one = paired.fit_davidson([0, 1, 0], [1, 0, 1], [1, 1, 0.5], ["a", "a", "a"], n_systems=2)
     assert (one.strengths[0].status, one.strengths[0].interval) == ("n_lt_2", None)
-    few = paired.davidson(*labels(7, n_annotators=5), n_systems=4)
+    few = paired.fit_davidson(*labels(7, n_annotators=5), n_systems=4)
     assert few.difference(0, 1).test is None and few.difference(0, 1).interval is not None
     assert few.difference(0, 1).warned("few_clusters")
-    missing = paired.davidson([0, 1, 0], [1, 0, 1], [1, 1, np.nan], list("abc"), n_systems=2)
+    missing = paired.fit_davidson([0, 1, 0], [1, 0, 1], [1, 1, np.nan], list("abc"), n_systems=2)
     assert missing.strengths[0].n == 2
 
 
 def test_everybody_in_step_has_no_variance():
     first, second, outcomes = [0, 1, 0], [1, 0, 1], [1, 1, 0.5]
-    fit = paired.davidson(first * 8, second * 8, outcomes * 8, np.repeat(np.arange(8), 3), n_systems=2)
+    fit = paired.fit_davidson(first * 8, second * 8, outcomes * 8, np.repeat(np.arange(8), 3), n_systems=2)
     assert (fit.status, fit.difference(0, 1).status) == ("ok", "zero_variance")
 
 
 def test_bad_arguments_are_named():
     for call, word in (
-        (lambda: paired.davidson([0], [0], [1], ["a"], n_systems=2), "second: row 0 compares system 0 with itself"),
-        (lambda: paired.davidson([0, 1], [1, 2], [1, 1], ["a", "b"], n_systems=2), "second: row 1 is 2"),
-        (lambda: paired.davidson([0.5], [1], [1], ["a"], n_systems=2), "first"),
-        (lambda: paired.davidson([0], [1], [0.7], ["a"], n_systems=2), "outcomes: row 0 is 0.7"),
-        (lambda: paired.davidson([0], [1], [1], ["a"], n_systems=2, level=1), "level"),
-        (lambda: paired.davidson_counts([[0, 1]], [[0, 0]]), "wins: shape"),
-        (lambda: paired.davidson_counts([[0, 1], [-1, 0]], np.zeros((2, 2))), "wins: row 1"),
-        (lambda: paired.davidson_counts([[1, 1], [1, 0]], np.zeros((2, 2))), "wins: row 0 compares"),
-        (lambda: paired.davidson_counts([[0, 1], [1, 0]], [[0, 2], [1, 0]]), "ties: not symmetric"),
-        (lambda: paired.davidson_counts([[0, 1], [1, 0]], np.zeros((3, 3))), "ties: shape"),
-        (lambda: paired.bradley_terry_counts([[0, 1], [1, 0]]).difference(0, 0), "x: 0 and 0"),
-        (lambda: paired.bradley_terry_counts([[0, 1], [1, 0]]).difference(0, 2), "x: 0 and 2"),
+        (lambda: paired.fit_davidson([0], [0], [1], ["a"], n_systems=2), "second: row 0 compares system 0 with itself"),
+        (lambda: paired.fit_davidson([0, 1], [1, 2], [1, 1], ["a", "b"], n_systems=2), "second: row 1 is 2"),
+        (lambda: paired.fit_davidson([0.5], [1], [1], ["a"], n_systems=2), "first"),
+        (lambda: paired.fit_davidson([0], [1], [0.7], ["a"], n_systems=2), "outcomes: row 0 is 0.7"),
+        (lambda: paired.fit_davidson([0], [1], [1], ["a"], n_systems=2, level=1), "level"),
+        (lambda: paired.fit_davidson_to_counts([[0, 1]], [[0, 0]]), "wins: shape"),
+        (lambda: paired.fit_davidson_to_counts([[0, 1], [-1, 0]], np.zeros((2, 2))), "wins: row 1"),
+        (lambda: paired.fit_davidson_to_counts([[1, 1], [1, 0]], np.zeros((2, 2))), "wins: row 0 compares"),
+        (lambda: paired.fit_davidson_to_counts([[0, 1], [1, 0]], [[0, 2], [1, 0]]), "ties: not symmetric"),
+        (lambda: paired.fit_davidson_to_counts([[0, 1], [1, 0]], np.zeros((3, 3))), "ties: shape"),
+        (lambda: paired.fit_bradley_terry_to_counts([[0, 1], [1, 0]]).difference(0, 0), "x: 0 and 0"),
+        (lambda: paired.fit_bradley_terry_to_counts([[0, 1], [1, 0]]).difference(0, 2), "x: 0 and 2"),
     ):
         with pytest.raises(ValueError, match=word):
             call()
@@ -77,11 +77,11 @@ def test_bad_arguments_are_named():
 
 def test_fits_are_json():
     for fit in (
-        paired.davidson(*labels(8), n_systems=4),
-        paired.davidson([0, 2], [1, 3], [1, 0], ["a", "b"], n_systems=5),
-        paired.davidson_counts([[0, 10], [0, 0]], [[0, 5], [5, 0]]),
-        paired.davidson_counts(np.zeros((2, 2)), [[0, 5], [5, 0]]),
-        paired.bradley_terry_counts([[0, 3], [2, 0]]),
+        paired.fit_davidson(*labels(8), n_systems=4),
+        paired.fit_davidson([0, 2], [1, 3], [1, 0], ["a", "b"], n_systems=5),
+        paired.fit_davidson_to_counts([[0, 10], [0, 0]], [[0, 5], [5, 0]]),
+        paired.fit_davidson_to_counts(np.zeros((2, 2)), [[0, 5], [5, 0]]),
+        paired.fit_bradley_terry_to_counts([[0, 3], [2, 0]]),
     ):
         json.dumps(json_safe(fit.as_dict()), allow_nan=False)
         json.dumps(json_safe(fit.difference(0, 1)), allow_nan=False)

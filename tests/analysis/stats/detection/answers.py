@@ -21,4 +21,4 @@ def study(seed=0, n_annotators=80, per=6, n_items=40, d_prime=0.8, criterion=0.3
 
 
 def says_of(ratings):
-    return detection.says_machine(ratings)
+    return detection.ratings_to_machine_answers(ratings)

@@ -15,14 +15,16 @@ from tests.analysis.stats.draws import rng
 
 def test_the_papers_accuracy_is_a_t_test_over_annotators():
     ratings, truth, who, _ = study(2)
-    correct = detection.is_correct(says_of(ratings), truth)
-    found = detection.accuracy_paper(correct, who)
+    correct = detection.score_correct_answers(says_of(ratings), truth)
+    found = detection.mean_annotator_accuracy(correct, who)
     shares = correct.reshape(80, 6).mean(axis=1)
     wanted = stats.ttest_1samp(shares, 0.5)
     assert_allclose([found.estimate, found.test.statistic, found.pvalue], [shares.mean(), *wanted], rtol=1e-9)
     assert (found.n, found.test.df, found.mode) == (80, 79, "paper")
     # The paper prints 388 degrees of freedom for 390 evaluators: they are 389.
-    assert detection.accuracy_paper(rng(0).integers(0, 2, 390 * 5), np.repeat(np.arange(390), 5)).test.df == 389
+    assert (
+        detection.mean_annotator_accuracy(rng(0).integers(0, 2, 390 * 5), np.repeat(np.arange(390), 5)).test.df == 389
+    )
 
 
 def evaluators(total_correct):
@@ -40,7 +42,8 @@ def evaluators(total_correct):
 def test_the_published_stars_follow_from_130_annotators_a_cell_and_fifteen_tests():
     # Tables 1 and 2: .62 and .57 are starred, .55 is not, Bonferroni over 15 cells.
     cells = {
-        name: detection.accuracy_paper(*evaluators(total)) for name, total in (("62", 403), ("57", 371), ("55", 358))
+        name: detection.mean_annotator_accuracy(*evaluators(total))
+        for name, total in (("62", 403), ("57", 371), ("55", 358))
     }
     for cell in cells.values():
         assert 0.22 < cell.detail["sd"] < 0.245 and cell.test.df == 129
@@ -54,9 +57,9 @@ def test_the_published_stars_follow_from_130_annotators_a_cell_and_fifteen_tests
 def test_scores_by_annotator_carry_their_condition_into_the_papers_tests():
     ratings, truth, who, _ = study(3, n_annotators=90)
     arms = np.array(["none", "examples", "comparison"])[who % 3]
-    correct = detection.is_correct(says_of(ratings), truth)
+    correct = detection.score_correct_answers(says_of(ratings), truth)
     correct[who == 4] = np.nan
-    scores = detection.annotator_scores(correct, who, arms)
+    scores = detection.accuracy_by_annotator(correct, who, arms)
     assert len(scores.annotators) == 89 and 4 not in scores.annotators
     assert scores.groups == tuple(arms[np.flatnonzero(who == a)[0]] for a in scores.annotators)
     assert_allclose(scores.accuracies * scores.n_items, scores.n_correct)
@@ -65,32 +68,32 @@ def test_scores_by_annotator_carry_their_condition_into_the_papers_tests():
     mixed = arms.copy()
     mixed[0] = "examples"
     with pytest.raises(ValueError, match="conditions: annotator 0 is in two"):
-        detection.annotator_scores(correct, who, mixed)
-    empty = detection.annotator_scores([], [], [])
+        detection.accuracy_by_annotator(correct, who, mixed)
+    empty = detection.accuracy_by_annotator([], [], [])
     assert (empty.annotators, empty.groups) == ((), ())
     json.dumps(json_safe(scores), allow_nan=False)
 
 
 def test_recommended_accuracy_clusters_both_ways_and_says_what_it_could_have_found():
     ratings, truth, who, items = study(4)
-    correct = detection.is_correct(says_of(ratings), truth)
-    found = detection.accuracy(correct, who, items)
-    wanted = clusters.two_way_mean(correct, who, items, null=0.5, bounds=(0, 1))
+    correct = detection.score_correct_answers(says_of(ratings), truth)
+    found = detection.clustered_accuracy(correct, who, items)
+    wanted = clusters.two_way_clustered_mean(correct, who, items, null=0.5, bounds=(0, 1))
     assert_allclose([found.pvalue, found.interval.low], [wanted.pvalue, wanted.interval.low])
     df, se = found.detail["df"], found.detail["se"]
     reached = 1 - stats.nct.cdf(stats.t.ppf(0.975, df), df, found.detail["detectable"] / se)
     assert_allclose(reached, 0.8, atol=1e-6)
-    assert detection.accuracy(correct, who, items, tests=15).detail["detectable"] > found.detail["detectable"]
-    one_way = detection.accuracy(correct, who)
+    assert detection.clustered_accuracy(correct, who, items, tests=15).detail["detectable"] > found.detail["detectable"]
+    one_way = detection.clustered_accuracy(correct, who)
     assert_allclose(one_way.detail["se"], clusters.clustered_mean(correct, who).detail["se"])
-    assert detection.accuracy([], []).status == "no_data"
-    assert detection.accuracy([1, 1, 1, 1], [1, 1, 2, 2], [1, 2, 1, 2]).status == "zero_variance"
-    assert detection.accuracy([1, 0], [1, 1]).status == "n_lt_2"
+    assert detection.clustered_accuracy([], []).status == "no_data"
+    assert detection.clustered_accuracy([1, 1, 1, 1], [1, 1, 2, 2], [1, 2, 1, 2]).status == "zero_variance"
+    assert detection.clustered_accuracy([1, 0], [1, 1]).status == "n_lt_2"
 
 
 def test_the_paper_block_equals_one_sample_of_the_shares():
     ratings, truth, who, items = study(23)
     found = detection.human_likeness(ratings, truth, who, items, rng=rng(), resamples=9)
-    shares = detection.annotator_scores(detection.is_correct(says_of(ratings), truth), who).accuracies
-    wanted = basic.one_sample(shares, null=0.5, bounds=(0, 1), mode="paper")
+    shares = detection.accuracy_by_annotator(detection.score_correct_answers(says_of(ratings), truth), who).accuracies
+    wanted = basic.one_sample_t_test(shares, null=0.5, bounds=(0, 1), mode="paper")
     assert (found.accuracy_paper.estimate, found.accuracy_paper.test) == (wanted.estimate, wanted.test)

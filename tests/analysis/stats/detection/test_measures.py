@@ -9,15 +9,15 @@ from tests.analysis.stats.detection.answers import GOLDEN, study
 
 
 def test_ratings_fall_into_two_bins_and_none_on_the_threshold():
-    assert_allclose(detection.says_machine([1, 2, 3, 4, None]), [0, 0, 1, 1, np.nan])
+    assert_allclose(detection.ratings_to_machine_answers([1, 2, 3, 4, None]), [0, 0, 1, 1, np.nan])
     with pytest.raises(ValueError, match="ratings: row 1 lies on the threshold 3"):
-        detection.says_machine([1, 3, 5], threshold=3)
-    assert_allclose(detection.is_correct([1, 0, None], [1, 1, 0]), [1, 0, np.nan])
+        detection.ratings_to_machine_answers([1, 3, 5], threshold=3)
+    assert_allclose(detection.score_correct_answers([1, 0, None], [1, 1, 0]), [1, 0, np.nan])
     for call, word in (
-        (lambda: detection.is_correct([2], [1]), "says: row 0 is 2"),
-        (lambda: detection.is_correct([1], [0.5]), "is_machine: row 0"),
-        (lambda: detection.is_correct([1], [None]), "is_machine: row 0 is missing"),
-        (lambda: detection.is_correct([1, 0], [1]), "is_machine: 1 values"),
+        (lambda: detection.score_correct_answers([2], [1]), "says: row 0 is 2"),
+        (lambda: detection.score_correct_answers([1], [0.5]), "is_machine: row 0"),
+        (lambda: detection.score_correct_answers([1], [None]), "is_machine: row 0 is missing"),
+        (lambda: detection.score_correct_answers([1, 0], [1]), "is_machine: 1 values"),
     ):
         with pytest.raises(ValueError, match=word):
             call()

@@ -42,7 +42,8 @@ def test_marginal_sensitivity_is_the_probit_regression_with_two_way_clusters():
     ratings, truth, who, items = study(5, n_annotators=300, n_items=120)
     says = says_of(ratings)
     d, c = (
-        call(says, truth, who, items, rng=rng(), resamples=99) for call in (detection.sensitivity, detection.criterion)
+        call(says, truth, who, items, rng=rng(), resamples=99)
+        for call in (detection.marginal_d_prime, detection.marginal_criterion)
     )
     model = sm.GLM(says, sm.add_constant(truth.astype(float)), family=sm.families.Binomial(sm.families.links.Probit()))
     fit = model.fit(cov_type="cluster", cov_kwds={"groups": np.column_stack([who, items])})
@@ -70,7 +71,7 @@ def test_pooled_sensitivity_shrinks_with_the_spread_of_criteria_and_the_random_c
     # Everybody at d' = 1 with criteria spread by .8 pools to 1 / sqrt(1 + .64) = .78.
     ratings, truth, who, items = study(6, n_annotators=1500, per=10, n_items=15000, d_prime=1.0, sd=0.8, sd_items=0.0)
     says = says_of(ratings)
-    found = detection.sensitivity(says, truth, who, items, rng=rng(), resamples=199)
+    found = detection.marginal_d_prime(says, truth, who, items, rng=rng(), resamples=199)
     assert_allclose(found.estimate, 0.7809, atol=0.05)
     resampled, within, stratified = found.sensitivity
     assert_allclose(within.estimate, 1.0, atol=0.07)
@@ -90,7 +91,7 @@ def test_a_training_that_only_makes_criteria_alike_raises_the_marginal_sensitivi
     spread, alike = study(7, sd=1.0, **settings), study(8, sd=0.1, **settings)
     pooled, within = [], []
     for ratings, truth, who, items in (spread, alike):
-        found = detection.sensitivity(says_of(ratings), truth, who, items, rng=rng(), resamples=9)
+        found = detection.marginal_d_prime(says_of(ratings), truth, who, items, rng=rng(), resamples=9)
         pooled.append(found.estimate)
         within.append(found.sensitivity[1])
     assert pooled[1] - pooled[0] > 0.2
@@ -100,8 +101,8 @@ def test_a_training_that_only_makes_criteria_alike_raises_the_marginal_sensitivi
 def test_the_random_criterion_likelihood_is_that_of_the_integral():
     ratings, truth, who, _ = study(9, n_annotators=40)
     says = says_of(ratings)
-    found = detection.random_criterion_sensitivity(says, truth, who)
-    table = _answers.annotator_counts(says, truth, who)[1]
+    found = detection.random_criterion_d_prime(says, truth, who)
+    table = _answers.signal_counts_by_annotator(says, truth, who)[1]
 
     z = np.linspace(-9, 9, 4001)
 
@@ -133,7 +134,7 @@ def test_the_random_criterion_likelihood_is_that_of_the_integral():
 def test_stratified_sensitivity_is_mantel_and_haenszels():
     ratings, truth, who, _ = study(10)
     says = says_of(ratings)
-    found = detection.stratified_sensitivity(says, truth, who)
+    found = detection.mantel_haenszel_log_odds_ratio(says, truth, who)
     tables = []
     for a in range(80):
         mine = who == a
@@ -152,7 +153,7 @@ def test_stratified_sensitivity_is_mantel_and_haenszels():
 
 
 def test_sensitivity_edge_cases_are_statuses():
-    call = detection.sensitivity
+    call = detection.marginal_d_prime
     only_machine = call([1, 0, 1], [1, 1, 1], [1, 2, 3], rng=rng())
     assert (only_machine.status, only_machine.estimate, only_machine.detail["n_human"]) == ("not_identified", None, 0)
     assert call([], [], [], rng=rng()).status == "no_data"
@@ -163,14 +164,14 @@ def test_sensitivity_edge_cases_are_statuses():
     assert [other.status for other in perfect.sensitivity] == ["zero_variance", "separation", "separation"]
     one = call([1, 0, 1, 0], [1, 1, 0, 0], [7] * 4, rng=rng(), resamples=9)
     assert (one.status, one.test) == ("n_lt_2", None) and one.estimate == pytest.approx(0)
-    assert detection.stratified_sensitivity([1, 1], [1, 0], [1, 1]).status == "not_identified"
-    assert detection.stratified_sensitivity([], [], []).status == "no_data"
-    assert detection.stratified_sensitivity([1, 0, 1, 0], [1, 0, 1, 1], [1] * 4).status == "separation"
-    assert detection.random_criterion_sensitivity([], [], []).status == "no_data"
-    assert detection.random_criterion_sensitivity([1, 0], [1, 1], [1, 2]).status == "not_identified"
-    assert detection.random_criterion_sensitivity([1, 0, 1, 0], [1, 1, 0, 0], [1] * 4).status == "n_lt_2"
+    assert detection.mantel_haenszel_log_odds_ratio([1, 1], [1, 0], [1, 1]).status == "not_identified"
+    assert detection.mantel_haenszel_log_odds_ratio([], [], []).status == "no_data"
+    assert detection.mantel_haenszel_log_odds_ratio([1, 0, 1, 0], [1, 0, 1, 1], [1] * 4).status == "separation"
+    assert detection.random_criterion_d_prime([], [], []).status == "no_data"
+    assert detection.random_criterion_d_prime([1, 0], [1, 1], [1, 2]).status == "not_identified"
+    assert detection.random_criterion_d_prime([1, 0, 1, 0], [1, 1, 0, 0], [1] * 4).status == "n_lt_2"
     # Everybody says one thing only: criteria without bounds.
-    stubborn = detection.random_criterion_sensitivity([1] * 12 + [0] * 12, [0, 1] * 12, np.repeat(np.arange(4), 6))
+    stubborn = detection.random_criterion_d_prime([1] * 12 + [0] * 12, [0, 1] * 12, np.repeat(np.arange(4), 6))
     assert (stubborn.status, stubborn.test) == ("failed", None)
     for result in (only_machine, perfect, one, stubborn):
         json.dumps(result.as_dict(), allow_nan=False)
@@ -206,7 +207,7 @@ def test_conditions_are_compared_by_the_probit_with_interaction():
     ratings, truth, who, items = study(13, n_annotators=300, n_items=80)
     arms = np.array(["none", "examples"])[who % 2]
     says = np.where((arms == "examples") & (rng(1).random(len(who)) < 0.25), truth, says_of(ratings))
-    found = detection.sensitivity_by_condition(says, truth, who, arms, items, reference="none")
+    found = detection.d_prime_and_criterion_by_condition(says, truth, who, arms, items, reference="none")
     treated = (arms == "examples").astype(float)
     design = np.column_stack([np.ones(len(who)), truth, treated, truth * treated])
     model = sm.GLM(says, design, family=sm.families.Binomial(sm.families.links.Probit()))
@@ -224,7 +225,7 @@ def test_conditions_are_compared_by_the_probit_with_interaction():
     assert_allclose(math.sqrt(gain.detail["variance_two_way"]), fit.bse[3], rtol=0.01)
     assert gain.pvalue < 0.001 and gain.settings["reference"] == "none"
     with pytest.raises(ValueError, match="reference"):
-        detection.sensitivity_by_condition(says, truth, who, arms, reference="pairs")
+        detection.d_prime_and_criterion_by_condition(says, truth, who, arms, reference="pairs")
     json.dumps(json_safe(found), allow_nan=False)
 
 
@@ -234,7 +235,9 @@ def test_a_training_may_move_the_criterion_and_nothing_else():
     arms = np.repeat(["none", "comparison"], len(who))
     says = np.r_[says_of(ratings), says_of(bolder)]
     both = np.r_[who, who + 400]
-    found = detection.sensitivity_by_condition(says, np.tile(truth, 2), both, arms, np.tile(items, 2), reference="none")
+    found = detection.d_prime_and_criterion_by_condition(
+        says, np.tile(truth, 2), both, arms, np.tile(items, 2), reference="none"
+    )
     assert abs(found.sensitivity_differences[0].estimate) < 0.15
     assert found.criterion_differences[0].interval.high < -0.3
 
@@ -243,9 +246,9 @@ def test_one_annotator_with_one_kind_of_text_still_counts_in_the_pool():
     ratings, truth, who, items = study(22, n_annotators=30)
     says = says_of(ratings).copy()
     says[(who == 3) & (truth == 1)] = np.nan
-    found = detection.sensitivity(says, truth, who, items, rng=rng(), resamples=99)
+    found = detection.marginal_d_prime(says, truth, who, items, rng=rng(), resamples=99)
     assert found.n == 30 and found.sensitivity[2].n <= 29
-    assert detection.accuracy_paper(detection.is_correct(says, truth), who).n == 30
+    assert detection.mean_annotator_accuracy(detection.score_correct_answers(says, truth), who).n == 30
 
 
 @pytest.mark.slow
@@ -303,10 +306,10 @@ def test_the_random_criterion_and_the_stratified_test_keep_their_promises():
     covered = rejected = runs = 0
     for seed in range(200):
         ratings, truth, who, _ = study(seed, n_annotators=150, per=6, n_items=900, d_prime=1.0, sd=0.8, sd_items=0.0)
-        interval = detection.random_criterion_sensitivity(says_of(ratings), truth, who).interval
+        interval = detection.random_criterion_d_prime(says_of(ratings), truth, who).interval
         covered += interval.low <= 1 <= interval.high
         ratings, truth, who, _ = study(seed, n_annotators=150, per=6, n_items=900, d_prime=0.0, sd=0.8, sd_items=0.0)
-        rejected += detection.stratified_sensitivity(says_of(ratings), truth, who).pvalue < 0.05
+        rejected += detection.mantel_haenszel_log_odds_ratio(says_of(ratings), truth, who).pvalue < 0.05
         runs += 1
     assert 0.91 < covered / runs < 0.99
     assert 0.01 < rejected / runs < 0.09

@@ -110,7 +110,9 @@ def test_what_a_pair_could_have_shown_stands_beside_it():
     # Two groups of 130 with one variance: the plan for that many.
     values = np.r_[np.tile([0.0, 1.0], 65), np.tile([0.0, 1.0], 65)]
     (only,) = groups.pairwise_comparisons(values, np.repeat(["a", "b"], 130), method="tukey_hsd")
-    planned = power.two_sample_detectable(130, 130, sd_x=float(np.std(values[:130], ddof=1)), variances="equal")
+    planned = power.two_sample_detectable_difference(
+        130, 130, sd_x=float(np.std(values[:130], ddof=1)), variances="equal"
+    )
     assert_allclose(only.detail["detectable"], planned, rtol=1e-6)
 
 

@@ -47,7 +47,7 @@ def test_one_cell_is_the_clustered_mean():
     wanted = clusters.clustered_mean(values[mine], who[mine], null=0.5, bounds=(0, 1))
     assert_allclose([one_way.pvalue, one_way.interval.low], [wanted.pvalue, wanted.interval.low], rtol=1e-9)
     two_way = groups.cell_contrast(values, arms, {"none": 1}, who, items, null=0.5)
-    wanted = clusters.two_way_mean(values[mine], who[mine], items[mine], null=0.5)
+    wanted = clusters.two_way_clustered_mean(values[mine], who[mine], items[mine], null=0.5)
     assert_allclose([two_way.pvalue, two_way.interval.low], [wanted.pvalue, wanted.interval.low], rtol=1e-9)
     assert (two_way.n, two_way.n_rows) == (wanted.n, wanted.n_rows)
 

@@ -45,7 +45,7 @@ def test_the_worst_case_bounds_independent_labels_only():
         share = draw.beta(0.5 / 0.43, 0.5 / 0.43, 40)
         labels = (draw.random(800) < np.repeat(share, 20)).astype(float)
         scores.append(100 * labels.mean())
-        iccs.append(clusters.between_variance(labels, np.repeat(np.arange(40), 20)).icc)
+        iccs.append(clusters.variance_components(labels, np.repeat(np.arange(40), 20)).icc)
     bound = leaderboard.worst_case_se(50, 800)
     deff = leaderboard.design_effect(20, float(np.mean(iccs)))
     assert np.std(scores) > 2 * bound
@@ -53,13 +53,17 @@ def test_the_worst_case_bounds_independent_labels_only():
 
 
 def test_points_become_equally_spaced_scores():
-    assert leaderboard.unit_scores([1, 2, 3, 4, 5]).tolist() == list(GOLDEN["likert_maps"]["five_point"].values())
-    assert leaderboard.unit_scores([1, 2], n_points=2).tolist() == list(GOLDEN["likert_maps"]["binary"].values())
-    assert_allclose(leaderboard.unit_scores([1, None]), [0, np.nan])
+    assert leaderboard.points_to_unit_scores([1, 2, 3, 4, 5]).tolist() == list(
+        GOLDEN["likert_maps"]["five_point"].values()
+    )
+    assert leaderboard.points_to_unit_scores([1, 2], n_points=2).tolist() == list(
+        GOLDEN["likert_maps"]["binary"].values()
+    )
+    assert_allclose(leaderboard.points_to_unit_scores([1, None]), [0, np.nan])
     with pytest.raises(ValueError, match="points: row 1 is 6, outside 1..5"):
-        leaderboard.unit_scores([1, 6])
+        leaderboard.points_to_unit_scores([1, 6])
     with pytest.raises(ValueError, match="points: row 0 is 2.5, no point of the scale"):
-        leaderboard.unit_scores([2.5])
+        leaderboard.points_to_unit_scores([2.5])
 
 
 def test_the_papers_interval_is_the_percentile_bootstrap_of_answers():
@@ -234,7 +238,7 @@ def test_few_and_dominant_annotators_are_warned_of():
 def test_a_design_effect_is_shown_with_the_worst_case():
     values, items, who = unilabels(rng(27), n_items=400)
     detail = leaderboard.system_score(values, items, who, rng=rng(), resamples=99).detail
-    parts = clusters.between_variance(values, who)
+    parts = clusters.variance_components(values, who)
     assert_allclose(detail["annotator_icc"], parts.icc)
     assert_allclose(
         detail["worst_case_se_clustered"], detail["worst_case_se"] * math.sqrt(parts.design_effect), rtol=1e-12

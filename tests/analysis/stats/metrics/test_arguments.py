@@ -19,7 +19,7 @@ def test_results_are_plain_json_and_repeatable():
         yield from metrics.system_correlations(human, metric, rng=rng(7), resamples=49).values()
         yield metrics.pairwise_accuracy(human, metric, rng=rng(7), resamples=49)
         yield metrics.soft_pairwise_accuracy(human, metric, rng=rng(7), resamples=49)
-        yield metrics.segment_tau(human, metric, rng=rng(7), resamples=49)
+        yield metrics.segment_level_kendall_tau(human, metric, rng=rng(7), resamples=49)
         yield metrics.tie_calibrated_accuracy(human, metric, rng=rng(7), resamples=49)
         yield metrics.compare_metrics(human, metric, -metric, rng=rng(7), resamples=49)
 
@@ -30,7 +30,7 @@ def test_results_are_plain_json_and_repeatable():
 def test_the_order_of_items_does_not_matter():
     human, metric = likert(rng(42))
     order = rng(43).permutation(40)
-    for function in (metrics.segment_tau, metrics.tie_calibrated_accuracy, metrics.pairwise_accuracy):
+    for function in (metrics.segment_level_kendall_tau, metrics.tie_calibrated_accuracy, metrics.pairwise_accuracy):
         one, other = (
             function(a, b, rng=rng(), resamples=19) for a, b in ((human, metric), (human[order], metric[order]))
         )
@@ -40,13 +40,13 @@ def test_the_order_of_items_does_not_matter():
 def test_bad_arguments_are_named():
     human, metric = likert(rng(44))
     with pytest.raises(ValueError, match="metric: shape"):
-        metrics.segment_tau(human, metric[:, 1:], rng=rng())
+        metrics.segment_level_kendall_tau(human, metric[:, 1:], rng=rng())
     with pytest.raises(ValueError, match="metric: 3 scores for 5 systems"):
         metrics.system_correlations(human, [1, 2, 3], rng=rng())
     with pytest.raises(ValueError, match="human: expected two dimensions"):
         metrics.system_correlations([1, 2], [1, 2], rng=rng())
     with pytest.raises(ValueError, match="grouping"):
-        metrics.segment_tau(human, metric, grouping="system", rng=rng())
+        metrics.segment_level_kendall_tau(human, metric, grouping="system", rng=rng())
     with pytest.raises(ValueError, match="threshold"):
         metrics.tie_calibrated_accuracy(human, metric, threshold=-1, rng=rng())
     with pytest.raises(ValueError, match="statistic"):
@@ -58,6 +58,6 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="human_pvalues: shape"):
         metrics.pairwise_accuracy(human, metric, human_pvalues=[[1]], rng=rng())
     with pytest.raises(ValueError, match="grouping: .* pairs are more than"):
-        metrics.segment_tau(np.zeros((400, 10)), np.zeros((400, 10)), grouping="none", rng=rng())
+        metrics.segment_level_kendall_tau(np.zeros((400, 10)), np.zeros((400, 10)), grouping="none", rng=rng())
     with pytest.raises(ValueError, match="level"):
-        metrics.segment_tau(human, metric, level=95, rng=rng())
+        metrics.segment_level_kendall_tau(human, metric, level=95, rng=rng())

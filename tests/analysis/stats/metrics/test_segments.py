@@ -14,7 +14,7 @@ def test_tau_within_items_agrees_with_scipy():
     human[0] = 0.5
     human[1, :4] = np.nan
     metric[2, 3] = np.nan
-    found = metrics.segment_tau(human, metric, rng=rng(), resamples=199)
+    found = metrics.segment_level_kendall_tau(human, metric, rng=rng(), resamples=199)
     taus = []
     for ours, theirs in zip(human, metric, strict=True):
         there = ~np.isnan(ours) & ~np.isnan(theirs)
@@ -29,7 +29,7 @@ def test_tau_over_all_outputs_agrees_with_scipy():
     human, metric = likert(rng(16))
     human[3, 2] = np.nan
     there = ~np.isnan(human)
-    found = metrics.segment_tau(human, metric, grouping="none", rng=rng())
+    found = metrics.segment_level_kendall_tau(human, metric, grouping="none", rng=rng())
     assert_allclose(found.estimate, stats.kendalltau(human[there], metric[there]).statistic)
     assert found.interval is None and "over all outputs" in found.estimand
 
@@ -90,12 +90,12 @@ def test_calibrating_flatters_a_metric_that_knows_nothing():
 
 def test_segment_edge_cases_are_statuses():
     human, metric = likert(rng(32))
-    for function in (metrics.segment_tau, metrics.tie_calibrated_accuracy):
+    for function in (metrics.segment_level_kendall_tau, metrics.tie_calibrated_accuracy):
         assert function(human[:, :1], metric[:, :1], rng=rng()).status == "no_data"
         assert function(np.empty((0, 3)), np.empty((0, 3)), rng=rng()).status == "no_data"
-    equal = metrics.segment_tau(np.ones((4, 3)), metric[:4, :3], rng=rng())
+    equal = metrics.segment_level_kendall_tau(np.ones((4, 3)), metric[:4, :3], rng=rng())
     assert (equal.status, equal.estimate) == ("not_identified", None)
     tied = metrics.tie_calibrated_accuracy(np.ones((4, 3)), metric[:4, :3], rng=rng(), resamples=9)
     assert tied.estimate == 1.0
-    one = metrics.segment_tau(human[:1], metric[:1], rng=rng())
+    one = metrics.segment_level_kendall_tau(human[:1], metric[:1], rng=rng())
     assert one.n == 1 and one.interval is None

@@ -20,5 +20,5 @@ def table_of(model, questions, **options):
 def by_now(model, positive, negative, asked=20, skip_rate=0.0):
     """The probability that someone was flagged on either type by so many questions of each, looked at after each."""
     at_most = table_of(model, range(1, asked + 1)).at_most
-    one, other = (mixture.flag_probability(at_most, p, skip_rate=skip_rate) for p in (positive, negative))
+    one, other = (mixture.cumulative_flag_probability(at_most, p, skip_rate=skip_rate) for p in (positive, negative))
     return 1 - (1 - one) * (1 - other)

@@ -22,8 +22,8 @@ def check_fit(case, found, tolerance):
     assert_allclose(-found.log_likelihood, case["fitted"]["nll"], atol=max(1e-8, tolerance))
     for criterion in ("rate", "class") if case["k"] > 1 else ("rate",):
         options = {"criterion": criterion, "threshold": case["threshold"]}
-        own = mixture.noise_posterior(found.mixture, case["successes"], case["trials"], **options)
-        grid = mixture.noise_posterior(found.mixture, GRID[:, 0], GRID[:, 1], **options)
+        own = mixture.noisy_annotator_posterior(found.mixture, case["successes"], case["trials"], **options)
+        grid = mixture.noisy_annotator_posterior(found.mixture, GRID[:, 0], GRID[:, 1], **options)
         assert_allclose(own, case[f"{criterion}_p_noisy"], atol=tolerance)
         assert_allclose(grid, case[f"grid_{criterion}_p_noisy"], atol=tolerance)
         assert mixture.is_noisy(own, rule="more_than").tolist() == case[f"{criterion}_flag"]
@@ -76,7 +76,7 @@ def test_the_fast_fit_is_at_least_as_likely_and_flags_the_same_people(case):
         assert_allclose(found.mixture.means, [part["mean"] for part in components], atol=1e-3)
         assert_allclose(found.mixture.weights, [part["weight"] for part in components], atol=5e-3)
         for criterion in ("rate", "class") if case["k"] > 1 else ("rate",):
-            own = mixture.noise_posterior(
+            own = mixture.noisy_annotator_posterior(
                 found.mixture, case["successes"], case["trials"], criterion=criterion, threshold=case["threshold"]
             )
             assert_allclose(own, case[f"{criterion}_p_noisy"], atol=tolerance)
@@ -140,7 +140,7 @@ def test_degenerate_counts_stay_finite(method):
         [5, 0, 7, 0, 9], [5, 6, 7, 8, 9], n_components=1, rng=rng(), method=method, pseudo_data=False
     )
     assert found.status == "ok" and min(found.mixture.alphas + found.mixture.betas) > 0
-    posterior = mixture.rate_posterior(found.mixture, [5, 0], [5, 6])
+    posterior = mixture.low_accuracy_posterior(found.mixture, [5, 0], [5, 6])
     assert posterior[0] < 0.2 and posterior[1] > 0.99
     # Nobody makes a mistake.
     perfect = mixture.fit_beta_mixture([5, 6, 7], [5, 6, 7], n_components=1, rng=rng(), pseudo_data=False)
@@ -162,15 +162,15 @@ def test_what_cannot_be_learned_is_a_status():
 def test_bad_arguments_are_named():
     fixed = mixture.PRIORS["fixed1"]
     with pytest.raises(ValueError, match="successes: row 1 has 3 of 2"):
-        mixture.rate_posterior(fixed, [1, 3], [2, 2])
+        mixture.low_accuracy_posterior(fixed, [1, 3], [2, 2])
     with pytest.raises(ValueError, match="trials: row 0 is no count"):
-        mixture.rate_posterior(fixed, [1], [2.5])
+        mixture.low_accuracy_posterior(fixed, [1], [2.5])
     with pytest.raises(ValueError, match="successes: row 0 is no count"):
-        mixture.rate_posterior(fixed, [None], [2])
+        mixture.low_accuracy_posterior(fixed, [None], [2])
     with pytest.raises(ValueError, match="trials: shape"):
-        mixture.rate_posterior(fixed, [1], [2, 2])
+        mixture.low_accuracy_posterior(fixed, [1], [2, 2])
     with pytest.raises(ValueError, match="criterion"):
-        mixture.noise_posterior(fixed, [1], [2], criterion="both")
+        mixture.noisy_annotator_posterior(fixed, [1], [2], criterion="both")
     with pytest.raises(ValueError, match="rule"):
         mixture.is_noisy([0.5], rule="above")
     with pytest.raises(ValueError, match="model"):

@@ -43,7 +43,7 @@ def test_what_is_done_with_a_neutral_answer_decides_who_is_flagged():
         )
     assert outcome == {"wrong": (6, 10, True), "skip": (6, 6, False)}
     with pytest.raises(ValueError, match="neutral: 'right' is neither skip nor wrong"):
-        mixture.score_answers([0.5], [True], neutral="right")
+        mixture.score_test_answers([0.5], [True], neutral="right")
 
 
 def test_screening_flags_the_random_clickers_that_the_papers_fixed_model_lets_go():
@@ -94,9 +94,9 @@ def test_flag_probability_agrees_with_enumeration():
                 if asked and at_most[asked - 1] is not None and right <= at_most[asked - 1] and step != "s":
                     wanted[position:] += weight
                     break
-        assert_allclose(mixture.flag_probability(at_most, accuracy, skip_rate=skip_rate), wanted, atol=1e-12)
+        assert_allclose(mixture.cumulative_flag_probability(at_most, accuracy, skip_rate=skip_rate), wanted, atol=1e-12)
     with pytest.raises(ValueError, match="accuracy"):
-        mixture.flag_probability(at_most, 0.9, skip_rate=0.2)
+        mixture.cumulative_flag_probability(at_most, 0.9, skip_rate=0.2)
 
 
 def recall(asked, bound):
@@ -118,7 +118,7 @@ def test_three_published_recalls_cannot_come_from_the_printed_description():
     bounds = table_of("class_fixed2", range(1, 201)).at_most
     recalls = [recall(asked, bound) for asked, bound in enumerate(bounds, start=1)]
     assert recalls[:4] == [0, 0, 0, 0]
-    assert_allclose(mixture.class_posterior(mixture.PRIORS["fixed2"], [0], [4]), 0.98998, atol=5e-6)
+    assert_allclose(mixture.not_best_class_posterior(mixture.PRIORS["fixed2"], [0], [4]), 0.98998, atol=5e-6)
     assert max(recalls[4:14]) < 0.52
     assert max(recalls[14:]) < 0.68
 

@@ -17,13 +17,13 @@ def test_fixed_priors_agree_with_the_public_package(case):
         case["alpha"],
         case["beta"],
     )
-    rate = mixture.rate_posterior(prior, GRID[:, 0], GRID[:, 1], threshold=case["threshold"])
+    rate = mixture.low_accuracy_posterior(prior, GRID[:, 0], GRID[:, 1], threshold=case["threshold"])
     assert_allclose(rate, case["rate_p_noisy"], atol=1e-11)
     if case["class_p_noisy"] is None:
         with pytest.raises(ValueError, match="prior: the class criterion needs at least two components"):
-            mixture.class_posterior(prior, GRID[:, 0], GRID[:, 1])
+            mixture.not_best_class_posterior(prior, GRID[:, 0], GRID[:, 1])
     else:
-        found = mixture.class_posterior(prior, GRID[:, 0], GRID[:, 1])
+        found = mixture.not_best_class_posterior(prior, GRID[:, 0], GRID[:, 1])
         assert_allclose(found, case["class_p_noisy"], rtol=1e-10, atol=1e-11)
 
 
@@ -31,7 +31,7 @@ def test_fixed_priors_agree_with_the_public_package(case):
 def test_posteriors_agree_with_the_reference(model):
     criterion, prior = FIXED[model]
     right, asked = ([case[name] for case in GOLDEN["posterior"]] for name in ("x", "n"))
-    found = mixture.noise_posterior(mixture.PRIORS[prior], right, asked, criterion=criterion)
+    found = mixture.noisy_annotator_posterior(mixture.PRIORS[prior], right, asked, criterion=criterion)
     assert_allclose(found, [case[model] for case in GOLDEN["posterior"]], atol=1e-6)
 
 
@@ -59,7 +59,7 @@ def test_posteriors_agree_with_numerical_integration(model):
     ]
     total = np.sum(joint)
     wanted = np.sum(np.sum(joint, axis=0)[p < 0.9]) / total if criterion == "rate" else np.sum(joint[0]) / total
-    assert_allclose(mixture.noise_posterior(prior, [right], [asked], criterion=criterion), wanted, rtol=2e-5)
+    assert_allclose(mixture.noisy_annotator_posterior(prior, [right], [asked], criterion=criterion), wanted, rtol=2e-5)
 
 
 def test_the_operating_points_of_the_fixed_priors():
@@ -72,12 +72,14 @@ def test_the_operating_points_of_the_fixed_priors():
     for model, flagged in points.items():
         criterion, prior = FIXED[model]
         for right, asked in flagged:
-            found = mixture.noise_posterior(mixture.PRIORS[prior], [right, right + 1], [asked] * 2, criterion=criterion)
+            found = mixture.noisy_annotator_posterior(
+                mixture.PRIORS[prior], [right, right + 1], [asked] * 2, criterion=criterion
+            )
             assert mixture.is_noisy(found, rule="more_than").tolist() == [True, False], (model, right, asked)
 
 
 def test_the_two_rules_differ_at_the_cutoff_itself_and_nowhere_near_it():
-    at = mixture.rate_posterior(mixture.PRIORS["uniform"], [0], [1])
+    at = mixture.low_accuracy_posterior(mixture.PRIORS["uniform"], [0], [1])
     assert abs(at[0] - 0.99) < 1e-15
     assert mixture.is_noisy(at, rule="at_least").all() and not mixture.is_noisy(at, rule="more_than").any()
     for shift in (-1e-9, 1e-9):
@@ -92,13 +94,15 @@ def test_the_two_rules_differ_at_the_cutoff_itself_and_nowhere_near_it():
 
 
 def test_an_annotator_without_answers_keeps_the_prior():
-    assert_allclose(mixture.class_posterior(mixture.PRIORS["fixed2"], [0], [0]), 0.05)
-    assert_allclose(mixture.rate_posterior(mixture.PRIORS["fixed1"], [0], [0]), 0.9**4)
+    assert_allclose(mixture.not_best_class_posterior(mixture.PRIORS["fixed2"], [0], [0]), 0.05)
+    assert_allclose(mixture.low_accuracy_posterior(mixture.PRIORS["fixed1"], [0], [0]), 0.9**4)
 
 
 def test_more_right_answers_never_make_one_noisier():
     for criterion, prior in FIXED.values():
-        found = mixture.noise_posterior(mixture.PRIORS[prior], np.arange(41), np.full(41, 40), criterion=criterion)
+        found = mixture.noisy_annotator_posterior(
+            mixture.PRIORS[prior], np.arange(41), np.full(41, 40), criterion=criterion
+        )
         assert np.all(np.diff(found) <= 1e-12)
 
 

@@ -13,15 +13,15 @@ from tests.analysis.stats.mixture.tables import FIXED, GOLDEN, NARROW, table_of
 
 def test_answers_are_scored_by_type():
     values = [1, 0.75, 0.5, 0.25, 0, None]
-    positive = mixture.score_answers(values, [True] * 6, neutral="wrong")
-    negative = mixture.score_answers(values, [False] * 6, neutral="wrong")
+    positive = mixture.score_test_answers(values, [True] * 6, neutral="wrong")
+    negative = mixture.score_test_answers(values, [False] * 6, neutral="wrong")
     assert_allclose(positive, [1, 1, 0, 0, 0, np.nan])
     assert_allclose(negative, [0, 0, 0, 1, 1, np.nan])
-    assert_allclose(mixture.score_answers(values, [True] * 6), [1, 1, np.nan, 0, 0, np.nan])
+    assert_allclose(mixture.score_test_answers(values, [True] * 6), [1, 1, np.nan, 0, 0, np.nan])
     with pytest.raises(ValueError, match="values: row 1 is 5, outside 0..1"):
-        mixture.score_answers([1, 5], [True, True])
+        mixture.score_test_answers([1, 5], [True, True])
     with pytest.raises(ValueError, match="is_positive"):
-        mixture.score_answers([1, 0], [1, 0])
+        mixture.score_test_answers([1, 0], [1, 0])
 
 
 def test_a_tally_counts_each_annotator_and_names_them_in_order():
@@ -56,10 +56,10 @@ def test_relabelling_annotators_changes_nothing():
 
 def test_a_learned_model_waits_for_thirty_annotators_with_five_answers_of_each_type():
     enough = np.full((30, 2), 5)
-    assert mixture.default_model(enough) == "class_learned2"
-    assert mixture.default_model(enough[:29]) == "rate_fixed2"
-    assert mixture.default_model(np.column_stack([enough[:, 0], np.r_[4, enough[1:, 1]]])) == "rate_fixed2"
-    assert mixture.default_model([]) == "rate_fixed2"
+    assert mixture.default_screening_model(enough) == "class_learned2"
+    assert mixture.default_screening_model(enough[:29]) == "rate_fixed2"
+    assert mixture.default_screening_model(np.column_stack([enough[:, 0], np.r_[4, enough[1:, 1]]])) == "rate_fixed2"
+    assert mixture.default_screening_model([]) == "rate_fixed2"
 
 
 def test_the_paper_mode_learns_by_its_own_algorithm_and_flags_above_the_cutoff():
@@ -126,7 +126,7 @@ def test_precision_and_recall_of_the_learned_models():
             else:
                 prior = mixture.PRIORS[prior]
             flagged = mixture.is_noisy(
-                mixture.noise_posterior(prior, right, asked, criterion=criterion), rule="more_than"
+                mixture.noisy_annotator_posterior(prior, right, asked, criterion=criterion), rule="more_than"
             )
             for column, chosen in enumerate((flagged & noisy, flagged, noisy)):
                 table[:, column] += np.bincount(bucket, chosen, 3)
@@ -151,5 +151,5 @@ def test_exact_flagging_agrees_with_a_simulation_of_people(accuracy, skip_rate):
         kinds = draw.choice(3, (runs, asked), p=[accuracy, 1 - accuracy - skip_rate, skip_rate])
         right, counted = np.cumsum(kinds == 0, axis=1), np.cumsum(kinds != 2, axis=1)
         share = np.mean(np.logical_or.accumulate(right <= bounds[counted], axis=1), axis=0)
-        exact = mixture.flag_probability(at_most, accuracy, skip_rate=skip_rate)
+        exact = mixture.cumulative_flag_probability(at_most, accuracy, skip_rate=skip_rate)
         assert_allclose(share, exact, atol=4 * 0.5 / np.sqrt(runs))

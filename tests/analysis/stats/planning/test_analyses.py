@@ -50,20 +50,20 @@ def test_all_runs_at_once_give_the_numbers_of_each_run_alone(bounds):
     values = awkward()
     outcomes = planning.one_sample_outcomes(values, null=0.5, bounds=bounds)
     for row in range(len(values)):
-        same(outcomes, row, basic.one_sample(values[row], null=0.5, bounds=bounds))
+        same(outcomes, row, basic.one_sample_t_test(values[row], null=0.5, bounds=bounds))
     large = rng(1).integers(0, 5, (6, 150)) / 4
     large[0] = 1.0
     large[0, :3] = 0.5
     outcomes = planning.one_sample_outcomes(large, null=0.6, level=0.9, bounds=bounds)
     for row in range(len(large)):
-        same(outcomes, row, basic.one_sample(large[row], null=0.6, level=0.9, bounds=bounds))
+        same(outcomes, row, basic.one_sample_t_test(large[row], null=0.6, level=0.9, bounds=bounds))
 
 
 def test_equivalence_of_all_runs_is_that_of_each():
     values = rng(2).normal(0.5, 0.15, (40, 25))
     values[0] = 0.5
     outcomes = planning.one_sample_outcomes(values, margin=0.07)
-    alone = [equivalence.equivalence(row, null=0.5, margin=0.07) for row in values]
+    alone = [equivalence.equivalence_test(row, null=0.5, margin=0.07) for row in values]
     wanted = [bool(e.status == "ok" and e.detail["is_equivalent"]) for e in alone]
     assert outcomes.is_equivalent.tolist() == wanted and 0 < sum(wanted) < 40
 
@@ -76,16 +76,18 @@ def test_two_ways_of_clustering_at_once_give_the_numbers_of_each_run_alone(n_ann
     values[3] = 1.0
     outcomes = planning.two_way_outcomes(values, who, what, bounds=(0.0, 1.0))
     for row in range(4):
-        same(outcomes, row, clusters.two_way_mean(values[row], who, what, null=0.5, bounds=(0.0, 1.0)))
+        same(outcomes, row, clusters.two_way_clustered_mean(values[row], who, what, null=0.5, bounds=(0.0, 1.0)))
 
 
 def test_ratings_are_planned_with_the_analysis_of_ratings():
-    made = generators.likert_ratings(20, 4, [0.5, 0.0], runs=3, annotator_taste_sd=0.5, n_prompts=16, rng=rng(4))
+    made = generators.simulate_likert_ratings(
+        20, 4, [0.5, 0.0], runs=3, annotator_taste_sd=0.5, n_prompts=16, rng=rng(4)
+    )
     x, y, who = made.ratings[0, ..., 0].ravel(), made.ratings[0, ..., 1].ravel(), np.repeat(np.arange(20), 4)
     captured = captured_outcomes(
         lambda **more: planning.plan_rating(20, 4, 0.5, annotator_taste_sd=0.5, n_prompts=16, **more), seed=4, runs=3
     )
-    alone = ratings.superiority(x, y, who, rng=rng(), resamples=99)
+    alone = ratings.probability_of_superiority(x, y, who, rng=rng(), resamples=99)
     assert_allclose([captured.estimate[0], captured.pvalue[0]], [alone.estimate, alone.pvalue], rtol=1e-9)
     captured = captured_outcomes(
         lambda **more: planning.plan_rating(
@@ -94,37 +96,37 @@ def test_ratings_are_planned_with_the_analysis_of_ratings():
         seed=4,
         runs=3,
     )
-    same(captured, 0, ratings.mean_difference(x, y, who, prompts=made.prompts.ravel(), scale=(1, 5)))
-    made = generators.likert_ratings(20, 4, [0.5, 0.0], runs=3, rng=rng(4))
+    same(captured, 0, ratings.paired_mean_difference(x, y, who, prompts=made.prompts.ravel(), scale=(1, 5)))
+    made = generators.simulate_likert_ratings(20, 4, [0.5, 0.0], runs=3, rng=rng(4))
     captured = captured_outcomes(
         lambda **more: planning.plan_rating(20, 4, 0.5, estimator="mean_difference", **more), seed=4, runs=3
     )
     x, y = made.ratings[0, ..., 0].ravel(), made.ratings[0, ..., 1].ravel()
-    same(captured, 0, ratings.mean_difference(x, y, who, scale=(1, 5)))
+    same(captured, 0, ratings.paired_mean_difference(x, y, who, scale=(1, 5)))
 
 
 def test_human_likeness_is_planned_with_the_analysis_of_human_likeness():
-    made = generators.human_like_ratings(30, 5, d_prime=0.6, n_texts=50, runs=2, rng=rng(5))
-    says = detection.says_machine(made.ratings[0].ravel())
+    made = generators.simulate_human_like_ratings(30, 5, d_prime=0.6, n_texts=50, runs=2, rng=rng(5))
+    says = detection.ratings_to_machine_answers(made.ratings[0].ravel())
     truth, who, texts = made.is_machine[made.texts.ravel()], np.repeat(np.arange(30), 5), made.texts.ravel()
     captured = captured_outcomes(lambda **more: planning.plan_human_likeness(30, 5, 0.6, n_texts=50, **more), 5, 2)
-    same(captured, 0, detection.accuracy(detection.is_correct(says, truth), who, texts))
+    same(captured, 0, detection.clustered_accuracy(detection.score_correct_answers(says, truth), who, texts))
     captured = captured_outcomes(
         lambda **more: planning.plan_human_likeness(30, 5, 0.6, n_texts=50, measure="sensitivity", **more), 5, 2
     )
-    same(captured, 0, detection.sensitivity(says, truth, who, texts, resamples=19, rng=rng()))
+    same(captured, 0, detection.marginal_d_prime(says, truth, who, texts, resamples=19, rng=rng()))
 
 
 @pytest.mark.parametrize("n_each", [1, 5])
 def test_choices_are_planned_with_the_analysis_of_choices(n_each):
-    made = generators.choice_answers(40, n_each, mean_difficulty=0.3, runs=3, rng=rng(6))
+    made = generators.simulate_choice_answers(40, n_each, mean_difficulty=0.3, runs=3, rng=rng(6))
     captured = captured_outcomes(lambda **more: planning.plan_choice(40, n_each, 0.3, **more), 6, 3)
     for row in range(3):
-        same(captured, row, choice.preference(made.chose_a[row].ravel(), np.repeat(np.arange(40), n_each)))
+        same(captured, row, choice.preference_share(made.chose_a[row].ravel(), np.repeat(np.arange(40), n_each)))
 
 
 def test_leaderboards_and_utilities_are_planned_with_their_analyses():
-    made = generators.leaderboard_answers(60, [0.8, 0.7], n_annotators=20, runs=2, rng=rng(7))
+    made = generators.simulate_leaderboard_answers(60, [0.8, 0.7], n_annotators=20, runs=2, rng=rng(7))
     captured = captured_outcomes(lambda **more: planning.plan_leaderboard(60, 0.1, n_annotators=20, **more), 7, 2)
     alone = leaderboard.score_difference(
         made.values[0].ravel(),
@@ -135,7 +137,7 @@ def test_leaderboards_and_utilities_are_planned_with_their_analyses():
         y="y",
     )
     same(captured, 0, alone)
-    rated = generators.continuous_ratings(25, 3, [0.6, 0.4], violating_share=0.1, runs=2, rng=rng(8))
+    rated = generators.simulate_continuous_ratings(25, 3, [0.6, 0.4], violating_share=0.1, runs=2, rng=rng(8))
     captured = captured_outcomes(
         lambda **more: planning.plan_expected_utility(25, 3, 0.2, violating_share=0.1, **more), 8, 2
     )
@@ -148,7 +150,7 @@ def test_leaderboards_and_utilities_are_planned_with_their_analyses():
             rows.ravel(), np.repeat(np.arange(25), 5), is_minimum=place == 3, is_maximum=place == 4
         )
         means.append(scaled.values.reshape(25, 5)[:, :3].mean(axis=1))
-    same(captured, 0, basic.paired(means[0], means[1]))
+    same(captured, 0, basic.paired_t_test(means[0], means[1]))
 
 
 def captured_outcomes(plan, seed, runs):
@@ -167,7 +169,7 @@ def captured_outcomes(plan, seed, runs):
 
 
 def test_probabilities_are_planned_with_the_analysis_of_probabilities():
-    made = generators.spa_answers(30, [0.6, 0.5], annotator_sd=0.2, order_sd=0.15, runs=2, rng=rng(9))
+    made = generators.simulate_spa_answers(30, [0.6, 0.5], annotator_sd=0.2, order_sd=0.15, runs=2, rng=rng(9))
     for mode, tau in [("recommended", None), ("recommended", 1.1), ("paper", None), ("paper", 1.1)]:
         captured = captured_outcomes(
             lambda mode=mode, tau=tau, **more: planning.plan_spa(
@@ -177,14 +179,14 @@ def test_probabilities_are_planned_with_the_analysis_of_probabilities():
             2,
         )
         xy, yx = made.xy_percent[1], made.yx_percent[1]
-        kept = np.ones(30, dtype=bool) if tau is None else ~spa.tau_flags(xy, yx, tau=tau).incoherent
+        kept = np.ones(30, dtype=bool) if tau is None else ~spa.tau_incoherence_flags(xy, yx, tau=tau).incoherent
         if mode == "paper":
-            alone = spa.pair_paper(xy[kept, 0])
+            alone = spa.pair_preference_paper(xy[kept, 0])
         else:
             values = spa.combine_orders(xy, yx)[kept, 0]
-            alone = basic.one_sample(values, null=0.5, bounds=(0.0, 1.0))
+            alone = basic.one_sample_t_test(values, null=0.5, bounds=(0.0, 1.0))
             if tau is None:
-                study = spa.pairs_recommended(xy, yx, names=["a", "b"], tau=None, resamples=19, rng=rng())
+                study = spa.pair_preferences_recommended(xy, yx, names=["a", "b"], tau=None, resamples=19, rng=rng())
                 assert_allclose(study["a"].pvalue, alone.pvalue)
         found = [captured.estimate[1, 0], captured.low[1, 0], captured.high[1, 0], captured.pvalue[1, 0]]
         assert_allclose(found, [alone.estimate, alone.interval.low, alone.interval.high, alone.pvalue], rtol=1e-9)

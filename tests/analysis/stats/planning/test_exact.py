@@ -28,7 +28,7 @@ def test_the_expected_width_is_that_of_intervals():
     outcomes = planning.one_sample_outcomes(values)
     found = np.mean(outcomes.high - outcomes.low)
     assert abs(planning.plan_mean(0.1, 0.2, 12).width / found - 1) < 0.01
-    shares = [np.diff(basic.wilson(k, 30))[0] for k in rng(10).binomial(30, 0.7, 4000)]
+    shares = [np.diff(basic.wilson_interval(k, 30))[0] for k in rng(10).binomial(30, 0.7, 4000)]
     assert abs(planning.plan_share(0.7, 30).width / np.mean(shares) - 1) < 0.01
 
 
@@ -43,7 +43,7 @@ def test_shares_and_groups_are_planned_exactly():
 def test_watching_a_study_is_planned_exactly():
     rule = sequential.beta_binomial_boundaries(500, margin=0.1)
     at_null, at_p = planning.plan_sequential(0.5, rule), planning.plan_sequential(0.35, rule)
-    table = choice_simulation.rule_table(0.35, rule)
+    table = choice_simulation.exact_verdict_probabilities(0.35, rule)
     assert (
         at_p.power == table.b_better[-1] > 0.9 and at_p.labels == table.mean_n and at_p.effect == pytest.approx(-0.15)
     )
@@ -53,7 +53,7 @@ def test_watching_a_study_is_planned_exactly():
 @pytest.mark.parametrize("row", GOLDEN["group_sequential"], ids=lambda row: f"{row['shape']}-{row['mean']}")
 def test_planned_looks_agree_with_the_reference(row):
     # The standard deviation is the one at which the fixed test has the power it had in the simulation.
-    sd = (row["mean"] - 0.5) / power.detectable_effect(200, power=row["fixed"])
+    sd = (row["mean"] - 0.5) / power.t_test_detectable_difference(200, power=row["fixed"])
     plan = planning.plan_group_sequential(row["mean"] - 0.5, sd, [40, 80, 120, 160, 200], answers_each=2)
     assert abs(plan.power - row["looks"]) < 0.02
     # The spending function asks for more at the early looks than the classical boundaries of the simulation.

@@ -19,8 +19,8 @@ def test_simulations_beyond_the_bounds_are_refused_before_they_start(runs, n, sa
         planning.plan_spa(n, 0.6, rng=rng(), options=options(runs=runs, progress=lambda *at: started.append(at)))
     assert started == []
     with pytest.raises(ValueError, match="too large a study"):
-        planning.refuse_size(1, 50_000_001)
-    planning.refuse_size(2000, 25_000)
+        planning.validate_simulation_size(1, 50_000_001)
+    planning.validate_simulation_size(2000, 25_000)
 
 
 @pytest.mark.parametrize("find_detectable", [False, True])
@@ -93,9 +93,9 @@ def test_any_analysis_of_single_runs_can_be_simulated():
         return generator.normal(0.4, 1, (size, 20)), generator.normal(0, 2, (size, 30))
 
     def analyse(made):
-        return planning.outcomes_of(basic.welch(x, y) for x, y in zip(*made, strict=True))
+        return planning.outcomes_from_estimates(basic.welch_t_test(x, y) for x, y in zip(*made, strict=True))
 
-    outcomes = planning.simulate(generate, analyse, answers=50, runs=600, rng=rng(13))
-    wanted = power.two_sample_power(0.4, 20, 30, sd_x=1, sd_y=2)
+    outcomes = planning.simulate(generate, analyse, n_answers=50, runs=600, rng=rng(13))
+    wanted = power.two_sample_t_test_power(0.4, 20, 30, sd_x=1, sd_y=2)
     assert within(np.mean(outcomes.pvalue < 0.05), wanted, 600)
-    assert power.two_sample_power(0.4, 20, 30, variances="equal") > wanted
+    assert power.two_sample_t_test_power(0.4, 20, 30, variances="equal") > wanted

@@ -13,7 +13,7 @@ from tests.analysis.stats.sequential.labels import GOLDEN, labels
 
 def test_log_e_agrees_with_the_reference():
     for case in GOLDEN["log_e_beta_binomial"]:
-        found = sequential.log_e_beta_binomial(case["S"], case["n"], concentration=case["a"])
+        found = sequential.beta_binomial_log_e_values(case["S"], case["n"], concentration=case["a"])
         assert_allclose(found, case["log_e"], atol=1e-9)
 
 
@@ -29,7 +29,7 @@ def test_interval_agrees_with_the_reference():
 def test_e_is_one_on_average_under_its_null(null):
     for n in (1, 10, 200):
         successes = np.arange(n + 1)
-        e = np.exp(sequential.log_e_beta_binomial(successes, n, null=null))
+        e = np.exp(sequential.beta_binomial_log_e_values(successes, n, null=null))
         assert_allclose(np.sum(stats.binom.pmf(successes, n, null) * e), 1, rtol=1e-9)
 
 
@@ -38,7 +38,7 @@ def test_interval_ends_are_roots():
     for k, n, *ends in zip([3, 40, 77], [10, 100, 80], low, high, strict=True):
 
         def excess(null, k=k, n=n):
-            return float(sequential.log_e_beta_binomial(k, n, null=null, concentration=5)) - math.log(10)
+            return float(sequential.beta_binomial_log_e_values(k, n, null=null, concentration=5)) - math.log(10)
 
         wanted = optimize.brentq(excess, 1e-12, k / n), optimize.brentq(excess, k / n, 1 - 1e-12)
         assert_allclose(ends, wanted, atol=1e-10)
@@ -46,7 +46,7 @@ def test_interval_ends_are_roots():
 
 def test_before_any_label_nothing_is_known():
     assert sequential.beta_binomial_interval(0, 0) == (0.0, 1.0)
-    assert float(sequential.log_e_beta_binomial(0, 0)) == 0
+    assert float(sequential.beta_binomial_log_e_values(0, 0)) == 0
     assert len(sequential.confidence_sequence([], process="beta_binomial").low) == 0
     assert len(sequential.anytime_pvalues([])) == 0
 
@@ -58,7 +58,7 @@ def test_boundaries_are_where_the_process_crosses(null, margin):
         successes = np.arange(n + 1)
 
         def refuted(m, n=n, successes=successes):
-            return sequential.log_e_beta_binomial(successes, n, null=m, concentration=20) >= math.log(10)
+            return sequential.beta_binomial_log_e_values(successes, n, null=m, concentration=20) >= math.log(10)
 
         for boundary, m in ((rule.upper, null), (rule.above_low, null - margin)):
             above = successes[refuted(m) & (successes > n * m)]

@@ -24,7 +24,7 @@ def futures(series, runs, horizon, rng):
 def test_what_remains_agrees_with_an_independent_simulation():
     series = [1, 0, 1, 1, 0, 1, 0, 1, 1, 1] * 4
     wanted = futures(series, 1500, 400, np.random.default_rng(0))
-    left = sequential.expected_remaining(
+    left = sequential.predict_remaining_units(
         series, process="beta_binomial", budget=440, runs=1500, rng=np.random.default_rng(1)
     )
     assert left.horizon == 400
@@ -37,20 +37,21 @@ def test_what_remains_agrees_with_an_independent_simulation():
 @pytest.mark.parametrize("process", sequential.PROCESSES)
 def test_what_remains_is_nothing_after_a_crossing_and_unknown_beyond_the_budget(process):
     rng = np.random.default_rng(2)
-    done = sequential.expected_remaining(np.ones(60), process=process, runs=50, rng=rng)
+    done = sequential.predict_remaining_units(np.ones(60), process=process, runs=50, rng=rng)
     assert (done.median, done.high, done.share_stopping) == (0, 0, 1.0)
-    short = sequential.expected_remaining([1, 0] * 10, process=process, budget=22, runs=50, rng=rng)
+    short = sequential.predict_remaining_units([1, 0] * 10, process=process, budget=22, runs=50, rng=rng)
     assert (short.median, short.high, short.horizon) == (None, None, 2)
-    equal = sequential.expected_remaining([1, 0] * 200, process=process, budget=2400, margin=0.2, runs=50, rng=rng)
+    equal = sequential.predict_remaining_units([1, 0] * 200, process=process, budget=2400, margin=0.2, runs=50, rng=rng)
     assert equal.share_stopping == 1.0
     json.dumps(equal.as_dict(), allow_nan=False)
-    assert sequential.expected_remaining([], process=process, runs=20, budget=300, rng=rng).horizon == 300
+    assert sequential.predict_remaining_units([], process=process, runs=20, budget=300, rng=rng).horizon == 300
 
 
 def test_what_remains_is_reproducible_and_refuses_nonsense():
     first, second = (
-        sequential.expected_remaining([0.2, 0.7], budget=100, runs=20, rng=np.random.default_rng(3)) for _ in range(2)
+        sequential.predict_remaining_units([0.2, 0.7], budget=100, runs=20, rng=np.random.default_rng(3))
+        for _ in range(2)
     )
     assert first == second
     with pytest.raises(ValueError, match="runs"):
-        sequential.expected_remaining([1], runs=0, rng=np.random.default_rng(0))
+        sequential.predict_remaining_units([1], runs=0, rng=np.random.default_rng(0))

@@ -115,15 +115,20 @@ def test_bad_arguments_are_named():
         (lambda: reached("betting", [1], budget=0), "budget"),
         (lambda: reached("betting", [1], stops=("inconclusive",)), "stops"),
         (lambda: reached("beta_binomial", [1, 0], annotators=["x", "x"]), "annotators: someone gave more"),
-        (lambda: sequential.crossings([0.5], sequential.hoeffding_boundaries(1, delta=0.1)), "answers"),
-        (lambda: sequential.crossings([1, 1], sequential.hoeffding_boundaries(1, delta=0.1)), "answers"),
-        (lambda: sequential.crossings([1], sequential.hoeffding_boundaries(1, delta=0.1), reading="last"), "reading"),
+        (lambda: sequential.find_boundary_crossings([0.5], sequential.hoeffding_boundaries(1, delta=0.1)), "answers"),
+        (lambda: sequential.find_boundary_crossings([1, 1], sequential.hoeffding_boundaries(1, delta=0.1)), "answers"),
+        (
+            lambda: sequential.find_boundary_crossings(
+                [1], sequential.hoeffding_boundaries(1, delta=0.1), reading="last"
+            ),
+            "reading",
+        ),
         (lambda: sequential.hoeffding_boundaries(0, delta=0.1), "n_max"),
         (lambda: sequential.hoeffding_boundaries(9, delta=0.1, sides="b"), "sides"),
         (lambda: sequential.beta_binomial_boundaries(0), "n_max"),
-        (lambda: sequential.log_e_beta_binomial(3, 2), "successes"),
-        (lambda: sequential.log_e_beta_binomial(1, 2, null=1.5), "null"),
-        (lambda: sequential.log_e_beta_binomial(1, 2, concentration=0), "concentration"),
+        (lambda: sequential.beta_binomial_log_e_values(3, 2), "successes"),
+        (lambda: sequential.beta_binomial_log_e_values(1, 2, null=1.5), "null"),
+        (lambda: sequential.beta_binomial_log_e_values(1, 2, concentration=0), "concentration"),
     ):
         with pytest.raises(ValueError, match=word):
             call()

@@ -103,7 +103,7 @@ def test_a_prompt_that_carries_both_systems_pairs_them():
 
 def test_systems_change_places_and_scales_move_nothing():
     rows = values, is_x, who, prompt = sparse(generator(9), 20, 15, 6, is_nested=False, effect=0.4)
-    for test, turned in ((unpaired.mean_difference, 0.0), (unpaired.superiority, 1.0)):
+    for test, turned in ((unpaired.mean_difference, 0.0), (unpaired.probability_of_superiority, 1.0)):
         found = test(**two_samples(*rows))
         other = test(**two_samples(values, ~is_x, who, prompt))
         assert_allclose([other.estimate, other.pvalue], [turned - found.estimate, found.pvalue], atol=1e-12)
@@ -113,7 +113,7 @@ def test_systems_change_places_and_scales_move_nothing():
         assert_allclose([named.pvalue, named.interval.low], [found.pvalue, found.interval.low], rtol=1e-12)
 
 
-@pytest.mark.parametrize("test", [unpaired.mean_difference, unpaired.superiority])
+@pytest.mark.parametrize("test", [unpaired.mean_difference, unpaired.probability_of_superiority])
 def test_two_samples_at_their_edges_are_a_status_with_a_reason_and_json(test):
     def of(x, y, *labels):
         names = ("x_annotators", "y_annotators", "x_prompts", "y_prompts")
@@ -147,7 +147,9 @@ def test_two_samples_at_their_edges_are_a_status_with_a_reason_and_json(test):
 
 def test_all_of_one_system_above_the_other_has_an_interval_and_no_test():
     names = {"x_annotators": range(8), "y_annotators": range(8, 16), "x_prompts": range(8), "y_prompts": range(8)}
-    found = unpaired.superiority([5] * 7 + [4], [1] * 7 + [2], **{name: list(one) for name, one in names.items()})
+    found = unpaired.probability_of_superiority(
+        [5] * 7 + [4], [1] * 7 + [2], **{name: list(one) for name, one in names.items()}
+    )
     assert (found.status, found.estimate, found.interval.high) == ("separation", 1.0, 1.0) and found.interval.low > 0.5
 
 
@@ -160,7 +162,7 @@ SPARSE = [
 
 
 def false_claims(runs, is_nested, n_annotators, n_prompts, each, taste, seed=3):
-    rng, hits = generator(seed), {"mean_difference": 0, "superiority": 0}
+    rng, hits = generator(seed), {"mean_difference": 0, "probability_of_superiority": 0}
     for _ in range(runs):
         samples = two_samples(*sparse(rng, n_annotators, n_prompts, each, is_nested=is_nested, taste=taste))
         for name in hits:
@@ -188,5 +190,5 @@ def test_a_difference_is_found_in_sparse_designs():
         rows = sparse(generator(4), 60, 60, 8, is_nested=is_nested, effect=0.8)
         found = apart(rows)
         assert found.pvalue < 0.001 and found.interval.low < 0.8 < found.interval.high
-        above = unpaired.superiority(**two_samples(*rows))
+        above = unpaired.probability_of_superiority(**two_samples(*rows))
         assert above.pvalue < 0.001 and above.estimate > 0.6 and above.interval.low > 0.5

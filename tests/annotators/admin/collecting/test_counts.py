@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from annotators.models import Assignment, Inquiry, PageVisit
 from annotators.pages.sequence import describe_page_key
 from annotators.places import assign, monitor
-from annotators.places.exclusions import exclude
+from annotators.places.exclusions import exclude_assignments
 from studies.models import Batch, Study
 from studies.services import lifecycle
 from tests import builders, players
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.django_db
 
 def test_places_are_counted_by_where_they_stand(study):
     players.submitted(study, "1")
-    assign.begin(players.submitted(study, "2", until="s2.ask"))
+    assign.mark_assignment_started(players.submitted(study, "2", until="s2.ask"))
     looking = players.claimed(study, "3")
     gone = players.claimed(study, "4")
-    assign.release(gone.pk, "returned")
+    assign.release_assignment(gone.pk, "returned")
     total, arms = monitor.count_places_by_arm(study)
     assert (total.wanted, total.submitted, total.started, total.reserved, total.free) == (4, 1, 1, 1, 1)
     # As everywhere: started is who was shown the first page.
-    assign.begin(looking)
+    assign.mark_assignment_started(looking)
     assert (monitor.count_places_by_arm(study)[0].started, monitor.count_places_by_arm(study)[0].reserved) == (2, 0)
     assert total.released == (("returned", 1),)
     assert [(arm.name, arm.submitted, arm.free) for arm in arms] == [("all", 1, 1)]
@@ -40,7 +40,7 @@ def test_minutes_and_pay_are_medians_of_those_who_submitted(client, study):
         Assignment.objects.filter(pk=done.pk).update(started_at=done.submitted_at - timedelta(minutes=minutes))
         visit = PageVisit.objects.filter(assignment=done).first()
         PageVisit.objects.filter(pk=visit.pk).update(active_seconds=60 * minutes)
-    pace = monitor.median_times(study)
+    pace = monitor.median_working_times(study)
     assert (pace.n, pace.minutes, pace.active_minutes) == (3, 10, 10)
     page = " ".join(collecting(client, study).content.decode().split())
     assert "<dt>Pay per hour, median</dt><dd>15.00 USD, by working time, including bonuses</dd>" in page
@@ -50,13 +50,16 @@ def test_days_count_arrivals_and_submissions(study):
     players.submitted(study, "1")
     early = players.submitted(study, "2")
     Assignment.objects.filter(pk=early.pk).update(claimed_at=F("claimed_at") - timedelta(days=1))
-    assert [(day.claimed, day.submitted) for day in monitor.count_by_day(study)] == [(1, 0), (1, 2)]
+    assert [(day.claimed, day.submitted) for day in monitor.count_daily_claims_and_submissions(study)] == [
+        (1, 0),
+        (1, 2),
+    ]
 
 
 def test_tries_and_robots_are_not_counted(study):
     players.submitted(study, "1", origin="robot")
-    assert monitor.count_places_by_arm(study)[0].submitted == 0 and monitor.median_times(study).n == 0
-    assert monitor.progress_of([study.pk]) == {study.pk: monitor.StudyProgress(0, None, 1)}
+    assert monitor.count_places_by_arm(study)[0].submitted == 0 and monitor.median_working_times(study).n == 0
+    assert monitor.progress_by_study([study.pk]) == {study.pk: monitor.StudyProgress(0, None, 1)}
 
 
 def test_a_place_that_a_robot_holds_is_not_free_for_anybody(client, study):
@@ -81,8 +84,8 @@ def test_who_came_too_late_is_counted_as_late_and_as_nothing_else(client, study)
     players.submitted(study, "2")
     total, _ = monitor.count_places_by_arm(study)
     assert (total.submitted, total.late, total.free, total.released) == (1, 1, 3, (("expired", 1),))
-    assert sum(day.submitted for day in monitor.count_by_day(study)) == total.submitted
-    assert sum(day.claimed for day in monitor.count_by_day(study)) == 2
+    assert sum(day.submitted for day in monitor.count_daily_claims_and_submissions(study)) == total.submitted
+    assert sum(day.claimed for day in monitor.count_daily_claims_and_submissions(study)) == 2
     page = collecting(client, study).content.decode()
     assert "<b>1</b> of 4" in page and "1 person<" in page and ">Started</th>" in page
 
@@ -90,13 +93,13 @@ def test_who_came_too_late_is_counted_as_late_and_as_nothing_else(client, study)
 def test_places_of_third_labels_do_not_make_the_cap_look_reached(client, owner):
     study = builders.choice_study(by=owner, m=1, target_n=4, target_cap=6, target_kind="kept")
     first = players.submitted(study, "1")
-    exclude([first], "too_fast", owner, reopen=True)  # five places of six
+    exclude_assignments([first], "too_fast", owner, should_reopen_places=True)  # five places of six
     last = study.batches.order_by("number").last()
     Batch.objects.create(study=study, arm=last.arm, number=last.number + 1, wanted=1, origin="top_up")
     Study.objects.filter(pk=study.pk).update(open_to=last.number + 2)
     page = collecting(client, study).content.decode()
     assert "1 place was reopened for other annotators." in page and "The cap of" not in page
-    exclude([players.submitted(study, "2")], "too_fast", owner, reopen=True)
+    exclude_assignments([players.submitted(study, "2")], "too_fast", owner, should_reopen_places=True)
     page = collecting(client, study).content.decode()
     assert "2 places were reopened for other annotators. The cap of 6 places is reached" in page
 
@@ -135,7 +138,7 @@ def test_queries_do_not_grow_with_people(client, study, owner):
     def one_more(n):
         done = players.submitted(study, str(n), recruitment=builders.panel(study), comment="words")
         Inquiry.objects.create(assignment=done, kind="question", text="Why?")
-        exclude([done], "too_fast", owner)
+        exclude_assignments([done], "too_fast", owner)
 
     one_more(0)
     for url in urls:

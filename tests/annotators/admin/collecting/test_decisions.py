@@ -4,8 +4,14 @@ import pytest
 
 from annotators.models import Assignment, Exclusion
 from annotators.places import assign
-from annotators.places.exclusions import annotate_is_excluded, exclude, release_place, reopen_places, reverse_exclusion
-from annotators.places.receipts import receipt_of
+from annotators.places.exclusions import (
+    annotate_is_excluded,
+    exclude_assignments,
+    lift_exclusion,
+    open_replacement_places,
+    release_place,
+)
+from annotators.places.receipts import compute_receipt
 from studies.models import AuditEvent, Batch, Placement, Study
 from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
@@ -18,14 +24,14 @@ pytestmark = pytest.mark.django_db
 
 def test_an_exclusion_is_a_row_and_is_taken_back_once(study, owner):
     done = players.submitted(study, "1")
-    (made,) = exclude([done], "copied_text", owner, "Two answers from the web.")
+    (made,) = exclude_assignments([done], "copied_text", owner, "Two answers from the web.")
     assert annotate_is_excluded(Assignment.objects.filter(pk=done.pk)).get().is_excluded
-    assert exclude([done], "too_fast", owner) == []  # once is enough
-    reverse_exclusion(made, owner, "It was a quotation.")
+    assert exclude_assignments([done], "too_fast", owner) == []  # once is enough
+    lift_exclusion(made, owner, "It was a quotation.")
     assert not annotate_is_excluded(Assignment.objects.filter(pk=done.pk)).get().is_excluded
     with pytest.raises(ActionRefused, match="already"):
-        reverse_exclusion(made, owner)
-    exclude([done], "too_fast", owner)
+        lift_exclusion(made, owner)
+    exclude_assignments([done], "too_fast", owner)
     assert Exclusion.objects.count() == 3
     verbs = AuditEvent.objects.filter(assignment_code=done.code).order_by("pk").values_list("verb", flat=True)
     assert list(verbs) == ["exclude", "reverse exclusion", "exclude"]
@@ -34,24 +40,24 @@ def test_an_exclusion_is_a_row_and_is_taken_back_once(study, owner):
 @pytest.mark.parametrize("reason", ["", "because", "other"])
 def test_an_exclusion_needs_a_reason(study, owner, reason):
     with pytest.raises(ActionRefused):
-        exclude([players.submitted(study, "1")], reason, owner, " ")
+        exclude_assignments([players.submitted(study, "1")], reason, owner, " ")
     assert not Exclusion.objects.exists()
 
 
 def test_only_submitted_assignments_of_one_study_are_excluded_all_or_none(study, owner):
     done, live = players.submitted(study, "1"), players.claimed(study, "2")
     with pytest.raises(ActionRefused, match="not submitted"):
-        exclude([done, live], "too_fast", owner)
+        exclude_assignments([done, live], "too_fast", owner)
     other = players.submitted(builders.spa_study(owner, with_rating=False), "9")
     with pytest.raises(ActionRefused, match="one study"):
-        exclude([done, other], "too_fast", owner)
+        exclude_assignments([done, other], "too_fast", owner)
     assert not Exclusion.objects.exists()
 
 
 def test_a_place_is_opened_again_as_a_copy_that_can_be_claimed(study, owner):
     everybody = [players.submitted(study, str(n)) for n in range(4)]
     assert assign.claim_batch(study, assign.get_or_create_annotator("panel", "late")).outcome == "full"
-    exclude(everybody[:2], "too_fast", owner, reopen=True)
+    exclude_assignments(everybody[:2], "too_fast", owner, should_reopen_places=True)
     copies = list(study.batches.filter(origin="replacement").order_by("number"))
     assert [(one.wanted, one.number) for one in copies] == [(1, 4), (1, 5)]
     study.refresh_from_db()
@@ -68,9 +74,9 @@ def test_a_place_is_opened_again_as_a_copy_that_can_be_claimed(study, owner):
 
 def test_no_place_is_opened_above_the_cap_and_nothing_is_excluded_then(study, owner):
     everybody = [players.submitted(study, str(n)) for n in range(4)]
-    exclude(everybody[:2], "too_fast", owner, reopen=True)  # 4 + 2 = the cap of 6
+    exclude_assignments(everybody[:2], "too_fast", owner, should_reopen_places=True)  # 4 + 2 = the cap of 6
     with pytest.raises(ActionRefused, match="capped at 6"):
-        exclude(everybody[2:3], "too_fast", owner, reopen=True)
+        exclude_assignments(everybody[2:3], "too_fast", owner, should_reopen_places=True)
     assert Exclusion.objects.count() == 2 and Batch.objects.count() == 6
 
 
@@ -78,17 +84,17 @@ def test_a_batch_that_waits_is_opened_before_a_copy_is_made(study, owner):
     # As where more ready-made batches lie than the target opened.
     Study.objects.filter(pk=study.pk).update(open_to=2)
     done = [players.submitted(study, str(n)) for n in range(2)]
-    exclude(done[:1], "too_fast", owner, reopen=True)
+    exclude_assignments(done[:1], "too_fast", owner, should_reopen_places=True)
     study.refresh_from_db()
     assert study.open_to == 3 and not study.batches.filter(origin="replacement").exists()
 
 
 def test_places_of_a_closed_study_are_not_opened(study, owner):
     done = players.submitted(study, "1")
-    lifecycle.close(study, by=None)
+    lifecycle.start_closing(study, by=None)
     with pytest.raises(ActionRefused, match="launched or paused"):
-        reopen_places(study, [done], owner)
-    assert exclude([done], "too_fast", owner)  # leaving out is possible for ever
+        open_replacement_places(study, [done], owner)
+    assert exclude_assignments([done], "too_fast", owner)  # leaving out is possible for ever
 
 
 def test_a_place_is_released_and_its_person_may_come_back(study, owner):
@@ -127,7 +133,7 @@ def test_an_assignment_is_found_by_its_code_and_told_in_detail(client, study):
 
 def test_an_assignment_is_found_by_the_receipt_that_its_person_names(client, study):
     done, other = players.submitted(study, "1"), players.submitted(study, "2")
-    receipt = receipt_of(done.code)
+    receipt = compute_receipt(done.code)
     for typed in (receipt, f" {receipt.lower()} ", receipt.replace("-", "")):
         html = client.get("/admin/annotators/assignment/", {"q": typed}).content.decode()
         assert "1 result" in html and done.code[:8] in html and other.code[:8] not in html
@@ -139,7 +145,7 @@ def test_an_assignment_is_found_by_the_receipt_that_its_person_names(client, stu
 
 def test_an_exclusion_is_taken_back_on_the_page(client, study, owner):
     done = players.submitted(study, "1")
-    (made,) = exclude([done], "too_fast", owner)
+    (made,) = exclude_assignments([done], "too_fast", owner)
     html = client.get(detail(done)).content.decode()
     assert "excluded from the analysis" in html and "Take back the exclusion" in html
     client.post(f"/admin/annotators/assignment/exclusion/{made.pk}/reverse/", {"note": "No."})

@@ -23,8 +23,8 @@ def test_a_link_can_be_made_before_the_launch(client, owner):
 
 def test_a_closed_study_without_a_link_does_not_ask_for_one(client, study):
     assert "annotators cannot take part" in collecting(client, study).content.decode()
-    lifecycle.close(study, by=None)
-    lifecycle.finish_closing(study, by=None)
+    lifecycle.start_closing(study, by=None)
+    lifecycle.end_grace_period(study, by=None)
     page = collecting(client, study).content.decode()
     assert "annotators cannot take part" not in page and "This study had no links" in page
 

@@ -13,11 +13,11 @@ from annotators.models import (
 )
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.pay import ledger
-from annotators.pay.verdicts.appeals import answer_appeal, open_appeal
-from annotators.pay.verdicts.decisions import reject, work_of_submission
+from annotators.pay.verdicts.appeals import answer_appeal, create_appeal
+from annotators.pay.verdicts.decisions import get_work_by_submission, reject_work
 from annotators.places import assign, leases
 from annotators.places.draft_test_runs import start_test_run
-from annotators.places.exclusions import exclude, reverse_exclusion
+from annotators.places.exclusions import exclude_assignments, lift_exclusion
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 from annotators.recruitment.panels import SubmissionSnapshot
@@ -26,7 +26,7 @@ from annotators.recruitment.panels.reconcile import import_submissions
 from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import Arm, Study, StudyMember
 from studies.services import lifecycle
-from studies.services.copying import clone
+from studies.services.copying import clone_study
 from tests.annotators.pay.recount.world import EARLY, again, finished_late, imported, screened_out, show, slow, started
 from tests.annotators.pay.verdicts.conftest import LONG, checks
 from tests.annotators.recruitment.pretend import Pretend, recruitment_of, speaks
@@ -76,38 +76,38 @@ def world(service):
     gone, back = started(study, "joe", panel), started(study, "kim", panel)
     late = finished_late(study, "lea", panel, taken_by="max")
     assert late.is_late
-    assign.release(gone.pk, "expired")
-    assign.release(back.pk, "returned")
+    assign.release_assignment(gone.pk, "expired")
+    assign.release_assignment(back.pk, "returned")
     asked = started(study, "ned", by_hand)
-    assert leases.extend(asked)
+    assert leases.extend_reservation(asked)
     claimed(study, "oda", by_hand)
     withdraw_annotator(started(study, "pam", panel))
     withdraw_annotator(slow(submitted(study, "quy", recruitment=panel)))
     slow(submitted(study, "ann", recruitment=panel))  # a second batch of the same person
     submitted(study, "ray", recruitment=panel)  # in no time at all: a rule finds them
-    exclude([done["bob"]], "too_fast", owner, reopen=True)
-    (taken_back,) = exclude([done["cy"]], "copied_text", owner)
-    exclude([done["gus"], late], "misunderstood", owner)
-    reverse_exclusion(taken_back, owner)
+    exclude_assignments([done["bob"]], "too_fast", owner, should_reopen_places=True)
+    (taken_back,) = exclude_assignments([done["cy"]], "copied_text", owner)
+    exclude_assignments([done["gus"], late], "misunderstood", owner)
+    lift_exclusion(taken_back, owner)
     assert (
         analysis_tasks.open_replacement_places() == 3
     )  # who withdrew after the end, who was too fast, who was left out
     submitted(study, "robot 1", origin="robot")
     claimed(study, "robot 2", origin="robot")
     imported(study)
-    assign.turn_away(study, assign.get_or_create_annotator("panel", "sue"), panel)
-    assign.turn_away(study, assign.get_or_create_annotator("panel", "tim"), by_hand)
+    assign.record_turned_away_annotator(study, assign.get_or_create_annotator("panel", "sue"), panel)
+    assign.record_turned_away_annotator(study, assign.get_or_create_annotator("panel", "tim"), by_hand)
 
     # What the panel shows, somebody unknown with the rest; a rejection that stands, and one that is taken back on appeal.
     show(panel, done, "submitted")
     show(panel, {"late": late, "ida": screened}, "submitted")
     import_submissions(panel, [SubmissionSnapshot("T", "S-nobody", "a stranger", "submitted")], "service")
-    clone(study, owner, "A clone")
+    clone_study(study, owner, "A clone")
     for name in ("dan", "eve"):
         shown = PanelSubmission.objects.get(assignment=done[name])
         checks(shown, 1, 2)
-        reject(work_of_submission(panel, shown.pk), "FAILED_CHECK", LONG, owner)
-    objection = open_appeal(done["eve"], "I answered as well as I could, and say so.")
+        reject_work(get_work_by_submission(panel, shown.pk), "FAILED_CHECK", LONG, owner)
+    objection = create_appeal(done["eve"], "I answered as well as I could, and say so.")
     answer_appeal(objection, "So you did.", True, user("colleague"))
     send_due_orders(panel, service, lambda *_: None)
     show(panel, {"ann": done["ann"], "bob": done["bob"], "eve": done["eve"]}, "approved")
@@ -121,20 +121,20 @@ def world(service):
     lifecycle.resume(study, owner)
     study, panel, by_hand = Study.objects.get(pk=study.pk), again(panel), again(by_hand)
     for link in (panel, by_hand):
-        ledger.settle_payments(link, by=None)
+        ledger.update_ledger(link, by=None)
     # A bonus that is carried out, one that the panel refuses, one that waits; one reward is paid by hand.
     for name, amount in (("ann", "1.20"), ("bob", "0.75"), ("flo", "0.40")):
         ledger.add_extra_payments(
             panel, [ledger.ExtraPayment(done[name], Decimal(amount), "Thank you.")], "bonus", owner
         )
-    total = ledger.total_of(ledger.orderable_payments(panel, service.operations))
-    ledger.order_payments(panel, service.operations, total, owner)
+    total = ledger.total_amount(ledger.payments_orderable_at_panel(panel, service.operations))
+    ledger.order_due_payments_at_panel(panel, service.operations, total, owner)
     refused = Payment.objects.get(assignment=done["bob"], kind="bonus").order
     service.faults = [
         "refused" if one == refused else "" for one in PanelOrder.objects.filter(state="waiting").order_by("pk")
     ]
     send_due_orders(panel, service, lambda *_: None)
-    ledger.settle_payments(panel, by=None)
-    ledger.mark_paid(by_hand, [Payment.objects.filter(assignment=done["hal"]).get().pk], owner)
+    ledger.update_ledger(panel, by=None)
+    ledger.mark_payments_paid(by_hand, [Payment.objects.filter(assignment=done["hal"]).get().pk], owner)
     slow(submitted(study, "uli", recruitment=by_hand))  # after the last look
     return study, panel, by_hand

@@ -147,7 +147,7 @@ def test_what_batches_ask_is_read_off_their_placements(world):
             found[str(batch.number)] = (words, 4, pytest.approx(minutes), pytest.approx(float(reward) * 60 / minutes))
     told = {one.batch: (one.words, one.questions, one.minutes, one.per_hour) for one in batch_workloads(study)}
     assert told == found and len(found) > 18
-    loads = workflow.batch_burdens(study)
+    loads = workflow.min_median_max_batch_burdens(study)
     by_minutes = sorted(one.minutes for one in batch_workloads(study))
     assert [one.burden.minutes for one in loads] == [
         by_minutes[0],

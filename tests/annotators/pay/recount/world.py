@@ -9,7 +9,7 @@ from annotators.models import (
     Recruitment,
 )
 from annotators.places import assign
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.panels import SubmissionSnapshot
 from annotators.recruitment.panels.reconcile import import_submissions
 from studies.models import Batch
@@ -20,7 +20,7 @@ EARLY = {"screened_out": "0.30", "failed_checks": "all", "full": "0.10", "fault"
 
 def started(study, person, link, pages=2, **answers) -> Assignment:
     mine = claimed(study, person, link)
-    assign.begin(mine)
+    assign.mark_assignment_started(mine)
     for _ in range(pages):
         answered(mine)
     return Assignment.objects.get(pk=mine.pk)
@@ -29,7 +29,7 @@ def started(study, person, link, pages=2, **answers) -> Assignment:
 def finished_late(study, person, link, taken_by) -> Assignment:
     """The place ran out, another has it, and the person sends the rest all the same."""
     mine = started(study, person, link)
-    assign.release(mine.pk, "expired")
+    assign.release_assignment(mine.pk, "expired")
     assert claimed(study, taken_by, link).batch_id == mine.batch_id
     while answered(mine).next_key:
         pass
@@ -38,7 +38,7 @@ def finished_late(study, person, link, taken_by) -> Assignment:
 
 def screened_out(study, person, link) -> Assignment:
     mine = claimed(study, person, link)
-    assign.begin(mine)
+    assign.mark_assignment_started(mine)
     answered(mine, **{"s1.q1": "no"})
     return Assignment.objects.get(pk=mine.pk)
 
@@ -81,6 +81,8 @@ def show(link, people, state) -> None:
             key = assign.hash_person_id(link.pool, f"person {one.annotator_id}")
             Annotator.objects.filter(pk=one.annotator_id).update(pool=link.pool, external_id=key)
             seen.append(
-                SubmissionSnapshot("T", f"S{one.pk}", f"person {one.annotator_id}", state, code=receipt_of(one.code))
+                SubmissionSnapshot(
+                    "T", f"S{one.pk}", f"person {one.annotator_id}", state, code=compute_receipt(one.code)
+                )
             )
     import_submissions(link, seen, "service")

@@ -6,7 +6,7 @@ import pytest
 
 from annotators.models import Assignment, PanelSubmission, PanelTask, Response
 from annotators.models.identity import store_person_id
-from annotators.pay.verdicts.decisions import work_of_submission
+from annotators.pay.verdicts.decisions import get_work_by_submission
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.policy import REJECTION_POLICY
 from annotators.recruitment.panels.secrets import store_secrets
@@ -77,7 +77,7 @@ def lasting(submission, minutes: float, others: int = 0) -> None:
 
 
 def work(submission):
-    return work_of_submission(submission.recruitment, submission.pk)
+    return get_work_by_submission(submission.recruitment, submission.pk)
 
 
 LONG = "Two of the questions in this study say in their own words which answer to give, and you gave another one to both of them."

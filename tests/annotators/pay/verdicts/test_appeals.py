@@ -8,8 +8,8 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.pay.verdicts.appeals import answer_appeal, open_appeal, unanswered_appeals
-from annotators.pay.verdicts.decisions import approve, reject, reverse_rejection
+from annotators.pay.verdicts.appeals import answer_appeal, create_appeal, unanswered_appeals
+from annotators.pay.verdicts.decisions import approve_work, reject_work, reverse_rejection
 from annotators.recruitment.panels.orders import send_due_orders
 from studies.models import AuditEvent, StudyMember
 from studies.services.lifecycle import ActionRefused
@@ -25,7 +25,7 @@ def rejection(recruitment, panel) -> Verdict:
     """Carried out at the panel."""
     one = sent(recruitment, submitted_at=timezone.now())
     checks(one, 1, 2, 90)
-    made = reject(work(one), "FAILED_CHECK", LONG, user("owner"))
+    made = reject_work(work(one), "FAILED_CHECK", LONG, user("owner"))
     send_due_orders(recruitment, panel, lambda *_: None)
     PanelSubmission.objects.filter(pk=one.pk).update(state="rejected", decided_at=timezone.now())
     return made
@@ -55,7 +55,7 @@ def test_a_rejected_person_reads_why_objects_once_and_reads_the_answer(rejection
     )
     assert objecting(rejection).status_code == 302 and Appeal.objects.count() == 1
     with pytest.raises(ActionRefused, match="already sent an objection"):
-        open_appeal(one, "Again.")
+        create_appeal(one, "Again.")
     answer_appeal(made, "The questions were whole on your screen.", False, user("colleague"))
     page = last_page(one)
     assert "the rejection stays" in page and "whole on your screen" in page and stages_of(page)[-1] == "Rejected"
@@ -64,7 +64,7 @@ def test_a_rejected_person_reads_why_objects_once_and_reads_the_answer(rejection
 
 
 def test_who_rejected_cannot_answer_on_the_server_or_in_the_database(rejection):
-    made = open_appeal(rejection.assignment, WHY)
+    made = create_appeal(rejection.assignment, WHY)
     with pytest.raises(ActionRefused, match="Another editor must answer"):
         answer_appeal(made, "No.", False, user("owner"))
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -76,7 +76,7 @@ def test_who_rejected_cannot_answer_on_the_server_or_in_the_database(rejection):
 
 
 def test_an_appeal_that_is_upheld_takes_the_rejection_back(rejection, recruitment):
-    answer_appeal(open_appeal(rejection.assignment, WHY), "You are right.", True, user("colleague"))
+    answer_appeal(create_appeal(rejection.assignment, WHY), "You are right.", True, user("colleague"))
     assert Verdict.objects.get(kind="reverse").reverses == rejection
     page = last_page(rejection.assignment)
     assert stages_of(page)[:2] == ["Received", "Approved"] and "You objected, and you were right" in page
@@ -85,7 +85,7 @@ def test_an_appeal_that_is_upheld_takes_the_rejection_back(rejection, recruitmen
 
 
 def test_an_upheld_appeal_is_compensated(rejection):
-    back = answer_appeal(open_appeal(rejection.assignment, WHY), "You are right.", True, user("colleague"))
+    back = answer_appeal(create_appeal(rejection.assignment, WHY), "You are right.", True, user("colleague"))
     assert back.evidence["compensation"] == "2.50"
     assert "2.50" in last_page(rejection.assignment) and "owed to you" in last_page(rejection.assignment)
     Payment.objects.update(state="paid", ended_at=timezone.now())
@@ -93,7 +93,7 @@ def test_an_upheld_appeal_is_compensated(rejection):
 
 
 def test_appeals_are_listed_the_late_ones_first_and_told_as_late(rejection, recruitment):
-    soon = open_appeal(rejection.assignment, WHY)
+    soon = create_appeal(rejection.assignment, WHY)
     one = sent(recruitment, "W2")
     late = Appeal.objects.create(
         verdict=Verdict.objects.create(
@@ -117,7 +117,7 @@ def test_the_page_says_what_is_true_at_each_moment(recruitment, panel):
     page = last_page(mine)
     assert stages_of(page) == ["Received", "approved", "paid"] and "here and on the panel" in page
     checks(one, 1, 2)
-    made = reject(work(one), "FAILED_CHECK", LONG, user("owner"))
+    made = reject_work(work(one), "FAILED_CHECK", LONG, user("owner"))
     # Until the panel carries it out nothing is rejected; what was cancelled never was.
     assert LONG not in last_page(mine) and stages_of(last_page(mine)) == ["Received", "approved", "paid"]
     refused = objecting(made)
@@ -226,7 +226,7 @@ def test_approving_asking_for_a_return_and_what_nobody_here_knows(recruitment, p
 
 
 def test_a_colleague_answers_an_appeal_and_who_rejected_is_told_who_can(rejection, recruitment, clients):
-    made = open_appeal(rejection.assignment, WHY)
+    made = create_appeal(rejection.assignment, WHY)
     here = url(recruitment, f"appeal/{made.pk}")
     own = clients["owner"].get(here).content.decode()
     assert WHY in own and "another editor must answer" in own and "colleague" in own and "<textarea" not in own
@@ -248,7 +248,7 @@ def test_a_colleague_answers_an_appeal_and_who_rejected_is_told_who_can(rejectio
 
 
 def test_a_study_with_one_editor_is_told_that_somebody_must_be_invited(rejection, recruitment, clients):
-    made = open_appeal(rejection.assignment, WHY)
+    made = create_appeal(rejection.assignment, WHY)
     StudyMember.objects.filter(user=user("colleague")).delete()
     page = clients["owner"].get(url(recruitment, f"appeal/{made.pk}")).content.decode()
     assert "This study has no other editor" in page
@@ -265,5 +265,5 @@ def test_what_is_decided_without_a_panels_service_stands_at_once(recruitment, pa
 
     store_secrets(recruitment, {"token": ""}, by=None)
     one = sent(recruitment)
-    approve(work(one), user("owner"))
+    approve_work(work(one), user("owner"))
     assert not PanelOrder.objects.exists()

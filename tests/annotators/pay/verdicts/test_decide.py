@@ -7,13 +7,19 @@ from django.utils import timezone
 
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Payment, Verdict
 from annotators.participation.withdrawal import withdraw_annotator
-from annotators.pay.ledger import settle_payments
+from annotators.pay.ledger import update_ledger
 from annotators.pay.verdicts import evidence as measuring
-from annotators.pay.verdicts.bulk_approval import approve_matched
-from annotators.pay.verdicts.decisions import approve, ask_for_return, reject, reverse_rejection, work_of_assignment
-from annotators.pay.verdicts.evidence import FailedCheck, WorkEvidence, evidence_sentences, measure_work
-from annotators.pay.verdicts.grounds import MESSAGE_PLACEHOLDER, draft_message, grounds_for
-from annotators.places.exclusions import exclude
+from annotators.pay.verdicts.bulk_approval import approve_matched_submissions
+from annotators.pay.verdicts.decisions import (
+    approve_work,
+    get_work_by_assignment,
+    order_return_request,
+    reject_work,
+    reverse_rejection,
+)
+from annotators.pay.verdicts.evidence import FailedCheck, WorkEvidence, evidence_sentences, measure_work_evidence
+from annotators.pay.verdicts.grounds import MESSAGE_PLACEHOLDER, draft_rejection_message, list_rejection_grounds
+from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import RejectionPolicy
 from annotators.recruitment.panels.orders import send_due_orders
@@ -34,7 +40,7 @@ def found(**changes) -> WorkEvidence:
 
 
 def open_to(refusals, evidence, is_finished=True) -> set[str]:
-    return {one.category for one in grounds_for(refusals, evidence, is_finished) if not one.missing}
+    return {one.category for one in list_rejection_grounds(refusals, evidence, is_finished) if not one.missing}
 
 
 SEEN_ONLY = {"FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "LOW_EFFORT", "MALINGERING", "UNSUPP_DEVICE", "OTHER"}
@@ -62,7 +68,7 @@ def test_a_category_is_open_where_its_evidence_is_there(panel, evidence, more):
     assert open_to(REJECTION_POLICY, found(**evidence)) == SEEN_ONLY | more
     notes = {
         one.category
-        for one in grounds_for(REJECTION_POLICY, found(**evidence), True)
+        for one in list_rejection_grounds(REJECTION_POLICY, found(**evidence), True)
         if one.needs_note and not one.missing
     }
     assert notes == SEEN_ONLY
@@ -77,7 +83,7 @@ def test_who_has_not_finished_is_refused_for_nothing_but_that_nothing_is_there()
 
 def test_a_category_may_rest_on_several_kinds_of_evidence():
     refusals = RejectionPolicy(categories={"work": "w"}, evidence_by_category={"work": ("checks", "seen")})
-    by_note, by_checks = (grounds_for(refusals, found(failed=n), True)[0] for n in (0, 2))
+    by_note, by_checks = (list_rejection_grounds(refusals, found(failed=n), True)[0] for n in (0, 2))
     assert by_note.needs_note and not by_checks.needs_note and not by_note.missing + by_checks.missing
 
 
@@ -87,7 +93,7 @@ def test_what_is_measured(recruitment, django_assert_max_num_queries):
     lasting(one, 0.5, others=11)
     one = work(one)
     with django_assert_max_num_queries(16):
-        seen = measure_work(one.assignment)
+        seen = measure_work_evidence(one.assignment)
     assert (seen.checks, [check.answered for check in seen.failed]) == (4, ["7", "79.5"])
     assert {check.expected for check in seen.failed} == {"80 to 100"} and seen.failed[0].question
     assert seen.seconds == 30 and seen.people == 12 and seen.z < -3 and seen.minutes == 12
@@ -96,13 +102,15 @@ def test_what_is_measured(recruitment, django_assert_max_num_queries):
     assert "2 of 4 questions with a known answer were not answered as expected" in words and "30 seconds" in words
     assert "much less than the 12 people" in words
     assert not any(mark in words for mark in ("80", "100", "79.5", seen.failed[0].question))
-    assert MESSAGE_PLACEHOLDER in draft_message(seen) and "2 of the 4 questions" in draft_message(seen)
+    assert MESSAGE_PLACEHOLDER in draft_rejection_message(seen) and "2 of the 4 questions" in draft_rejection_message(
+        seen
+    )
 
 
 def rejected(recruitment):
     one = sent(recruitment)
     checks(one, 1, 2, 90)
-    return reject(work(one), "FAILED_CHECK", LONG, user("owner"))
+    return reject_work(work(one), "FAILED_CHECK", LONG, user("owner"))
 
 
 def test_a_rejection_is_one_decision_with_its_evidence_and_one_order(recruitment, panel):
@@ -118,11 +126,11 @@ def test_a_rejection_is_one_decision_with_its_evidence_and_one_order(recruitment
     one = Assignment.objects.get(pk=made.assignment_id)
     assert one.responses.count() > 3 and one.released_at is None and not one.exclusions.exists()
     with pytest.raises(ActionRefused, match="rejected already"):
-        reject(work(made.submission), "FAILED_CHECK", LONG, user("owner"))
+        reject_work(work(made.submission), "FAILED_CHECK", LONG, user("owner"))
     with pytest.raises(ActionRefused, match="Take back the rejection"):
-        approve(work(made.submission), user("owner"))
+        approve_work(work(made.submission), user("owner"))
     # Whoever approves everybody passes over who was rejected, also while the panel does not know it yet.
-    assert approve_matched(recruitment, user("owner")) == 0
+    assert approve_matched_submissions(recruitment, user("owner")) == 0
 
 
 def test_a_rejection_without_what_it_needs_is_refused(recruitment):
@@ -138,7 +146,7 @@ def test_a_rejection_without_what_it_needs_is_refused(recruitment):
         ("whim", LONG, "Choose one of the panel's categories"),
     ):
         with pytest.raises(ActionRefused, match=words):
-            reject(work(one), category, message, user("owner"))
+            reject_work(work(one), category, message, user("owner"))
     assert not Verdict.objects.exists() and not PanelOrder.objects.exists()
 
 
@@ -149,7 +157,7 @@ def test_whom_nobody_can_reject(recruitment, monkeypatch):
 
     def refused(words, submission=one):
         with pytest.raises(ActionRefused, match=words):
-            reject(work(submission), "FAILED_CHECK", LONG, owner)
+            reject_work(work(submission), "FAILED_CHECK", LONG, owner)
 
     stranger = PanelSubmission.objects.create(
         recruitment=recruitment, external_id="S-x", annotator=one.annotator, state="submitted", source="service"
@@ -178,26 +186,26 @@ def test_whom_nobody_can_reject(recruitment, monkeypatch):
     other = sent(recruitment, "W2")
     PanelSubmission.objects.filter(pk=other.pk).delete()
     with pytest.raises(ActionRefused, match="finished in heval, not submitted at the panel"):
-        reject(work_of_assignment(recruitment, other.assignment_id), "FAILED_CHECK", LONG, owner)
+        reject_work(get_work_by_assignment(recruitment, other.assignment_id), "FAILED_CHECK", LONG, owner)
     assert not Verdict.objects.exists()
 
 
 def test_whoever_is_left_out_of_the_analysis_is_approved_and_paid_all_the_same(recruitment, panel, monkeypatch):
     one = sent(recruitment)
-    exclude([one.assignment], "too_fast", user("owner"))
+    exclude_assignments([one.assignment], "too_fast", user("owner"))
     # Being left out is no evidence: nothing may be refused for it.
     assert all(
         ground.missing or ground.needs_note
-        for ground in grounds_for(work(one).rejection_policy, measure_work(one.assignment), True)
+        for ground in list_rejection_grounds(work(one).rejection_policy, measure_work_evidence(one.assignment), True)
     )
     for _ in range(2):
-        made = approve(work(one), user("owner"))
+        made = approve_work(work(one), user("owner"))
     assert Verdict.objects.get() == made and PanelOrder.objects.get().operation == "approve"
     with pytest.raises(ActionRefused, match="approved already"):
-        reject(work(one), "OTHER", LONG, user("owner"), note="seen")
+        reject_work(work(one), "OTHER", LONG, user("owner"), note="seen")
     monkeypatch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval"}))
     PanelSubmission.objects.filter(pk=one.pk).update(state="approved", decided_at=timezone.now())
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     assert Payment.objects.get(assignment=one.assignment).state == "paid"
 
 
@@ -205,12 +213,12 @@ def test_everybody_whose_work_came_to_both_is_approved_in_one_go(recruitment, dj
     for n in range(3):
         sent(recruitment, f"W{n}")
     with django_assert_num_queries(12):
-        assert approve_matched(recruitment, user("owner")) == 3
+        assert approve_matched_submissions(recruitment, user("owner")) == 3
     assert Verdict.objects.filter(kind="approve", by=user("owner")).count() == PanelOrder.objects.count() == 3
     assert AuditEvent.objects.filter(verb="order approve").count() == 3
-    assert approve_matched(recruitment, user("owner")) == 0 and PanelOrder.objects.count() == 3
+    assert approve_matched_submissions(recruitment, user("owner")) == 0 and PanelOrder.objects.count() == 3
     with pytest.raises(ValueError, match="Somebody approves"):
-        approve_matched(recruitment, None)
+        approve_matched_submissions(recruitment, None)
 
 
 def test_a_rejection_that_was_not_sent_is_taken_back_and_approved(recruitment):
@@ -236,13 +244,13 @@ def test_a_rejection_that_the_panel_carried_out_is_taken_back_by_a_compensation(
 
 def test_a_return_is_asked_for_once_and_only_where_the_panel_can(recruitment, panel):
     one = sent(recruitment)
-    ask_for_return(work(one), "Could you give the task back? Two checks failed.", user("owner"))
+    order_return_request(work(one), "Could you give the task back? Two checks failed.", user("owner"))
     assert PanelOrder.objects.get().operation == "request_return"
     with pytest.raises(ActionRefused, match="asked already"):
-        ask_for_return(work(one), "Again?", user("owner"))
+        order_return_request(work(one), "Again?", user("owner"))
     store_secrets(recruitment, {"token": ""}, by=None)
     with pytest.raises(ActionRefused, match="cannot ask"):
-        ask_for_return(work(one), "Again?", user("owner"))
+        order_return_request(work(one), "Again?", user("owner"))
 
 
 def test_who_leaves_a_study_that_deletes_ratings_leaves_its_evidence_too(recruitment):
@@ -267,12 +275,12 @@ def test_times_are_said_in_words():
 def test_where_no_panel_is_told_who_is_rejected_is_owed_nothing_until_it_is_taken_back(recruitment):
     store_secrets(recruitment, {"token": ""}, by=None)  # decided here, and told there by hand
     one = sent(recruitment, "W1")
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     assert Payment.objects.get().state == "due"
-    verdict = reject(work(one), "LOW_EFFORT", LONG, user("owner"), "Letters.")
-    settle_payments(recruitment, by=None)
+    verdict = reject_work(work(one), "LOW_EFFORT", LONG, user("owner"), "Letters.")
+    update_ledger(recruitment, by=None)
     assert Payment.objects.get().state == "cancelled" and not PanelOrder.objects.exists()
     reverse_rejection(verdict, user("colleague"))
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     standing = Payment.objects.exclude(state="cancelled").get()
     assert (standing.kind, standing.amount, standing.state) == ("compensation", Decimal("2.50"), "due")

@@ -8,10 +8,10 @@ from django.test import Client
 from django.utils import timezone
 
 from annotators.models import Appeal, Assignment, PanelOrder, PanelSubmission, Payment, Verdict
-from annotators.pay.ledger import settle_payments
-from annotators.pay.verdicts.appeals import answer_appeal, eligible_answerers, open_appeal, unanswered_appeals
-from annotators.pay.verdicts.bulk_approval import approve_matched
-from annotators.pay.verdicts.decisions import approve, effective_rejection, reject, reverse_rejection
+from annotators.pay.ledger import update_ledger
+from annotators.pay.verdicts.appeals import answer_appeal, create_appeal, eligible_appeal_answerers, unanswered_appeals
+from annotators.pay.verdicts.bulk_approval import approve_matched_submissions
+from annotators.pay.verdicts.decisions import approve_work, effective_rejection, reject_work, reverse_rejection
 from annotators.pay.verdicts.status import work_status
 from annotators.recruitment.channels import REGISTRY
 from studies.models import AuditEvent
@@ -37,7 +37,7 @@ def shows(submission, state) -> PanelSubmission:
 
 
 def appealed(shown) -> Appeal:
-    return open_appeal(Assignment.objects.get(pk=shown.assignment_id), WHY)
+    return create_appeal(Assignment.objects.get(pk=shown.assignment_id), WHY)
 
 
 def test_who_reads_that_the_panel_rejected_their_work_objects_here(shown):
@@ -106,13 +106,13 @@ def test_nothing_is_written_down_where_nothing_is_rejected_there(recruitment, sh
 def test_a_rejection_of_ours_is_the_one_that_is_appealed(recruitment):
     one = sent(recruitment)
     checks(one, 1, 2)
-    ours = reject(work(one), "FAILED_CHECK", LONG, user("owner"))
+    ours = reject_work(work(one), "FAILED_CHECK", LONG, user("owner"))
     made = appealed(shows(one, "rejected"))
     assert made.verdict == ours and made.rejected_by == user("owner")
     # What was taken back here is not written down anew while the panel has not heard of it.
     other = sent(recruitment, "W2")
     checks(other, 1, 2)
-    reverse_rejection(reject(work(other), "FAILED_CHECK", LONG, user("owner")), user("owner"))
+    reverse_rejection(reject_work(work(other), "FAILED_CHECK", LONG, user("owner")), user("owner"))
     with pytest.raises(ActionRefused, match="Your work is not rejected"):
         appealed(shows(other, "rejected"))
     assert not Verdict.objects.filter(category="at_panel").exists()
@@ -121,7 +121,7 @@ def test_a_rejection_of_ours_is_the_one_that_is_appealed(recruitment):
 def test_whoever_edits_the_study_answers_and_says_that_it_was_not_they(recruitment, shown, clients):
     checks(shown, 1, 2, 90)
     made, owner = appealed(shown), clients["owner"]
-    assert {one.username for one in eligible_answerers(recruitment.study, None)} == {"owner", "colleague"}
+    assert {one.username for one in eligible_appeal_answerers(recruitment.study, None)} == {"owner", "colleague"}
     collecting = f"/admin/annotators/inquiry/study/{recruitment.study_id}/collecting/"
     assert "<td>someone at the panel</td>" in owner.get(collecting).content.decode()
     here = url(recruitment, f"appeal/{made.pk}")
@@ -146,7 +146,7 @@ def upheld(shown):
 
 
 def test_who_was_right_is_compensated(recruitment, shown):
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     assert not Payment.objects.exists()
     back = upheld(shown)
     assert (back.evidence["way"], back.evidence["compensation"]) == ("hand", "2.50") and not PanelOrder.objects.exists()
@@ -155,7 +155,7 @@ def test_who_was_right_is_compensated(recruitment, shown):
     assert stages_of(page)[:2] == ["Received", "Approved"] and "You objected, and you were right" in page
     with pytest.raises(ActionRefused, match="Your work is not rejected"):
         appealed(shown)
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     owed = Payment.objects.get()
     assert (owed.kind, str(owed.amount), owed.way, owed.state) == ("compensation", "2.50", "hand", "due")
 
@@ -163,10 +163,10 @@ def test_who_was_right_is_compensated(recruitment, shown):
 def test_the_panel_that_approves_meanwhile_is_believed(recruitment, shown, clients, monkeypatch):
     monkeypatch.setattr(type(REGISTRY["generic"]), "pays_by", frozenset({"approval"}))
     made = appealed(shown)
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     assert not Payment.objects.exists() and list(unanswered_appeals([recruitment])) == [made]
     shows(shown, "approved")
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     assert Payment.objects.get(assignment=shown.assignment).state == "paid"
     assert stages_of(last_page(shown.assignment)) == ["Received", "Approved", "Paid"]
     assert effective_rejection(shown.assignment) is None and not list(unanswered_appeals([recruitment]))
@@ -180,7 +180,7 @@ def test_the_panel_that_approves_meanwhile_is_believed(recruitment, shown, clien
 def test_the_panel_that_opens_it_again_is_believed_too(recruitment, shown):
     made = appealed(shown)
     shows(shown, "submitted")
-    settle_payments(recruitment, by=None)
+    update_ledger(recruitment, by=None)
     assert Payment.objects.get().state == "due"
     assert stages_of(last_page(shown.assignment)) == ["Received", "approved", "paid"]
     with pytest.raises(ActionRefused, match="Your work is not rejected"):
@@ -191,8 +191,8 @@ def test_the_panel_that_opens_it_again_is_believed_too(recruitment, shown):
     other = sent(recruitment, "W2", state="rejected")
     appealed(other)
     shows(other, "submitted")
-    assert approve_matched(recruitment, user("owner")) == 1
-    assert approve(work(other), user("owner")).kind == "approve"
+    assert approve_matched_submissions(recruitment, user("owner")) == 1
+    assert approve_work(work(other), user("owner")).kind == "approve"
 
 
 def test_both_databases_take_any_answerer_where_nobody_is_known_to_have_rejected(shown):

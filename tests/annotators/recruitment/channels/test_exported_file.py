@@ -8,10 +8,10 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from annotators.models import Assignment, PanelOrder, PanelSubmission, Recruitment, Verdict
-from annotators.pay.verdicts.appeals import open_appeal
+from annotators.pay.verdicts.appeals import create_appeal
 from annotators.pay.verdicts.status import work_status
 from annotators.recruitment.channels import REGISTRY
-from annotators.recruitment.panels.alerts import find_alerts
+from annotators.recruitment.panels.alerts import find_panel_alerts
 from annotators.recruitment.panels.reconcile import match_status_counts
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
@@ -310,10 +310,10 @@ def test_a_file_wakes_the_alerts_and_without_one_nobody_is_missed(client):
     recruitment = link_of()
     for n in range(4):
         came(recruitment, f"w{n}", f"s{n}")
-    assert match_status_counts(recruitment) == {} and find_alerts(recruitment) == []
+    assert match_status_counts(recruitment) == {} and find_panel_alerts(recruitment) == []
     uploaded(client, recruitment, f"{HEAD}\nw0,s0,Completed,\nw1,s1,Completed,\n")
     assert match_status_counts(recruitment) == {"matched": 2, "unsent": 2}
-    assert [(one.kind, one.words) for one in find_alerts(recruitment)] == [
+    assert [(one.kind, one.words) for one in find_panel_alerts(recruitment)] == [
         ("unsent", "2 of 4 are finished in heval but not submitted at the panel.")
     ]
 
@@ -350,7 +350,7 @@ def test_who_is_rejected_by_the_file_reads_it_and_may_object(client):
     uploaded(client, recruitment, f"{HEAD}\nw1,s1,refused,\n")
     stand = work_status(Assignment.objects.get(pk=done.pk))
     assert stand.rejection and stand.rejection.may_appeal
-    made = open_appeal(Assignment.objects.get(pk=done.pk), "I did all of it.")
+    made = create_appeal(Assignment.objects.get(pk=done.pk), "I did all of it.")
     assert (
         made.verdict.category == Verdict.AT_PANEL
         and work_status(Assignment.objects.get(pk=done.pk)).rejection.appeal == made

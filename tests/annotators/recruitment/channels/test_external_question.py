@@ -10,10 +10,10 @@ from django.test import Client
 from annotators.models import Annotator, Assignment, PageVisit, PanelSubmission, Recruitment, Response
 from annotators.models.identity import get_person_id
 from annotators.places import assign
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.external_question import OPEN_FROM_PANEL_MESSAGE, PREVIEW_ASSIGNMENT_ID
-from annotators.recruitment.channels.external_question.question import HTML, question_xml, survey_link_xml
+from annotators.recruitment.channels.external_question.question import HTML, external_question_xml, survey_link_xml
 from heval_site.runtime import environment
 from studies.models import Output, Study
 from tests.builders import add_rating, draft_study, launched, recruitment
@@ -118,7 +118,7 @@ def test_an_assignment_that_is_given_to_a_second_worker_is_two_works(door):
     first, second = finished(door), finished(door, workerId="A2BERT")
     assert first.annotator != second.annotator and first.external_ids["session"] == second.external_ids["session"]
     receipts = {form_of(last_page(one))[1]["receipt"] for one in (first, second)}
-    assert receipts == {receipt_of(first.code), receipt_of(second.code)} and len(receipts) == 2
+    assert receipts == {compute_receipt(first.code), compute_receipt(second.code)} and len(receipts) == 2
 
 
 def test_a_return_and_another_acceptance_rebinds_the_work_and_keeps_the_answers():
@@ -188,7 +188,11 @@ def test_the_last_page_posts_a_receipt_and_no_answer_and_can_be_opened_for_ever(
     (page,) = pages
     action, fields = form_of(page)
     assert action == f"{SITE}/mturk/externalSubmit"
-    assert fields == {"assignmentId": "3ASG1", "receipt": receipt_of(assignment.code), "study": str(door.study.code)}
+    assert fields == {
+        "assignmentId": "3ASG1",
+        "receipt": compute_receipt(assignment.code),
+        "study": str(door.study.code),
+    }
     assert (
         "Submit the task" in page
         and "way-back.js" in page
@@ -221,7 +225,7 @@ def test_who_finished_and_then_left_submits_all_the_same_and_who_left_before_ret
         one.refresh_from_db()
         assert one.withdrawn_at
     url, fields = form_of(last_page(done))
-    assert url == f"{SITE}/mturk/externalSubmit" and fields["receipt"] == receipt_of(done.code)
+    assert url == f"{SITE}/mturk/externalSubmit" and fields["receipt"] == compute_receipt(done.code)
     assert "please return the task" not in last_page(done).lower() and "return the task" in last_page(half)
 
 
@@ -229,7 +233,7 @@ def test_with_a_link_in_place_of_the_frame_each_assignment_has_its_code(door):
     door.settings |= {"variant": "link"}
     door.save()
     one, other = finished(door), finished(door, workerId="A2BERT", assignmentId="3ASG2")
-    codes = [receipt_of(assignment.code) for assignment in (one, other)]
+    codes = [compute_receipt(assignment.code) for assignment in (one, other)]
     assert codes[0] != codes[1]
     for assignment, code in zip((one, other), codes, strict=True):
         page = last_page(assignment)
@@ -341,15 +345,15 @@ def test_a_site_that_is_no_origin_stops_the_start(monkeypatch, value):
 
 def test_the_question_holds_the_address_whatever_stands_in_it():
     address = "https://eval.example.org/e/k/?a=1&b=<2>"
-    root = ElementTree.fromstring(question_xml(address))
+    root = ElementTree.fromstring(external_question_xml(address))
     assert root.tag.startswith(
         "{http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2006-07-14/ExternalQuestion.xsd}"
     )
     assert [child.text for child in root] == [address, "0"]
     with pytest.raises(ValueError, match="https"):
-        question_xml("http://eval.example.org/e/k/")
+        external_question_xml("http://eval.example.org/e/k/")
     with pytest.raises(ValueError, match="65,535 bytes"):
-        question_xml("https://eval.example.org/?" + "&" * 14_000)
+        external_question_xml("https://eval.example.org/?" + "&" * 14_000)
 
 
 def test_the_question_with_a_link_asks_for_the_code():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from annotators.models import Assignment
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from tests.annotators.recruitment.worker_site import WorkerSite
 from tests.browsing import DESKTOP, look_at, shot
 from tests.builders import add_rating, draft_study, launched, recruitment
@@ -78,7 +78,7 @@ def test_a_study_is_done_in_the_frame_without_a_cookie_and_the_panel_gets_the_re
     shot(page, "frame-done")
     frame.get_by_text("successfully submitted").wait_for()
     assignment = Assignment.objects.get()
-    expected = {"assignmentId": "ASG1", "receipt": receipt_of(assignment.code), "study": str(study.code)}
+    expected = {"assignmentId": "ASG1", "receipt": compute_receipt(assignment.code), "study": str(study.code)}
     assert site.submitted == [expected]
     assert not set_cookies and not complaints
     assert {url.split("/")[2] for url in asked} == {site.origin.split("/")[2], base.split("/")[2]}

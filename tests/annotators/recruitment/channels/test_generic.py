@@ -6,7 +6,7 @@ from django.test import Client
 
 from annotators.models import Assignment, Recruitment
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
-from annotators.recruitment.channels.generic import GenericSettings, clean_return
+from annotators.recruitment.channels.generic import GenericSettings, clean_return_code_or_url
 from tests.builders import spa_study, user
 
 GENERIC = REGISTRY["generic"]
@@ -75,7 +75,7 @@ def test_half_a_key_is_none():
 )
 def test_where_people_go_back_to_is_a_host_that_the_researcher_named(wrong):
     with pytest.raises(ValidationError):
-        clean_return(wrong)
+        clean_return_code_or_url(wrong)
 
 
 def test_where_the_site_names_sites_people_are_led_to_no_other(settings):

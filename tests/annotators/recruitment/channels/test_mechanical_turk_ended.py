@@ -88,7 +88,7 @@ def door():
     PanelOrder.objects.create(
         recruitment=door, operation="reject", token=f"reject-{rejection.pk}", submission=rows["no"], **sent
     )
-    ledger.settle_payments(door, by=None)
+    ledger.update_ledger(door, by=None)
     bonus = {"recruitment": door, "operation": "bonus", "values": {"amount": "1.00"}, "submission": rows["extra"]}
     order = PanelOrder.objects.create(**bonus, token="payment-1", state="sent", sent_at=now)
     Payment.objects.create(
@@ -121,7 +121,7 @@ def test_what_it_holds_is_read_on_every_page(door):
         ("base", Decimal("2.50"), "approval", "due"),
         ("bonus", Decimal("1.00"), "bonus", "ordered"),
     ]
-    ledger.settle_payments(door, by=None)
+    ledger.update_ledger(door, by=None)
     assert len(payments()) == 4, "nothing is owed a second time"
     client, link = logged_in(user("owner")), f"/admin/annotators/recruitment/{door.pk}"
     no = PanelSubmission.objects.get(state="rejected")
@@ -198,5 +198,5 @@ def test_keys_are_deleted_and_what_was_on_its_way_is_for_a_person_to_say(door):
     order = PanelOrder.objects.get(token="payment-1")
     address = f"/admin/annotators/recruitment/{door.pk}/panel/order/{order.pk}/"
     assert logged_in(user("owner")).post(address, {"carried_out": "yes"}).status_code == 302
-    ledger.settle_payments(door, by=None)
+    ledger.update_ledger(door, by=None)
     assert payments()[3] == ("bonus", Decimal("1.00"), "bonus", "paid")

@@ -6,9 +6,9 @@ import pytest
 from django.conf import settings as site
 
 from annotators.models import Annotator, Assignment, Recruitment
-from annotators.models.identity import full_external_ids
+from annotators.models.identity import restored_external_ids
 from annotators.recruitment.channels import OUTCOMES, REGISTRY
-from annotators.recruitment.channels.codes import ALPHABET, is_similar_code, new_code
+from annotators.recruitment.channels.codes import ALPHABET, generate_outcome_code, is_similar_code
 from tests.admin_pages import changed, errors_of, form_of
 from tests.blockers import AD_WORDS
 from tests.builders import recruitment, spa_study, user
@@ -113,7 +113,7 @@ def test_no_address_of_a_panel_is_one_that_blockers_hide(slug):
 
 
 def test_codes_are_made_and_no_two_are_near():
-    codes = [new_code() for _ in range(200)]
+    codes = [generate_outcome_code() for _ in range(200)]
     assert all(re.fullmatch(f"[{ALPHABET}]{{10}}", code) for code in codes) and len(set(codes)) == 200
 
 
@@ -198,7 +198,7 @@ def test_a_visit_shows_the_code_at_its_end_alone_and_no_id_on_its_pages(client):
     assert robot.play() == "Thank you"
     assignment = Assignment.objects.get()
     assert assignment.external_ids == {"task": STUDY, "session": SESSION}
-    assert full_external_ids(assignment) == {"person": PID, "task": STUDY, "session": SESSION}
+    assert restored_external_ids(assignment) == {"person": PID, "task": STUDY, "session": SESSION}
     end = f"/p/{assignment.code}/done/"
     for _ in range(2):  # reloaded, in another browser, at any time
         page = client.get(end).content.decode()

@@ -112,8 +112,8 @@ SENT = ("whsec_test", "1795229881", RAW, "hk6U8Vh9RBAPZ89+N48Ou1LWglirxZ6j+1+kOs
 
 
 def test_a_message_that_prolific_signed_is_genuine():
-    assert webhook.is_genuine(*SENT)
-    assert webhook.read_message("ev1", RAW) == webhook.WebhookMessage(
+    assert webhook.is_signature_valid(*SENT)
+    assert webhook.parse_notification("ev1", RAW) == webhook.WebhookMessage(
         "ev1", "66f0", "5f1a", "RETURNED", "submission.status.change"
     )
 
@@ -135,15 +135,15 @@ def test_a_message_that_prolific_signed_is_genuine():
 def test_a_message_of_which_anything_differs_is_not(place, other):
     sent = list(SENT)
     sent[place] = other
-    assert not webhook.is_genuine(*sent)
+    assert not webhook.is_signature_valid(*sent)
 
 
 def test_nobody_signs_with_no_secret():
-    assert not webhook.is_genuine("", "1", RAW, webhook.compute_signature("", "1", RAW))
+    assert not webhook.is_signature_valid("", "1", RAW, webhook.compute_signature("", "1", RAW))
 
 
 def test_messages_about_something_else_name_no_submission():
-    other = webhook.read_message(
+    other = webhook.parse_notification(
         "ev2", b'{"event_type":"study.has_high_return_rate","resource_id":"60ab","status":[1]}'
     )
     assert other == webhook.WebhookMessage("ev2", "", "", "", "study.has_high_return_rate")
@@ -166,4 +166,4 @@ def test_messages_about_something_else_name_no_submission():
 )
 def test_what_is_no_message_is_refused(event, raw, words):
     with pytest.raises(ValueError, match=words):
-        webhook.read_message(event, raw)
+        webhook.parse_notification(event, raw)

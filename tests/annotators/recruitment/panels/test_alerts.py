@@ -11,7 +11,12 @@ from annotators.models import Assignment, PanelOrder, PanelSecret, PanelSubmissi
 from annotators.models.constants import APPROVED, RETURNED, SUBMITTED, WORKING
 from annotators.places import assign
 from annotators.recruitment.panels import Funds, PanelBusy, SubmissionSnapshot
-from annotators.recruitment.panels.alerts import cache_funds, cached_funds, find_alerts, unsent_payments_total
+from annotators.recruitment.panels.alerts import (
+    cached_funds,
+    find_panel_alerts,
+    refresh_cached_funds,
+    unsent_payments_total,
+)
 from annotators.recruitment.panels.orders import create_order
 from annotators.recruitment.panels.reconcile import import_submissions
 from annotators.recruitment.panels.secrets import store_secrets
@@ -38,7 +43,9 @@ def recruitment():
 
 
 def kinds(recruitment) -> list[str]:
-    return [alert.kind for alert in find_alerts(Recruitment.objects.select_related("study").get(pk=recruitment.pk))]
+    return [
+        alert.kind for alert in find_panel_alerts(Recruitment.objects.select_related("study").get(pk=recruitment.pk))
+    ]
 
 
 def came(recruitment, *people, finish=True, hours=1) -> list[Assignment]:
@@ -89,7 +96,7 @@ def test_nobody_is_said_not_to_have_reached_a_panel_that_was_never_looked_at(rec
     import_submissions(recruitment, [SubmissionSnapshot("T", f"S{one}", one, SUBMITTED) for one in PEOPLE[:7]], "file")
     came(recruitment, *PEOPLE[10:15], hours=0)
     PanelSubmission.objects.update(seen_at=timezone.now() - timedelta(minutes=20))
-    assert [alert.words for alert in find_alerts(Recruitment.objects.select_related("study").get())] == [
+    assert [alert.words for alert in find_panel_alerts(Recruitment.objects.select_related("study").get())] == [
         "3 of 10 are finished in heval but not submitted at the panel."
     ]
 
@@ -100,7 +107,7 @@ def test_returns_above_a_quarter_are_said_of_people_not_of_rows(recruitment):
     shows(recruitment, PEOPLE[6:8], RETURNED)
     assert kinds(recruitment) == []  # a quarter is not above it
     for one in came(recruitment, PEOPLE[8], finish=False):
-        assign.release(one.pk, "returned")
+        assign.release_assignment(one.pk, "returned")
     assert kinds(recruitment) == ["returned"]
     # Somebody who returned, came again and finished has not left.
     came(recruitment, PEOPLE[6])
@@ -139,7 +146,7 @@ def test_what_the_panel_decides_by_itself_soon_is_said_while_nobody_has_looked(r
     assert kinds(recruitment) == []
     shows(recruitment, PEOPLE[1:2], decides_itself_at=now + timedelta(hours=11))
     shows(recruitment, PEOPLE[2:3], APPROVED, decides_itself_at=now)
-    (alert,) = find_alerts(recruitment)
+    (alert,) = find_panel_alerts(recruitment)
     assert alert.kind == "undecided" and alert.words.startswith("The panel approves 1 automatically within 12 hours")
     row = PanelSubmission.objects.get(external_id=f"S{PEOPLE[1]}")
     order = create_order(recruitment, "approve", "a1", submission=row, by=None, message="")
@@ -169,13 +176,13 @@ def test_money_is_held_against_what_is_to_be_paid(recruitment):
     create_order(recruitment, "bonus", "b1", submission=row, by=None, amount="1.50", currency="USD", reason="x")
     assert unsent_payments_total(recruitment) == Decimal("1.50") and kinds(recruitment) == []
     for told in (PanelBusy("Later."), None):
-        cache_funds(recruitment, Account(told))
+        refresh_cached_funds(recruitment, Account(told))
         assert cached_funds(recruitment) is None
-    cache_funds(recruitment, Account(Funds(Decimal("1.50"), "USD")))
+    refresh_cached_funds(recruitment, Account(Funds(Decimal("1.50"), "USD")))
     assert kinds(recruitment) == []
-    cache_funds(recruitment, Account(Funds(Decimal("1.49"), "USD")))
+    refresh_cached_funds(recruitment, Account(Funds(Decimal("1.49"), "USD")))
     assert kinds(recruitment) == ["money"]
-    cache_funds(recruitment, Account(Funds(Decimal("1.49"), "GBP")))
+    refresh_cached_funds(recruitment, Account(Funds(Decimal("1.49"), "GBP")))
     assert kinds(recruitment) == []  # another currency cannot be compared
 
 

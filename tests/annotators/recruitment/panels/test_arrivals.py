@@ -15,7 +15,7 @@ from annotators.recruitment.panels.arrival_checks import (
     OTHER_PERSON,
     UNKNOWN_TO_PANEL,
     VERIFIED,
-    judge_arrival,
+    classify_arrival,
 )
 from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import Job
@@ -56,7 +56,7 @@ def looked(times=1) -> None:
     for _ in range(times):
         tasks.schedule_event_syncs()
         for job in Job.objects.filter(state="waiting"):
-            jobs.run(job.pk)
+            jobs.run_job(job.pk)
             job.refresh_from_db()
             assert job.state == "done", job.error
         Job.objects.update(request_token=None)
@@ -83,9 +83,9 @@ def trusts() -> list[str]:
 )
 def test_an_arrival_is_verified_by_person_task_and_state(shown, said):
     whose = Annotator(pool="prolific", external_id=hash_person_id("prolific", "W"))
-    assert judge_arrival(Assignment(annotator=whose, external_ids={"task": "T", "session": "S"}), shown) == said
+    assert classify_arrival(Assignment(annotator=whose, external_ids={"task": "T", "session": "S"}), shown) == said
     if shown and shown.task == "T":
-        assert judge_arrival(Assignment(annotator=whose, external_ids={"session": "S"}), shown) == said
+        assert classify_arrival(Assignment(annotator=whose, external_ids={"session": "S"}), shown) == said
 
 
 def test_trust_rises_after_the_start_and_the_start_asks_nobody(fake, recruitment):
@@ -137,7 +137,7 @@ def test_a_state_that_passes_by_and_a_busy_panel_are_asked_again(fake, recruitme
     fake.submissions[session]["status"] = "ACTIVE"
     fake.faults.append((f"GET /submissions/{session}/", "429"))
     looked()
-    assert trusts() == ["claimed"] and incremental_sync.is_backing_off(recruitment)
+    assert trusts() == ["claimed"] and incremental_sync.is_panel_backing_off(recruitment)
     asked = len(fake.calls)
     looked()
     assert len(fake.calls) == asked, "a panel that asked for quiet has it"

@@ -8,7 +8,12 @@ from annotators import tasks
 from annotators.models import Assignment, PanelEvent, PanelSecret, PanelSubmission, PanelTask, Recruitment
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import RequestRefused, SubmissionSnapshot, incremental_sync, webhooks
-from annotators.recruitment.panels.secrets import WEBHOOK_SECRET, has_token, panel_secret, store_secrets
+from annotators.recruitment.panels.secrets import (
+    WEBHOOK_SECRET,
+    decrypt_panel_secret,
+    has_service_secret,
+    store_secrets,
+)
 from studies.models import Job
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -60,7 +65,7 @@ def sent(recruitment, raw=RAW, **headers):
 
 def run_jobs():
     for job in Job.objects.filter(state="waiting"):
-        jobs.run(job.pk)
+        jobs.run_job(job.pk)
     assert not Job.objects.filter(state="failed").exists(), Job.objects.filter(state="failed").values_list("error")
 
 
@@ -155,7 +160,10 @@ def test_a_panel_that_is_busy_is_left_alone_and_asked_again(fake, recruitment):
     Client().post(f"/e/{recruitment.key}/hook/", **fake.message(session, "ev5", SECRET))
     fake.faults.append((f"GET /submissions/{session}/", "429"))
     run_jobs()
-    assert incremental_sync.is_backing_off(recruitment) and incremental_sync.unhandled_events(recruitment).count() == 1
+    assert (
+        incremental_sync.is_panel_backing_off(recruitment)
+        and incremental_sync.unhandled_events(recruitment).count() == 1
+    )
     assert tasks.schedule_event_syncs() == 0
     cache.clear()
     Job.objects.update(request_token=None)
@@ -174,12 +182,14 @@ def test_each_refusal_is_passed_by_and_three_end_the_look(fake, recruitment, mon
         )
     store_secrets(recruitment, {"token": "another-token-0123"}, by=None)
     look = incremental_sync.schedule_incremental_sync(recruitment)
-    jobs.run(look.pk)
+    jobs.run_job(look.pk)
     look.refresh_from_db()
     assert (
         look.state == "done" and look.result["asked"] == incremental_sync.MAX_REFUSALS and "401" in look.result["words"]
     )
-    assert incremental_sync.unhandled_events(recruitment).count() == 5 and incremental_sync.is_backing_off(recruitment)
+    assert incremental_sync.unhandled_events(recruitment).count() == 5 and incremental_sync.is_panel_backing_off(
+        recruitment
+    )
 
 
 def test_refusals_that_are_not_in_a_row_are_about_single_submissions(fake, recruitment):
@@ -197,7 +207,7 @@ def test_refusals_that_are_not_in_a_row_are_about_single_submissions(fake, recru
 
     looked, shown = incremental_sync._asked(recruitment, Partial(), names, lambda *_: None)
     assert (looked.asked, list(shown)) == (5, [session])
-    assert looked.words == "You may not see this." and not incremental_sync.is_backing_off(recruitment)
+    assert looked.words == "You may not see this." and not incremental_sync.is_panel_backing_off(recruitment)
 
 
 def test_old_messages_are_forgotten(recruitment):
@@ -225,7 +235,7 @@ def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment
         and subscription["target_url"] == f"https://eval.example.org/e/{recruitment.key}/hook/"
     )
     (secret,) = fake.hook_secrets.values()
-    assert panel_secret(recruitment, WEBHOOK_SECRET) == secret["value"] and secret["value"] not in str(
+    assert decrypt_panel_secret(recruitment, WEBHOOK_SECRET) == secret["value"] and secret["value"] not in str(
         Job.objects.values_list("result")
     )
     page = client.get(address).content.decode()
@@ -243,14 +253,14 @@ def test_which_workspace_is_meant_is_never_guessed(fake, recruitment):
         logged_in(user("owner")).post(f"/admin/annotators/recruitment/{recruitment.pk}/panel/", {"listen": "1"})
         and Job.objects.get()
     )
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     job.refresh_from_db()
     assert job.state == "failed" and "2 workspaces" in job.error and not fake.hook_secrets
 
 
 def test_a_secret_for_messages_is_no_token(recruitment):
-    assert has_token(recruitment)
+    assert has_service_secret(recruitment)
     PanelSecret.objects.exclude(name=WEBHOOK_SECRET).delete()
-    assert not has_token(recruitment) and panel_secret(recruitment, WEBHOOK_SECRET) == SECRET
+    assert not has_service_secret(recruitment) and decrypt_panel_secret(recruitment, WEBHOOK_SECRET) == SECRET
     page = logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/").content.decode()
     assert "once you store its token" in page

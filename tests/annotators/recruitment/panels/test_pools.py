@@ -15,12 +15,12 @@ from annotators.places import assign
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import blocklists
 from annotators.recruitment.panels.blocklists import (
-    annotators_to_block,
-    blocked_annotators,
+    annotators_barred_from_link,
+    annotators_to_block_at_panel,
     blocklist_name,
-    order_blocks,
+    order_blocklist_additions,
 )
-from annotators.recruitment.panels.publishing import publish
+from annotators.recruitment.panels.publishing import order_publication
 from annotators.recruitment.panels.secrets import store_secrets
 from annotators.recruitment.panels.sync import schedule_sync
 from studies.models import Job, Study
@@ -62,7 +62,7 @@ def wanted(**changes):
 
 def run_jobs():
     for job in Job.objects.filter(state="waiting"):
-        jobs.run(job.pk)
+        jobs.run_job(job.pk)
     assert not Job.objects.filter(state="failed").exists(), Job.objects.values_list("error")
     Job.objects.update(request_token=None)
 
@@ -95,22 +95,23 @@ def test_the_list_holds_whom_our_own_door_would_refuse():
     known(submitted(elsewhere, PEOPLE[1]), PEOPLE[1])
     known(claimed(study, PEOPLE[2], here), PEOPLE[2])
     back = known(claimed(study, PEOPLE[3], here), PEOPLE[3])
-    assign.release(back.pk, "returned")
+    assign.release_assignment(back.pk, "returned")
     claimed(before, PEOPLE[4])  # their id was never known, or is erased
     known(submitted(before, PEOPLE[5]), PEOPLE[5])
     Annotator.objects.filter(external_id=assign.hash_person_id("panel", PEOPLE[5])).update(pool="another")
     codes = {assign.hash_person_id("panel", person): n for n, person in enumerate(PEOPLE)}
-    found = {codes[external] for external in blocked_annotators(here).values_list("external_id", flat=True)}
+    found = {codes[external] for external in annotators_barred_from_link(here).values_list("external_id", flat=True)}
     assert found == {0, 2}
     refused = {
         n
         for n, person in enumerate(PEOPLE)
-        if n not in (4, 5) and assign.has_taken_part_elsewhere(study, assign.get_or_create_annotator("panel", person))
+        if n not in (4, 5) and assign.is_barred_by_other_study(study, assign.get_or_create_annotator("panel", person))
     }
     assert refused == {0}, "the list holds them, and those who are here already"
     changed(study, batches_per_annotator=2)
     assert {
-        codes[e] for e in blocked_annotators(Recruitment.objects.get(pk=here.pk)).values_list("external_id", flat=True)
+        codes[e]
+        for e in annotators_barred_from_link(Recruitment.objects.get(pk=here.pk)).values_list("external_id", flat=True)
     } == {0}
 
 
@@ -120,31 +121,34 @@ def test_many_are_one_order_and_nobody_is_ordered_twice(monkeypatch):
     for person in PEOPLE:
         known(claimed(before, person), person)
     here = link(spa_study(user("owner"), exclusion_group="tales", title="second"))
-    assert order_blocks(here, by=None) == 7 and order_blocks(here, by=None) == 0
+    assert order_blocklist_additions(here, by=None) == 7 and order_blocklist_additions(here, by=None) == 0
     assert [order.bars.count() for order in PanelOrder.objects.order_by("pk")] == [4, 3]
     kept = str(list(PanelOrder.objects.values())) + str(list(PanelBar.objects.values()))
     assert not [person for person in PEOPLE if person in kept]
     # Refused ones are tried again, and not before an hour is over.
     first = PanelOrder.objects.order_by("pk").first()
     PanelOrder.objects.filter(pk=first.pk).update(state="refused", sent_at=timezone.now(), ended_at=timezone.now())
-    assert order_blocks(here, by=None) == 0
+    assert order_blocklist_additions(here, by=None) == 0
     PanelOrder.objects.filter(pk=first.pk).update(ended_at=timezone.now() - timedelta(hours=2))
-    assert annotators_to_block(here).count() == 4 == order_blocks(here, by=None) and order_blocks(here, by=None) == 0
-    assert blocklists.blocklist_status(here) == {"listed": 0, "doubtful": 1}
+    assert (
+        annotators_to_block_at_panel(here).count() == 4 == order_blocklist_additions(here, by=None)
+        and order_blocklist_additions(here, by=None) == 0
+    )
+    assert blocklists.blocklist_counts(here) == {"listed": 0, "doubtful": 1}
 
 
 def test_a_panel_without_lists_is_ordered_nothing():
     study = spa_study(user("owner"), target_n=12)
     here = link(study, "generic")
     known(claimed(study, PEOPLE[0], here), PEOPLE[0])
-    assert order_blocks(here, by=None) == 0 and not PanelOrder.objects.exists()
+    assert order_blocklist_additions(here, by=None) == 0 and not PanelOrder.objects.exists()
 
 
 def test_nothing_is_made_at_a_panel_where_nothing_was_published_from_here():
     study = spa_study(user("owner"), target_n=12)
     here = link(study)
     known(claimed(study, PEOPLE[0], here), PEOPLE[0])
-    assert blocklists.update_blocklist(here) == 0 and not PanelOrder.objects.exists()
+    assert blocklists.order_blocklist_additions_if_published(here) == 0 and not PanelOrder.objects.exists()
 
 
 def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, client):
@@ -157,7 +161,7 @@ def test_at_prolific_those_of_the_first_study_do_not_see_the_second(settings, cl
         here = link(study)
         another = fake.group(f"{blocklist_name(study)}x")
         fake.faults.append(("POST /participant-groups/", "drop after"))  # the group is made, and nobody hears of it
-        publish(here, by=None, **wanted())
+        order_publication(here, by=None, **wanted())
         schedule_sync(here, by=None)
         run_jobs()
         schedule_sync(here, by=None)

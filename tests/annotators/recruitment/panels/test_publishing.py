@@ -8,11 +8,11 @@ from annotators.models import PanelOrder, PanelSubmission, PanelTask, Recruitmen
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels.publishing import (
-    publish,
+    get_or_create_panel_tasks,
+    order_publication,
+    order_task_stop,
     publishing_obstacles,
     publishing_warnings,
-    stop_task,
-    tasks_of,
 )
 from annotators.recruitment.panels.secrets import store_secrets
 from studies.models import Job, Study
@@ -69,7 +69,7 @@ def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_aga
         assert client.post(address, seen).status_code == 302
         # Pressed again, also when it is carried out already: the same page buys nothing more, and says what it would.
         assert "was published once already" in client.post(address, seen).content.decode()
-        jobs.run(Job.objects.get(kind="panel").pk)
+        jobs.run_job(Job.objects.get(kind="panel").pk)
         assert "was published once already" in client.post(address, seen).content.decode()
         (study,) = fake.studies.values()
         assert (study["total_available_places"], study["reward"], study["status"]) == (20, 250, "ACTIVE")
@@ -81,7 +81,7 @@ def test_the_cost_is_shown_before_anything_is_published_and_for_other_values_aga
         Job.objects.update(request_token=None)
         from annotators.recruitment.panels.sync import schedule_sync
 
-        jobs.run(schedule_sync(recruitment, by=None).pk)
+        jobs.run_job(schedule_sync(recruitment, by=None).pk)
         task.refresh_from_db()
         assert task.closed_at is not None and fake.studies[study["id"]]["status"] == "AWAITING REVIEW"
         wrong = client.post(address, FORM | {"reward": "-1", "places": "0"})
@@ -92,21 +92,23 @@ def test_a_stop_that_the_panel_refused_is_ordered_anew(settings):
     recruitment = recruitment_of()
     task = PanelTask.objects.create(recruitment=recruitment, external_id="T1")
     other = PanelTask.objects.create(recruitment=recruitment, external_id="T2")
-    first = stop_task(task, by=None)
-    assert stop_task(task, by=None) == first and stop_task(other, by=None) != first
+    first = order_task_stop(task, by=None)
+    assert order_task_stop(task, by=None) == first and order_task_stop(other, by=None) != first
     PanelOrder.objects.filter(pk=first.pk).update(state="refused", sent_at=first.made_at, ended_at=first.made_at)
-    second = stop_task(task, by=None)
-    assert (second.state, second.values) == ("waiting", {"task": "T1"}) and stop_task(task, by=None) == second != first
+    second = order_task_stop(task, by=None)
+    assert (second.state, second.values) == ("waiting", {"task": "T1"}) and order_task_stop(
+        task, by=None
+    ) == second != first
 
 
 def test_an_order_with_other_values_waits_for_the_first(settings):
     recruitment = recruitment_of()
-    first = publish(recruitment, by=None, **wanted())
-    assert publish(recruitment, by=None, **wanted()) == first
+    first = order_publication(recruitment, by=None, **wanted())
+    assert order_publication(recruitment, by=None, **wanted()) == first
     with pytest.raises(ActionRefused, match="is still open"):
-        publish(recruitment, by=None, **wanted(places=10))
+        order_publication(recruitment, by=None, **wanted(places=10))
     PanelOrder.objects.update(state="refused", sent_at=first.made_at, ended_at=first.made_at)
-    assert publish(recruitment, by=None, **wanted(places=10)).token != first.token
+    assert order_publication(recruitment, by=None, **wanted(places=10)).token != first.token
 
 
 def test_what_stands_against_publishing_is_told(settings):
@@ -116,7 +118,7 @@ def test_what_stands_against_publishing_is_told(settings):
     told = " ".join(publishing_obstacles(draft))
     assert all(words in told for words in ("There is no code for people who complete", "not launched", "https://"))
     with pytest.raises(ActionRefused, match="not launched"):
-        publish(draft, by=None, **wanted())
+        order_publication(draft, by=None, **wanted())
     assert not PanelOrder.objects.exists()
 
 
@@ -137,14 +139,14 @@ def test_a_task_made_by_hand_is_known_from_those_who_came():
     claimed(recruitment.study, "W", recruitment, external_ids={"person": "W", "task": "T7"})
     claimed(recruitment.study, "V", recruitment, external_ids={"person": "V"})
     assert (
-        [task.external_id for task in tasks_of(recruitment)]
+        [task.external_id for task in get_or_create_panel_tasks(recruitment)]
         == ["T7"]
-        == [task.external_id for task in tasks_of(recruitment)]
+        == [task.external_id for task in get_or_create_panel_tasks(recruitment)]
     )
-    order = publish(recruitment, by=None, **wanted())
+    order = order_publication(recruitment, by=None, **wanted())
     PanelOrder.objects.filter(pk=order.pk).update(state="done", sent_at=order.made_at, ended_at=order.made_at)
     claimed(recruitment.study, "U", recruitment, external_ids={"person": "U", "task": "T8"})
-    assert [task.external_id for task in tasks_of(recruitment)] == ["T7"]
+    assert [task.external_id for task in get_or_create_panel_tasks(recruitment)] == ["T7"]
 
 
 def test_approvals_are_offered_as_lines_to_those_without_a_token():
@@ -179,5 +181,5 @@ def test_approvals_are_offered_as_lines_to_those_without_a_token():
         logged_in(user("owner")).get(f"/admin/annotators/recruitment/{recruitment.pk}/panel/publish/").status_code
         == 404
     )
-    lifecycle.close(recruitment.study, by=None)
+    lifecycle.start_closing(recruitment.study, by=None)
     assert REGISTRY["prolific"].bulk_texts([]) == []

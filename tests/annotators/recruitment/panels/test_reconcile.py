@@ -11,16 +11,16 @@ from annotators.models.constants import APPROVED, EXPIRED, REJECTED, RETURNED, S
 from annotators.models.identity import get_person_id
 from annotators.pay import ledger
 from annotators.places import assign
-from annotators.places.receipts import receipt_of
+from annotators.places.receipts import compute_receipt
 from annotators.recruitment.panels import PanelBusy, RequestRefused, ResultUnclear, SubmissionSnapshot
 from annotators.recruitment.panels.reconcile import (
     MATCH_STATUSES,
     NEEDS_REVIEW,
+    finished_assignments_missing_at_panel,
     import_submissions,
     is_same_receipt,
     match_status_counts,
-    unseen_assignments,
-    with_match_status,
+    submissions_with_match_status,
 )
 from annotators.recruitment.panels.secrets import store_secrets
 from annotators.recruitment.panels.sync import PanelUnavailable, recruitments_to_sync, schedule_all_syncs, sync_panel
@@ -59,13 +59,13 @@ def shown(person, submission, state=SUBMITTED, **more) -> SubmissionSnapshot:
 
 
 def standing(recruitment) -> dict:
-    return dict(with_match_status(recruitment).values_list("external_id", "standing"))
+    return dict(submissions_with_match_status(recruitment).values_list("external_id", "standing"))
 
 
 def test_who_gave_back_took_it_again_and_sent_it_is_no_riddle(recruitment):
     mine = came(recruitment, "ada", "S-1", finishes=False)
     import_submissions(recruitment, [shown("ada", "S-1", RETURNED)], "service")
-    assign.revive(mine.pk)
+    assign.revive_assignment(mine.pk)
     Assignment.objects.filter(pk=mine.pk).update(external_ids={"session": "S-2"}, started_at=NOW, submitted_at=NOW)
     import_submissions(recruitment, [shown("ada", "S-1", RETURNED)], "service")
     assert standing(recruitment) == {"S-1": "left_after_work"}
@@ -76,9 +76,9 @@ def test_who_gave_back_took_it_again_and_sent_it_is_no_riddle(recruitment):
 def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
     people = {name: came(recruitment, name, f"S-{name}") for name in ("sent", "paid", "gone", "auto", "refused")}
     begun = {name: came(recruitment, name, f"S-{name}", finishes=False) for name in ("half", "back", "late", "at it")}
-    assign.release(begun["late"].pk, "expired")
+    assign.release_assignment(begun["late"].pk, "expired")
     look = [
-        shown("sent", "S-sent", code=receipt_of(people["sent"].code)),
+        shown("sent", "S-sent", code=compute_receipt(people["sent"].code)),
         shown("paid", "S-paid", APPROVED, decided_at=NOW),
         shown("auto", "S-auto", APPROVED),
         shown("refused", "S-refused", REJECTED),
@@ -111,7 +111,7 @@ def test_each_row_of_the_table_and_the_second_look_changes_nothing(recruitment):
     again = import_submissions(recruitment, look, "service")
     assert (again.seen, again.new, again.changed, again.linked, again.confirmed, again.released) == (12, 0, 0, 0, 0, 0)
     assert list(PanelSubmission.objects.order_by("pk").values()) == before
-    assert Batch.objects.filter(study=recruitment.study).count() and tasks.check_place_counts() == 0
+    assert Batch.objects.filter(study=recruitment.study).count() and tasks.log_miscounted_batches() == 0
 
 
 def test_a_rehearsal_says_what_would_change_and_changes_nothing(recruitment):
@@ -133,7 +133,9 @@ def test_one_id_of_the_panel_and_two_people(recruitment):
     import_submissions(recruitment, [shown("second", "A1")], "service")
     assert standing(recruitment) == {"A1": "matched"}
     assert Assignment.objects.get(pk=second.pk).trust == "confirmed"
-    assert [(row.pk, word) for row, word in unseen_assignments(recruitment)] == [(first.pk, "surplus")]
+    assert [(row.pk, word) for row, word in finished_assignments_missing_at_panel(recruitment)] == [
+        (first.pk, "surplus")
+    ]
     assert Assignment.objects.get(pk=first.pk).trust == "claimed"
     # Where the panel shows both, both rows stay.
     import_submissions(recruitment, [shown("first", "A1", RETURNED), shown("second", "A1")], "service")
@@ -143,9 +145,13 @@ def test_one_id_of_the_panel_and_two_people(recruitment):
 def test_finished_here_and_never_sent(recruitment):
     early, recent = came(recruitment, "early", "S1"), came(recruitment, "recent", "S2")
     long_ago(early)
-    assert unseen_assignments(recruitment) == [], "without a token or a file nothing is known of the panel"
+    assert finished_assignments_missing_at_panel(recruitment) == [], (
+        "without a token or a file nothing is known of the panel"
+    )
     store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=None)
-    assert [(row.pk, word) for row, word in unseen_assignments(recruitment)] == [(early.pk, "unsent")]
+    assert [(row.pk, word) for row, word in finished_assignments_missing_at_panel(recruitment)] == [
+        (early.pk, "unsent")
+    ]
     import_submissions(recruitment, [shown("early", "S1", WORKING), shown("recent", "S2", WORKING)], "service")
     assert standing(recruitment) == {"S1": "unsent", "S2": "working"}
     assert recent.pk and match_status_counts(recruitment) == {"working": 1, "unsent": 1}
@@ -176,11 +182,13 @@ def test_where_no_session_tells_a_file_that_is_read_again_takes_no_place_from_wh
 
 def test_people_are_found_by_their_receipt_where_the_link_had_no_id(recruitment):
     first, second = came(recruitment, "W"), came(recruitment, "V")
-    typed = receipt_of(first.code).lower().replace("-", " ")
+    typed = compute_receipt(first.code).lower().replace("-", " ")
     import_submissions(recruitment, [shown("W", "S1", code=typed), shown("V", "S2")], "file")
     assert PanelSubmission.objects.get(external_id="S1").assignment == first
     assert PanelSubmission.objects.get(external_id="S2").assignment == second
-    assert is_same_receipt(typed, receipt_of(first.code)) and not is_same_receipt(typed, receipt_of(second.code))
+    assert is_same_receipt(typed, compute_receipt(first.code)) and not is_same_receipt(
+        typed, compute_receipt(second.code)
+    )
 
 
 def test_what_one_source_leaves_out_another_has_told(recruitment):
@@ -206,7 +214,9 @@ def test_ids_of_the_panel_go_when_the_study_is_long_over(recruitment):
     stranger = PanelSubmission.objects.get(external_id="S2").annotator
     assert get_person_id(stranger) == "stranger"
     # Of whom something is owed to the id would stay.
-    ledger.mark_paid(recruitment, ledger.payments_of(recruitment).values_list("pk", flat=True), user("owner"))
+    ledger.mark_payments_paid(
+        recruitment, ledger.link_payments(recruitment).values_list("pk", flat=True), user("owner")
+    )
     tasks.erase_person_ids()
     assert get_person_id(stranger) == "stranger"
     from tests.annotators.closed_studies import closed_long_ago
@@ -231,7 +241,7 @@ def test_the_job_reads_the_panel_and_tells_what_it_found(recruitment, monkeypatc
     store_secrets(recruitment, {"token": "secret-of-the-panel"}, by=user("owner"))
     assert schedule_all_syncs() == 1 and schedule_all_syncs() == 1
     job = Job.objects.get(kind="panel")
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     job.refresh_from_db()
     assert (
         job.state == "done" and job.result["confirmed"] == 1 and job.result["classes"] == {"matched": 1, "unknown": 1}
@@ -251,7 +261,7 @@ def test_a_task_that_somebody_typed_does_not_keep_the_others_from_being_read(rec
     panel = Strict()
     from annotators.recruitment.panels import sync
 
-    monkeypatch.setattr(sync, "service_of", lambda recruitment: panel)
+    monkeypatch.setattr(sync, "get_panel_service", lambda recruitment: panel)
     for person, task in (("W", "T"), ("X", "typed")):
         ids = {"person": person, "session": f"S-{person}", "task": task}
         submitted(recruitment.study, person, recruitment=recruitment, external_ids=ids)
@@ -307,7 +317,7 @@ def test_a_panel_that_falls_silent_half_way_has_shown_nothing(recruitment, troub
     from annotators.recruitment.panels import sync
 
     with pytest.MonkeyPatch.context() as patched, pytest.raises(PanelUnavailable, match=str(trouble)):
-        patched.setattr(sync, "service_of", lambda recruitment: Falling())
+        patched.setattr(sync, "get_panel_service", lambda recruitment: Falling())
         sync_panel(recruitment, lambda *_: None)
     assert not PanelSubmission.objects.exists() and not Assignment.objects.filter(trust="confirmed").exists()
 

@@ -11,9 +11,9 @@ from annotators.models import Assignment, PanelOrder, PanelPlan, PanelTask, Recr
 from annotators.models.constants import APPROVED, RETURNED, SUBMITTED, WORKING
 from annotators.recruitment.channels.prolific.stand_in import TOKEN, ProlificStandIn
 from annotators.recruitment.panels import SubmissionSnapshot, rounds
-from annotators.recruitment.panels.publishing import publish
+from annotators.recruitment.panels.publishing import order_publication
 from annotators.recruitment.panels.reconcile import import_submissions
-from annotators.recruitment.panels.rounds import order_next_round, places_needed
+from annotators.recruitment.panels.rounds import count_further_places_needed, order_next_round
 from annotators.recruitment.panels.secrets import store_secrets
 from annotators.recruitment.panels.sync import schedule_sync
 from studies.models import AuditEvent, Job, Study
@@ -43,7 +43,7 @@ def recruitment(db):
 @pytest.fixture
 def task(recruitment):
     """Published from here, with four places."""
-    order = publish(recruitment, by=None, **PUBLISHED, places=4)
+    order = order_publication(recruitment, by=None, **PUBLISHED, places=4)
     now = timezone.now()
     PanelOrder.objects.filter(pk=order.pk).update(state="done", sent_at=now, ended_at=now, result={"task": "T"})
     return PanelTask.objects.create(recruitment=recruitment, external_id="T", places=4)
@@ -66,7 +66,7 @@ def finished(recruitment, *people) -> None:
 
 
 def planned(recruitment, people=12, round_places=4, lost_percent=0) -> rounds.RoundStatus:
-    made = rounds.save_plan(
+    made = rounds.save_round_plan(
         recruitment, by=user("owner"), people=people, round_places=round_places, lost_percent=lost_percent
     )
     return rounds.round_status(PanelPlan.objects.select_related("recruitment__study").get(pk=made.pk))
@@ -92,7 +92,7 @@ def ended(order, state="done", words="") -> None:
     ],
 )
 def test_more_places_than_people_where_some_bring_nothing(people, done, at_work, lost, places):
-    assert places_needed(people, done, at_work, lost) == places
+    assert count_further_places_needed(people, done, at_work, lost) == places
     if places:  # it is enough, and one fewer is not
         assert (
             done + (at_work + places) * (1 - lost) >= people - 1e-9 > done + (at_work + places - 1) * (1 - lost) - 2e-9
@@ -224,12 +224,12 @@ def test_the_look_at_the_panel_orders_the_round_and_the_panel_has_it(settings, r
     cache.clear()
     with ProlificStandIn() as fake:
         settings.PROLIFIC_API = fake.url
-        publish(recruitment, by=None, **PUBLISHED, places=2)
-        rounds.save_plan(recruitment, by=None, people=6, round_places=2, lost_percent=0)
+        order_publication(recruitment, by=None, **PUBLISHED, places=2)
+        rounds.save_round_plan(recruitment, by=None, people=6, round_places=2, lost_percent=0)
 
         def asked():
             job = schedule_sync(recruitment, by=None)
-            jobs.run(job.pk)
+            jobs.run_job(job.pk)
             Job.objects.update(request_token=None)
             return next(iter(fake.studies.values()))
 

@@ -66,13 +66,13 @@ def test_the_confirmation_reads_the_bytes_that_were_looked_at(editor, study):
 
 def test_uploads_are_private_and_go(editor, study):
     address = upload(editor, study).url
-    files = sorted(uploads.root().iterdir())
-    assert [file.stat().st_mode & 0o777 for file in (uploads.root(), *files)] == [0o700, 0o600, 0o600]
+    files = sorted(uploads.uploads_folder().iterdir())
+    assert [file.stat().st_mode & 0o777 for file in (uploads.uploads_folder(), *files)] == [0o700, 0o600, 0o600]
     editor.post(address, {"confirm": "1"})
-    assert [file.suffix for file in uploads.root().iterdir()] == [".json"]
-    for file in uploads.root().iterdir():
+    assert [file.suffix for file in uploads.uploads_folder().iterdir()] == [".json"]
+    for file in uploads.uploads_folder().iterdir():
         os.utime(file, (time.time() - 90_000,) * 2)
-    assert uploads.purge() == 1 and not list(uploads.root().iterdir())
+    assert uploads.purge_old_files() == 1 and not list(uploads.uploads_folder().iterdir())
     assert editor.get(address).status_code == 404
 
 
@@ -96,14 +96,14 @@ def test_an_empty_form_or_file_is_said(editor, study):
     assert response.status_code == 400 and "This field is required" in response.content.decode()
     response = upload(editor, study, b"")
     assert response.status_code == 400 and "empty" in response.content.decode()
-    assert not list(uploads.root().iterdir())
+    assert not list(uploads.uploads_folder().iterdir())
 
 
 def test_a_file_that_is_too_large_is_not_kept(editor, study, monkeypatch):
     monkeypatch.setattr(uploads, "MAX_BYTES", 20)
     response = upload(editor, study)
     assert response.status_code == 400 and "more than 20 bytes" in response.content.decode()
-    assert not list(uploads.root().iterdir())
+    assert not list(uploads.uploads_folder().iterdir())
 
 
 def test_a_launched_study_takes_no_file(client, db):
@@ -128,11 +128,11 @@ def test_a_large_file_is_read_and_written_by_jobs(editor, study, large):
     address = upload(editor, study).url
     waiting = editor.get(address).content.decode()
     assert 'http-equiv="refresh"' in waiting and "Waiting to start" in waiting
-    assert jobs.run_waiting() == 1
+    assert jobs.run_waiting_jobs() == 1
     assert "Check, then confirm" in editor.get(address).content.decode() and outputs(study) == 0
     editor.post(address, {"confirm": "1"})
     editor.post(address, {"confirm": "1"})
-    assert Job.objects.filter(kind="import").count() == 2 and jobs.run_waiting() == 1
+    assert Job.objects.filter(kind="import").count() == 2 and jobs.run_waiting_jobs() == 1
     assert "The whole file was imported" in editor.get(address).content.decode() and outputs(study) == 2
     job = Job.objects.filter(kind="import").first()
     assert job.state == "done" and job.result["is_written"] and job.result["counts"]["outputs"]["new"] == 2
@@ -140,12 +140,12 @@ def test_a_large_file_is_read_and_written_by_jobs(editor, study, large):
 
 def test_a_writing_job_that_runs_twice_writes_once(editor, study, large):
     address = upload(editor, study).url
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     editor.post(address, {"confirm": "1"})
     job = Job.objects.filter(kind="import").first()
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     Job.objects.filter(pk=job.pk).update(state="waiting", ended_at=None)
-    assert jobs.run_waiting() == 1 and outputs(study) == 2
+    assert jobs.run_waiting_jobs() == 1 and outputs(study) == 2
     assert AuditEvent.objects.filter(verb="import").count() == 1
 
 
@@ -153,14 +153,14 @@ def test_a_waiting_job_can_be_cancelled(editor, study, large):
     address = upload(editor, study).url
     editor.post(address, {"cancel": "1"})
     text = editor.get(address).content.decode()
-    assert "cancelled" in text and jobs.run_waiting() == 0
+    assert "cancelled" in text and jobs.run_waiting_jobs() == 0
 
 
 def test_a_job_that_fails_says_why(editor, study, large):
     address = upload(editor, study).url
-    for file in uploads.root().glob("*.data"):
+    for file in uploads.uploads_folder().glob("*.data"):
         file.unlink()
-    jobs.run_waiting()
+    jobs.run_waiting_jobs()
     assert "no longer exists" in editor.get(address).content.decode()
 
 
@@ -265,4 +265,4 @@ def test_a_form_of_another_site_is_refused(study, client):
 
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(user())
-    assert upload(strict, study).status_code == 403 and not list(uploads.root().iterdir())
+    assert upload(strict, study).status_code == 403 and not list(uploads.uploads_folder().iterdir())

@@ -5,7 +5,7 @@ import io
 from studies.design.serialization import canonical_json, serialize_design, sha256_of
 from studies.imports.bundle import (
     bundle_text,
-    read_bundle,
+    create_draft_from_bundle,
 )
 from studies.models import Study
 
@@ -16,7 +16,7 @@ def sha(study: Study) -> str:
 
 def read_again(study: Study) -> Study:
     """The study as it comes back from its own file."""
-    return read_bundle(bundle_text(study).encode(), None)
+    return create_draft_from_bundle(bundle_text(study).encode(), None)
 
 
 def png(colour="red") -> bytes:

@@ -6,10 +6,10 @@ from decimal import Decimal
 import pytest
 
 from studies.design.draw import item_content_hash
-from studies.imports.preparation import prepare
-from studies.imports.tables import Options, import_file
+from studies.imports.preparation import prepare_stimuli
+from studies.imports.tables import Options, import_stimuli_file
 from studies.models import Arm, Expected, Exposure, Item, Output, Prompt, Study
-from studies.stimuli.images import encode_image, store
+from studies.stimuli.images import encode_image, store_image
 from tests.builders import SCREENING, add_rating, add_spa, add_survey, draft_study, spa_draft
 from tests.studies.imports.bundle.bundles import png
 
@@ -44,7 +44,7 @@ def whole(db, tmp_path, settings):
         level=0.01,
     )
     picture = encode_image(png())
-    store(settings.MEDIA_ROOT, picture)
+    store_image(settings.MEDIA_ROOT, picture)
     prompt = Prompt.objects.create(
         study=study,
         key="p900",
@@ -60,7 +60,7 @@ def whole(db, tmp_path, settings):
     Output.objects.create(system=alpha, prompt=prompt, sample=1, text="**b**", format="markdown", language="fr")
     _add_ready_made(study, tmp_path)
     _add_test_item(study, spa)
-    prepare(study, {"normalisation": {"tokeniser_quotes": True}}, by=None)
+    prepare_stimuli(study, {"normalisation": {"tokeniser_quotes": True}}, by=None)
     return Study.objects.get(pk=study.pk)
 
 
@@ -80,7 +80,7 @@ def _add_ready_made(study, tmp_path):
     ]
     path = tmp_path / "b.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert import_file(study, path, options=Options(makes_batches=True), by=None).is_written
+    assert import_stimuli_file(study, path, options=Options(makes_batches=True), by=None).is_written
 
 
 def _add_test_item(study, section):

@@ -8,10 +8,10 @@ import pytest
 
 from studies.imports.bundle import (
     BundleRefused,
-    bundle_of,
     bundle_text,
+    create_draft_from_bundle,
     parse_bundle,
-    read_bundle,
+    serialize_bundle,
 )
 from studies.models import Section, Study
 from tests.studies.imports.bundle.bundles import png, read_again
@@ -185,7 +185,7 @@ def test_a_wrong_bundle_is_refused_by_the_path_of_its_fault(study, change, said)
     change(value)
     before = Study.objects.count()
     with pytest.raises(BundleRefused) as refused:
-        read_bundle(value, None)
+        create_draft_from_bundle(value, None)
     assert any(said in problem for problem in refused.value.problems), refused.value.problems
     assert Study.objects.count() == before
     "\n".join(refused.value.problems).encode()  # a page can show it
@@ -215,21 +215,21 @@ def test_what_is_no_bundle_is_refused(data, said):
 
 
 def test_every_fault_is_told_at_once_and_a_hundred_at_most(study):
-    value = bundle_of(study)
+    value = serialize_bundle(study)
     for row in value["outputs"]:
         row["format"] = "html"
     value["outputs"] *= 10
     with pytest.raises(BundleRefused) as refused:
-        read_bundle(value, None)
+        create_draft_from_bundle(value, None)
     assert len(refused.value.problems) == 100
 
 
 def test_an_image_of_another_name_or_with_more_in_it_is_refused(whole):
-    value = bundle_of(whole)
+    value = serialize_bundle(whole)
     ((name, text),) = value["images"].items()
     value["images"] = {"0" * 64 + ".webp": text}
     with pytest.raises(BundleRefused, match="named by its sha256"):
-        read_bundle(value, None)
+        create_draft_from_bundle(value, None)
 
 
 def test_an_arm_may_be_shown_a_section_of_its_own(whole):
@@ -241,12 +241,12 @@ def test_an_arm_may_be_shown_a_section_of_its_own(whole):
 def test_references_come_through_a_bundle_and_an_older_one_is_understood(study):
     study.systems.filter(name="alpha").update(reference="maximal")
     assert read_again(study).systems.get(name="alpha").reference == "maximal"
-    bundle = bundle_of(study)
+    bundle = serialize_bundle(study)
     for system in bundle["systems"]:
         del system["reference"]
         system["is_reference"] = system["name"] == "beta"
-    old = read_bundle(bundle, None)
+    old = create_draft_from_bundle(bundle, None)
     assert dict(old.systems.values_list("name", "reference")) == {"alpha": "", "beta": "reference", "gamma": ""}
     bundle["systems"][0] = {"name": "alpha", "is_human": False, "reference": "best"}
     with pytest.raises(BundleRefused, match=r"systems\[0\].reference: .*best"):
-        read_bundle(bundle, None)
+        create_draft_from_bundle(bundle, None)

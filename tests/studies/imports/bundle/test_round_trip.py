@@ -11,9 +11,9 @@ from studies.design.serialization import serialize_design
 from studies.imports.bundle import (
     SCHEMA,
     BundleIncomplete,
-    bundle_of,
     bundle_text,
-    read_bundle,
+    create_draft_from_bundle,
+    serialize_bundle,
     write_bundle,
 )
 from studies.models import Output, Study, StudyMember, audit
@@ -33,8 +33,8 @@ def test_a_study_comes_back_with_the_same_design(study):
 def test_everything_of_a_design_comes_back(whole):
     again = read_again(whole)
     assert serialize_design(again) == serialize_design(whole) and sha(again) == sha(whole)
-    assert bundle_of(again) == bundle_of(whole)
-    value = bundle_of(whole)
+    assert serialize_bundle(again) == serialize_bundle(whole)
+    value = serialize_bundle(whole)
     assert [len(value[name]) for name in ("systems", "arms", "sections", "exclusion_rules", "images")] == [
         3,
         2,
@@ -91,7 +91,7 @@ def test_a_bundle_holds_no_people(study):
 
 def test_who_reads_a_bundle_owns_the_draft(study):
     owner = user()
-    again = read_bundle(bundle_of(study), owner)
+    again = create_draft_from_bundle(serialize_bundle(study), owner)
     assert again.owner == owner and again.members.get().role == "owner"
     event = audit.events_of(again).get()
     assert (event.verb, event.by, event.data["design_sha256"]) == ("import bundle", owner, sha(study))
@@ -101,11 +101,11 @@ def test_a_study_whose_image_is_gone_is_not_written_in_part(whole, settings):
     for path in settings.MEDIA_ROOT.glob("*/*.webp"):
         path.unlink()
     with pytest.raises(BundleIncomplete, match="is missing, so the study cannot be exported"):
-        bundle_of(whole)
+        serialize_bundle(whole)
 
 
 def test_a_bundle_that_fails_half_way_leaves_no_image(whole, settings, tmp_path, monkeypatch):
-    value = bundle_of(whole)
+    value = serialize_bundle(whole)
     blue = encode_image(png("blue"))
     value["images"][blue.name] = b64encode(blue.data).decode()
     before = set(settings.MEDIA_ROOT.rglob("*.webp"))
@@ -117,5 +117,5 @@ def test_a_bundle_that_fails_half_way_leaves_no_image(whole, settings, tmp_path,
 
     monkeypatch.setattr("studies.models.audit.record", broken)
     with pytest.raises(MemoryError):
-        read_bundle(value, user())
+        create_draft_from_bundle(value, user())
     assert len(seen) == 2 and set(settings.MEDIA_ROOT.rglob("*.webp")) == before

@@ -107,8 +107,8 @@ def test_a_study_that_moves_while_the_file_is_read_is_left_alone(study, put, mon
         Prompt.objects.create(study=study, key="by hand")
         return write(plan)
 
-    write = run.write
-    monkeypatch.setattr(run, "write", meddled)
+    write = run.write_import_plan
+    monkeypatch.setattr(run, "write_import_plan", meddled)
     with pytest.raises(StudyChanged, match="while the file was being read"):
         put(table(LONG))
     assert not Output.objects.filter(system__study=study).exists()

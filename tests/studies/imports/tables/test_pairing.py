@@ -7,8 +7,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from studies.imports.tables import Options, import_file
-from studies.imports.tables.pairing import Candidate, _matched
+from studies.imports.tables import Options, import_stimuli_file
+from studies.imports.tables.pairing import PairCandidate, _matched
 from studies.models import Arm, Output, Prompt, Study
 from studies.stimuli.texts import word_count
 from tests.builders import add_choice, launched, user
@@ -41,7 +41,7 @@ def put(tmp_path):
         path = tmp_path / name
         path.write_bytes(data)
         defaults = {"makes_pairs": True, "creates_systems": True, "pairs_by": ("sentiment", "tense"), "pairs_within": 1}
-        return study, import_file(study, path, options=Options(**defaults | options), by=None)
+        return study, import_stimuli_file(study, path, options=Options(**defaults | options), by=None)
 
     return imported
 
@@ -95,7 +95,7 @@ def test_no_other_way_of_pairing_makes_more_pairs():
     rng = random.Random(3)
     for _ in range(40):
         sides = [sorted(rng.randint(1, 8) for _ in range(rng.randint(0, 5))) for _ in range(2)]
-        ours, theirs = ([Candidate(n, "s", "t", words, ()) for n, words in enumerate(side)] for side in sides)
+        ours, theirs = ([PairCandidate(n, "s", "t", words, ()) for n, words in enumerate(side)] for side in sides)
         assert len(list(_matched(ours, theirs, 1))) == most(sides[0], sides[1])
 
 

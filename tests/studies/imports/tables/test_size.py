@@ -18,12 +18,12 @@ django.setup()
 from django.core.management import call_command
 call_command("migrate", verbosity=0)
 from pathlib import Path
-from studies.imports.tables import Options, import_file
+from studies.imports.tables import Options, import_stimuli_file
 from studies.models import Arm, Output, Study
 study = Study.objects.create(title="large")
 Arm.objects.create(study=study, name="all")
 began = time.process_time()
-report = import_file(study, Path({path!r}), options=Options(creates_systems=True), by=None)
+report = import_stimuli_file(study, Path({path!r}), options=Options(creates_systems=True), by=None)
 assert report.is_written, list(report.problems)[:3]
 # Not getrusage: what it tells begins with the peak of whoever started this process.
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from annotators.recruitment.channels.prolific.money import parse_cost
+from annotators.recruitment.channels.prolific.money import parse_charged_fees
 from annotators.recruitment.panels import ChargedFees
 from tests.annotators.recruitment.channels.prolific.submissions import OTHER, work
 
@@ -26,7 +26,9 @@ def test_what_prolific_has_taken_until_now(fake, service, task):
 def test_every_fee_and_every_tax_is_counted_and_what_people_got_is_not():
     names = ("rewards", "fees", "tax", "rep_sample_fees", "rep_sample_tax")
     rewards = {name: money(10.0**n) for n, name in enumerate(names)}
-    told = parse_cost({"rewards": rewards, "bonuses": {"rewards": money(9), "fees": money(200), "tax": money(3000)}})
+    told = parse_charged_fees(
+        {"rewards": rewards, "bonuses": {"rewards": money(9), "fees": money(200), "tax": money(3000)}}
+    )
     assert told == ChargedFees(Decimal("10.10"), Decimal("2"), Decimal("131"), "GBP")
 
 
@@ -52,4 +54,4 @@ def test_every_fee_and_every_tax_is_counted_and_what_people_got_is_not():
     ],
 )
 def test_a_cost_in_other_words_is_none_that_is_known(answer):
-    assert parse_cost(answer) is None
+    assert parse_charged_fees(answer) is None

@@ -7,7 +7,7 @@ import pytest
 
 from annotators.models.constants import OPERATIONS, SUBMISSION_STATES
 from annotators.recruitment.channels.prolific.completion import completion_codes
-from annotators.recruitment.channels.prolific.money import minor_units
+from annotators.recruitment.channels.prolific.money import to_minor_units
 from annotators.recruitment.channels.prolific.service import ProlificService
 from annotators.recruitment.channels.prolific.stand_in import TOKEN
 from annotators.recruitment.panels import (
@@ -206,8 +206,8 @@ def test_an_account_in_another_currency_is_noticed_before_money_moves(fake, serv
 @pytest.mark.parametrize("amount", ["0", "-1", "1.005", "abc", "NaN", "1e400", None])
 def test_amounts_that_are_no_money_are_refused(amount):
     with pytest.raises(RequestRefused, match="money"):
-        minor_units(amount)
-    assert (minor_units("1.60"), minor_units(0.2), minor_units(3)) == (160, 20, 300)
+        to_minor_units(amount)
+    assert (to_minor_units("1.60"), to_minor_units(0.2), to_minor_units(3)) == (160, 20, 300)
 
 
 # Decisions and money

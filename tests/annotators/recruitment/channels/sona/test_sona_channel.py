@@ -3,9 +3,9 @@
 import pytest
 
 from annotators.models import Assignment, Recruitment
-from annotators.models.identity import full_external_ids
+from annotators.models.identity import restored_external_ids
 from annotators.recruitment.channels import OUTCOMES
-from annotators.recruitment.panels.secrets import panel_secret, store_secrets
+from annotators.recruitment.panels.secrets import decrypt_panel_secret, store_secrets
 from annotators.recruitment.panels.sync import schedule_sync
 from studies.services import jobs
 from tests.admin_pages import logged_in
@@ -58,7 +58,9 @@ def test_the_token_is_kept_on_the_panels_page_and_is_no_setting():
     address = f"/admin/annotators/recruitment/{door.pk}/"
     assert f"{address}panel/" in client.get(f"{address}change/").content.decode()
     client.post(f"{address}panel/", {"credit_token": TOKEN, "keep": "1"})
-    assert panel_secret(door, "credit_token") == TOKEN and TOKEN not in str(Recruitment.objects.values("settings"))
+    assert decrypt_panel_secret(door, "credit_token") == TOKEN and TOKEN not in str(
+        Recruitment.objects.values("settings")
+    )
     pages = [client.get(f"{address}{page}").content.decode() for page in ("change/", "panel/")]
     assert not [page for page in pages if TOKEN in page]
     # SONA shows nobody: who finished here is not said to have failed there.
@@ -67,7 +69,7 @@ def test_the_token_is_kept_on_the_panels_page_and_is_no_setting():
     page = client.get(f"{address}panel/").content.decode()
     assert "not submitted at the panel" not in page and "does not show its submissions to other programs" in page
     job = schedule_sync(door, by=None)
-    jobs.run(job.pk)
+    jobs.run_job(job.pk)
     job.refresh_from_db()
     assert job.state == "done", job.error
 
@@ -98,4 +100,7 @@ def test_the_token_is_on_the_last_page_alone():
     assert CREDIT.replace("&", "&amp;").encode() in end[-1].content
     assert TOKEN.encode() not in all_bytes([response for response in robot.responses if response not in end])
     one = Assignment.objects.get()
-    assert "40351" not in str(one.external_ids) and full_external_ids(one) == {"person": "40351", "session": "40351"}
+    assert "40351" not in str(one.external_ids) and restored_external_ids(one) == {
+        "person": "40351",
+        "session": "40351",
+    }

@@ -18,8 +18,8 @@ from annotators.pay.verdicts import decisions
 from annotators.pay.verdicts.status import work_status
 from annotators.recruitment.panels import alerts, credits, incremental_sync
 from annotators.recruitment.panels.orders import cancel_order
-from annotators.recruitment.panels.reconcile import with_match_status
-from annotators.recruitment.panels.secrets import service_of, store_secrets
+from annotators.recruitment.panels.reconcile import submissions_with_match_status
+from annotators.recruitment.panels.secrets import get_panel_service, store_secrets
 from annotators.recruitment.panels.sync import sync_panel
 from studies.models import AuditEvent, Job
 from studies.services import jobs
@@ -53,7 +53,7 @@ def looked() -> None:
     """As the job does it every minute."""
     tasks.schedule_event_syncs()
     for job in Job.objects.filter(state="waiting"):
-        jobs.run(job.pk)
+        jobs.run_job(job.pk)
         job.refresh_from_db()
         assert job.state == "done", job.error
     Job.objects.update(request_token=None)
@@ -97,7 +97,7 @@ def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, mo
     )
     assert (order.token, order.state, order.by) == (f"approve-{row.pk}", "done", None)
     one.refresh_from_db()
-    assert one.trust == "confirmed" and with_match_status(door).get().standing == "decided"
+    assert one.trust == "confirmed" and submissions_with_match_status(door).get().standing == "decided"
     after = last_page(one)
     assert "You have received your credit." in after and "within a few minutes" not in after
     assert "webstudy_credit" not in after and TOKEN not in after and "Return to SONA" in after
@@ -109,7 +109,7 @@ def test_who_finishes_is_credited_within_a_minute_and_never_twice(door, fake, mo
     looked()
     assert Job.objects.count() == jobs_before
     asked(door)
-    incremental_sync.sync_changes(door, service_of(door), lambda *_: None)
+    incremental_sync.sync_changed_submissions(door, get_panel_service(door), lambda *_: None)
     assert written() == as_it_stands and len(fake.asked) == 1
 
 
@@ -160,7 +160,7 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
     asked(door)
     assert len(fake.asked) == n and not credits.uncredited_recruitment_ids([door])
     half_an_hour_passes()
-    row = with_match_status(door).get(assignment=one)
+    row = submissions_with_match_status(door).get(assignment=one)
     assert row.standing == "unsent"
     client = logged_in(user("owner"))
     panel = client.get(f"/admin/annotators/recruitment/{door.pk}/panel/").content.decode()
@@ -170,8 +170,8 @@ def test_what_sona_refuses_is_shown_and_never_ordered_again_by_itself(door, fake
         and "finished in heval, not submitted at the panel" in panel
     )
     # A person may order it anew, and only after a refusal.
-    work = decisions.work_of_submission(door, row.pk)
-    decisions.approve(work, user("owner"))
+    work = decisions.get_work_by_submission(door, row.pk)
+    decisions.approve_work(work, user("owner"))
     asked(door)
     assert list(PanelOrder.objects.filter(submission=row).values_list("state", flat=True)) == ["refused", "done"]
     assert credits.credit_status(one) == "given" and len(fake.asked) == n + 1
@@ -192,7 +192,10 @@ def test_a_refusal_of_what_the_person_fetched_before_is_set_right_by_whoever_loo
     n = len(fake.asked)
     asked(door)
     assert credits.credit_status(one) == "given" and len(fake.asked) == n
-    assert with_match_status(door).get().standing == "decided" and Assignment.objects.get().trust == "confirmed"
+    assert (
+        submissions_with_match_status(door).get().standing == "decided"
+        and Assignment.objects.get().trust == "confirmed"
+    )
     assert button not in client.get(address).content.decode()
 
 
@@ -203,7 +206,7 @@ def test_an_order_that_waits_is_not_given_a_second_time_by_hand(door, fake):
     row, order = PanelSubmission.objects.get(), PanelOrder.objects.get()
     assert order.state == "waiting"
     with pytest.raises(ActionRefused, match="ordered already"):
-        decisions.approve(decisions.work_of_submission(door, row.pk), user("owner"))
+        decisions.approve_work(decisions.get_work_by_submission(door, row.pk), user("owner"))
     assert cancel_order(order, by=user("owner"))
     looked()
     assert PanelOrder.objects.count() == 1 and credits.credit_status(row.assignment) == ""
@@ -215,7 +218,7 @@ def test_several_without_credit_are_an_alert_that_leads_to_the_answers(door, fak
     fake.status = 500
     asked(door)
     half_an_hour_passes()
-    (alert,) = alerts.find_alerts(door)
+    (alert,) = alerts.find_panel_alerts(door)
     assert alert.kind == "unsent" and "was not granted" in alert.advice
 
 
@@ -298,7 +301,7 @@ def test_credit_pays_no_money_that_is_owed(door, fake):
     Recruitment.objects.filter(pk=door.pk).update(reward=Decimal("2.50"))
     door.refresh_from_db()
     one = finished(door)
-    ledger.settle_payments(door, by=None)
+    ledger.update_ledger(door, by=None)
     looked()
     assert PanelSubmission.objects.get().state == "approved"
     assert list(Payment.objects.values_list("way", "state", "amount")) == [("hand", "due", Decimal("2.50"))]
