@@ -114,7 +114,7 @@ def roles_by_study_id(user) -> dict[int, str]:
 def is_allowed(
     user, action: Action, study: Study | int | None = None, roles_by_study: Mapping[int, str] | None = None
 ) -> bool:
-    """Return whether the user may do this in the study or, without a study, in any. ``roles``: the user's roles, if already read."""
+    """Return whether the user may do this in the study or, without a study, in any. ``roles_by_study``: the user's roles, if already read."""
     if not is_researcher(user):
         return False
     permitted = PERMISSIONS[action].roles
@@ -216,7 +216,7 @@ def check_owner_or_admin(user, owner_id: int | None) -> None:
 
 
 def filter_own_unless_admin(user, queryset: QuerySet, owner_column: str) -> QuerySet:
-    """Return the rows whose ``column`` is the user. Administrators get all rows."""
+    """Return the rows whose ``owner_column`` is the user. Administrators get all rows."""
     if not is_researcher(user):
         return queryset.none()
     return queryset if user.is_superuser else queryset.filter(**{owner_column: user})

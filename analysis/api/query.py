@@ -163,7 +163,7 @@ def page_response(
 ) -> Response:
     """Return a page of at most ``page_size`` (key, row) pairs, with the address of the next page if there is one.
 
-    ``rows`` must hold one row more than the page if there is a next page.
+    ``keyed_rows`` must hold one row more than the page if there is a next page.
     """
     size = values["page_size"]
     following = None

@@ -96,7 +96,7 @@ def reviewer_hints(
 ) -> tuple[str, ...]:
     """Return the hints of one explanation.
 
-    ``shown_texts``: texts that the annotator read. ``other_writers``: number of other annotators by normalised explanation.
+    ``shown_texts``: texts that the annotator read. ``n_other_writers_by_text``: number of other annotators by normalised explanation.
     """
     words = tokenize(text[:20_000])
     hints = []

@@ -57,7 +57,7 @@ def codings_of(selection: Selection) -> QuerySet[Coding]:
 
 
 def coding_rows(selection: Selection, codings: QuerySet[Coding] | None = None) -> Iterator[tuple[Any, ...]]:
-    """Yield cells in the order of ``CODING_COLUMNS``, sorted by sample, item, coder and revision, or in the order of ``rows``."""
+    """Yield cells in the order of ``CODING_COLUMNS``, sorted by sample, item, coder and revision, or in the order of ``codings``."""
     for _, cells in keyed_coding_rows(
         selection.study, codings_of(selection).order_by(*ORDER) if codings is None else codings
     ):

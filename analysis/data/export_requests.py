@@ -38,7 +38,7 @@ def request_export(
     withdrawn: bool = False,
     request_token: str | None = None,
 ) -> Job:
-    """Submit the job that writes a table to a file. Idempotent per ``token``.
+    """Submit the job that writes a table to a file. Idempotent per ``request_token``.
 
     Raises BadOrigins, PermissionDenied and ActionRefused.
     """

@@ -64,7 +64,7 @@ def _applied(slug: str, settings: Mapping[str, Any], role: str, material: RuleIn
 def kept_assignment_ids(
     applied_rules: list[AppliedRule], submitted_ids: list[int], *, include_outcome_rules: bool = False
 ) -> list[int]:
-    """Return the assignments that no excluding rule flags. Without ``is_paper``, rules that use outcomes are ignored."""
+    """Return the assignments that no excluding rule flags. Without ``include_outcome_rules``, rules that use outcomes are ignored."""
     rules = [rule for rule in applied_rules if rule.excludes and (include_outcome_rules or rule.is_outcome_blind)]
     excluded = set().union(*(rule.failed for rule in rules))
     return [assignment for assignment in submitted_ids if assignment not in excluded]

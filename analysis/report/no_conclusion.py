@@ -18,7 +18,7 @@ def explain_no_conclusion(
 ) -> str:
     """Return the sentence that a report shows instead of conclusions, or '' if no comparison is planned.
 
-    ``rows``: the live answers of submitted assignments, with the column ``is_kept``.
+    ``live_answers``: the live answers of submitted assignments, with the column ``is_kept``.
     """
     if not contrasts:
         return ""

@@ -18,7 +18,7 @@ STEPS = 7  # five steps of the report, then figures, then storing
 
 
 def request_analysis(study: Study, by, parameters: Mapping[str, Any], request_token: str | None = None) -> Job:
-    """Submit the job of an analysis. Idempotent per ``token``. Raises BadParameters."""
+    """Submit the job of an analysis. Idempotent per ``request_token``. Raises BadParameters."""
     check_permission(by, Action.ANALYSE, study)
     made = validate_parameters(parameters, study)
     return jobs.submit("analyse", study=study, by=by, request_token=request_token, parameters=made)
@@ -34,7 +34,7 @@ def run_analysis(
 ) -> AnalysisRun:
     """Build the report, draw its figures and store both under the study's next number.
 
-    ``by`` None: the site itself or its operator. ``job``: the code of the calling job. If this job already stored an
+    ``by`` None: the site itself or its operator. ``job_code``: the code of the calling job. If this job already stored an
     analysis before a crash, return that analysis. Raises BadParameters.
     """
     from analysis.stats.seeds import canonical_json

@@ -333,10 +333,8 @@ def _clean_value(about: ResolvedRow, ask: PageField) -> Any:
     column, sent = _form_value(about, ask)
     if not (sent or answer_row.skip_reason or (ask.choice and answer_row.value)):
         raise CellRefused(column, "is empty. Give the answer or a skip_reason, or remove the row.")
-    others = [
-        name for name in answer_row.given if name not in (column, "skip_reason", *(("choice",) if ask.choice else ()))
-    ]
-    if others:
+    allowed = {column, "skip_reason"} | ({"choice"} if ask.choice else set())
+    if others := [name for name in answer_row.given if name not in allowed]:
         raise CellRefused(others[0], f"must be empty: answers to “{about.question.key}” belong in the column {column}.")
     try:
         return clean_answer(ask, {"": [sent]}, [answer_row.skip_reason] if answer_row.skip_reason else [])

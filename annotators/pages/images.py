@@ -35,7 +35,7 @@ def has_unseen_image_fields(data: Mapping[str, str]) -> bool:
 
 
 def parse_unseen_images(data, known_names: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return the unseen images in the order of ``names``, and the names of invalid form fields."""
+    """Return the unseen images in the order of ``known_names``, and the names of invalid form fields."""
     sent = {name.removeprefix(UNSEEN_PREFIX): data.getlist(name) for name in data if name.startswith(UNSEEN_PREFIX)}
     wrong = [UNSEEN_PREFIX + name for name, values in sent.items() if name not in known_names or values != [TICKED]]
     return [name for name in known_names if sent.get(name) == [TICKED]], sorted(wrong)

@@ -201,15 +201,8 @@ def resolve_submitted_page(assignment: Assignment, page_key: str) -> tuple[PageS
 
 def _answer_key(response: Response | NewResponse) -> tuple:
     value = None if response.value is None else Decimal(response.value).normalize()
-    return (
-        response.slot,
-        value,
-        response.chosen_id,
-        response.choice,
-        response.part,
-        response.text,
-        response.skip_reason,
-    )
+    chosen = (response.chosen_id, response.choice, response.part)
+    return response.slot, value, chosen, response.text, response.skip_reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,11 +292,7 @@ RECORDED_VALUES = {"recorded_at": Greatest(Coalesce("shown_at", Now()), Now()), 
 _recording = CompiledUpdate(
     lambda seconds, unseen, pk: (
         PageVisit.objects.filter(pk=pk, recorded_at=None),
-        {
-            **RECORDED_VALUES,
-            "active_seconds": Greatest("active_seconds", Value(seconds)),
-            "unseen": Value(unseen),
-        },
+        RECORDED_VALUES | {"active_seconds": Greatest("active_seconds", Value(seconds)), "unseen": Value(unseen)},
     ),
     int,
     str,

@@ -73,7 +73,7 @@ def simulate_answers(
     name_prefix: str = "robot",
     progress: Callable[[int, int, str], Any] = lambda done, total, doing: None,
 ) -> SimulationResult:
-    """Let ``n`` robots claim places and answer all pages. Stop early when no place is left.
+    """Let ``n_robots`` robots claim places and answer all pages. Stop early when no place is left.
 
     ``preferences`` gives each system's strength in log-odds, so that the mean stated chance of x over y is 1 / (1 +
     exp(y - x)). Raises ValueError with the name of the system if a preference is about an unknown system, or if a

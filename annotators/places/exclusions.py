@@ -50,7 +50,7 @@ def _lock_study(study_id: int) -> Study:
 def exclude_assignments(
     assignments: Iterable[Assignment], reason: str, by, note: str = "", should_reopen_places: bool = False
 ) -> list[Exclusion]:
-    """Leave submitted assignments of one study out of every later analysis; with ``reopen``, open their places again.
+    """Leave submitted assignments of one study out of every later analysis; with ``should_reopen_places``, open their places again.
 
     Assignments that are already excluded are skipped. Either all are excluded or none. Raises ActionRefused with the
     reason.

@@ -25,7 +25,7 @@ class Offer:
 
 
 def arm_offer(wording: Wording, arm: Mapping[str, Any], link_reward: Decimal | None = None) -> Offer:
-    """Return the offer of an arm. ``reward`` is the recruitment's pay; it replaces the arm's."""
+    """Return the offer of an arm. ``link_reward`` is the recruitment's pay; it replaces the arm's."""
     study = wording.study
     minutes = arm["minutes"] or study["minutes"]
     paid = next((amount for amount in (link_reward, arm["reward"], study["reward"]) if amount is not None), None)

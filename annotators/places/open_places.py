@@ -11,7 +11,7 @@ def claimable_batches(study: Study, annotator: Annotator, arms=(), own_batch_ids
     """Return the batches with a free place for this annotator, in the order in which they are claimed.
 
     Batches with an item that the annotator was given before are skipped, even if the place was released. The
-    annotator's own released places (``own``) may be taken again.
+    annotator's own released places (``own_batch_ids``) may be taken again.
     """
     batches = Batch.objects.filter(study=study, claimed__lt=F("wanted"), number__lt=study.open_to)
     # Read the ids first. As a subquery, PostgreSQL without statistics (right after a launch) ran it again for each

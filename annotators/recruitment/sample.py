@@ -240,9 +240,9 @@ def sample_table(study: Study) -> list[ColumnSummary]:
 def summarize_sample_column(
     name: str, kind: str, n_people: int, values: list[str], shows_small: bool = False
 ) -> ColumnSummary:
-    """Describe one column of ``people``, given the known values.
+    """Describe one column of ``n_people``, given the known values.
 
-    >>> described("Sex", "category", 20, ["Female"] * 12 + ["Male"] * 6).cells
+    >>> summarize_sample_column("Sex", "category", 20, ["Female"] * 12 + ["Male"] * 6).cells
     (Cell(value='Female', n=12, percent=60.0), Cell(value='Male', n=6, percent=30.0))
     """
     missing = n_people - len(values)

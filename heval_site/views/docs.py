@@ -80,7 +80,7 @@ def linked_page_names(page: Page) -> list[str]:
 
 
 def resolve_page_link(page_name: str, link: str) -> str:
-    """Return the page name that a link on the page ``name`` refers to."""
+    """Return the page name that a link on the page ``page_name`` refers to."""
     return normpath(join(dirname(page_name), link)).removesuffix(".md")
 
 

@@ -10,7 +10,7 @@ logger = logging.getLogger("heval.limits")
 
 
 def is_rate_limited(counter_name: str, max_per_minute: int) -> bool:
-    """Count one more ``name`` in this minute. Return whether the count is above ``max_per_minute``.
+    """Count one more ``counter_name`` in this minute. Return whether the count is above ``max_per_minute``.
 
     If the cache is down, nothing is counted and nothing is refused.
     """

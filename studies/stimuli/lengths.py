@@ -57,7 +57,7 @@ class TrimmedText:
 
 
 def trim_to_characters(text: str, max_characters: int, sentence_end_rule: str = "whole") -> TrimmedText:
-    """Return the text up to its last sentence end within `limit` characters, or the whole text if it is short enough."""
+    """Return the text up to its last sentence end within `max_characters` characters, or the whole text if it is short enough."""
     require_whole_number("limit", max_characters)
     if len(text) <= max_characters:
         return TrimmedText(text)
@@ -70,7 +70,7 @@ def trim_to_characters(text: str, max_characters: int, sentence_end_rule: str = 
 
 
 def trim_after_words(text: str, n_words: int, sentence_end_rule: str = "whole") -> TrimmedText:
-    """Return the text up to the end of the sentence that contains word number `words`."""
+    """Return the text up to the end of the sentence that contains word number `n_words`."""
     require_whole_number("words", n_words, minimum=1)
     last_word = next(islice(word_starts(text), n_words - 1, None), None)
     if last_word is None:
@@ -86,7 +86,7 @@ def trim_after_words(text: str, n_words: int, sentence_end_rule: str = "whole") 
 def trim_to_longest_of_others(
     texts_by_system: Mapping[str, str], trimmed_systems: Iterable[str], sentence_end_rule: str = "whole"
 ) -> dict[str, TrimmedText]:
-    """Return the texts of one prompt by system. Texts of `trimmed` systems become no longer than the longest other text."""
+    """Return the texts of one prompt by system. Texts of `trimmed_systems` systems become no longer than the longest other text."""
     trimmed_systems = set(trimmed_systems)
     limit = max((len(text) for system, text in texts_by_system.items() if system not in trimmed_systems), default=None)
     if limit is None:

@@ -104,7 +104,7 @@ def read_rows(
 ) -> Rows:
     """Return the table of a CSV or JSON-lines file. Faults of the file never raise: they are in `problems`.
 
-    Headers that differ from a `known` or `required` name only in case or blanks count as that name. A CSV without a
+    Headers that differ from a `known_columns` or `required_columns` name only in case or blanks count as that name. A CSV without a
     required column has no rows; a JSON line without one is a problem of its row.
     """
     problems = TableProblems() if problems is None else problems

@@ -86,7 +86,7 @@ def detokenise(tokens: Iterable[str]) -> str:
 def may_follow(previous_tokens: Sequence[str], token: str, is_quote_open: bool) -> bool:
     """Return whether the rules of typography allow the token after the last two tokens.
 
-    `is_open`: whether a speech is open.
+    `is_quote_open`: whether a speech is open.
     """
     before = previous_tokens[-1] if previous_tokens else SENTENCE_END
     if before == CLOSE_QUOTE:

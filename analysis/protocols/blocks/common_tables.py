@@ -19,7 +19,7 @@ def ranking_tables(
 ) -> list[Table]:
     """Return tables of the systems' strengths, and of fitted and stated chances for each pair.
 
-    ``verdict``: what was fitted, as plain values; ``framing``: the bonus of being named first.
+    ``verdict``: what was fitted, as plain values; ``first_named_bonus``: the bonus of being named first.
     """
     named = [one for one in strengths if one.detail.get("system")]
     named.sort(key=lambda one: (one.estimate is None, -(one.estimate or 0.0), one.detail["system"]))

@@ -28,7 +28,7 @@ BLOCK_NAME = "spa.drivers"
 def overall_answer_drivers_block(kept_answers: Sequence[SectionAnswers], context: AnalysisContext) -> Block | None:
     """Return one block for all sections with an overall question and criteria, or None if there is no such section.
 
-    ``answers``: those who are kept for the recommended estimates.
+    ``kept_answers``: those who are kept for the recommended estimates.
     """
     found = [(one, _fit_drivers(one, context.level)) for one in kept_answers if _has_overall_and_criteria(one)]
     if not found:

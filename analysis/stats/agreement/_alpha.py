@@ -52,7 +52,7 @@ def krippendorff_alpha(
         not squared.
     clusters : array_like, shape (n_units,), optional
         Units that do not vary independently, such as outputs ranked against each other. They are resampled together.
-    cluster : str, default 'cluster'
+    cluster_name : str, default 'cluster'
         Name of a cluster.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.

@@ -58,7 +58,7 @@ class BestWorstAnswers:
         return np.bincount(self.systems[self.is_shown], minlength=self.n_systems)
 
     def renumber_systems(self, shown_systems: IntArray) -> "BestWorstAnswers":
-        """Return the answers with the systems `present` (all that were shown) numbered from 0."""
+        """Return the answers with the systems `shown_systems` (all that were shown) numbered from 0."""
         numbers = np.full(self.n_systems, PADDING, dtype=np.int64)
         numbers[shown_systems] = np.arange(len(shown_systems))
         systems = np.where(self.is_shown, numbers[self.systems], PADDING)

@@ -37,7 +37,7 @@ class FittedLogit:
     log_likelihood: float
 
     def sandwich_covariance(self, cluster_codes: IntArray, n_clusters: int) -> FloatArray:
-        """CR1: G / (G - 1) (N - 1) / (N - k) times the sandwich; `positions` (n,) are the answers' clusters from 0."""
+        """CR1: G / (G - 1) (N - 1) / (N - k) times the sandwich; `cluster_codes` (n,) are the answers' clusters from 0."""
         k, n_rows = len(self.strengths), len(self.scores)
         sums = np.zeros((n_clusters, k))
         np.add.at(sums, cluster_codes, self.scores)

@@ -42,7 +42,7 @@ def t_estimate(
     ----------
     estimate, se, df : float
         Estimate, its standard error, and the degrees of freedom.
-    fewest : int or None
+    fewest_clusters : int or None
         Smallest number of clusters (annotators or items). With fewer than six there is no test. None means
         independent units, which are always tested.
     level : float
@@ -51,7 +51,7 @@ def t_estimate(
         Name of the interval method that is stored.
     null : float, optional
         Value of the null hypothesis. There is no test if None.
-    test : str, default 'clustered_t'
+    test_name : str, default 'clustered_t'
         Name of the test that is stored.
     bounds : tuple[float, float], optional
         Ends of the scale. The interval is clipped to them.

@@ -92,7 +92,7 @@ def cr1_variance(residuals: FloatArray, cluster_codes: IntArray) -> float:
     ----------
     residuals : ndarray of float, shape (n_rows,)
         Values minus their mean.
-    positions : ndarray of int, shape (n_rows,)
+    cluster_codes : ndarray of int, shape (n_rows,)
         Integer codes of the clusters; gaps are allowed.
 
     Returns
@@ -123,7 +123,7 @@ def two_way_variance(residuals: FloatArray, annotator_codes: IntArray, item_code
     ----------
     residuals : ndarray of float, shape (n_rows,)
         Values minus their mean.
-    annotators, items : ndarray of int, shape (n_rows,)
+    annotator_codes, item_codes : ndarray of int, shape (n_rows,)
         Integer codes from 0.
 
     Returns

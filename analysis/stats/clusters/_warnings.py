@@ -82,7 +82,7 @@ def two_way_warnings(
 
     Parameters
     ----------
-    annotators, items : ndarray of int, shape (n_rows,)
+    annotator_codes, item_codes : ndarray of int, shape (n_rows,)
         Integer codes.
     unit : str, default 'annotator'
         Name of an annotator in the warnings.

@@ -149,7 +149,7 @@ def share_answered_human(
 
     Parameters
     ----------
-    says : array_like, shape (n_rows,)
+    answered_machine : array_like, shape (n_rows,)
         1 "machine", 0 "human"; NaN is missing.
     annotators, items : array_like, shape (n_rows,)
         Labels of each row's annotator and text.
@@ -201,7 +201,7 @@ def human_answer_bias(
 
     Parameters
     ----------
-    says : array_like, shape (n_rows,)
+    answered_machine : array_like, shape (n_rows,)
         1 "machine", 0 "human"; NaN is missing.
     is_machine : array_like, shape (n_rows,)
         1 for a machine text, 0 for a human text.
@@ -261,7 +261,7 @@ def confident_accuracy_gain(
         Ratings on the scale.
     annotators, items : array_like, shape (n_rows,)
         Labels of each row's annotator and text.
-    ends : tuple[float, float], default (1, 4)
+    confident_ratings : tuple[float, float], default (1, 4)
         Points of the scale that count as confident.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.

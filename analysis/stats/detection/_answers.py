@@ -51,7 +51,7 @@ def score_correct_answers(answered_machine: npt.ArrayLike, is_machine: npt.Array
 
     Parameters
     ----------
-    says : array_like, shape (n_rows,)
+    answered_machine : array_like, shape (n_rows,)
         1 "machine", 0 "human"; NaN is missing.
     is_machine : array_like, shape (n_rows,)
         1 for a machine text, 0 for a human text.

@@ -59,7 +59,7 @@ def human_likeness(
         Labels of each row's annotator and text.
     threshold : float, default 2.5
         As in `says_machine`.
-    ends : tuple[float, float], default (1, 4)
+    confident_ratings : tuple[float, float], default (1, 4)
         Points of the scale that count as confident.
     level : float, default 0.95
         Confidence level of the interval, between 0 and 1.

@@ -152,7 +152,7 @@ def detection_measures(
         1 for a machine text, 0 for a human text.
     threshold : float, default 2.5
         As in `says_machine`.
-    ends : tuple[float, float], default (1, 4)
+    confident_ratings : tuple[float, float], default (1, 4)
         Points of the scale that count as confident.
 
     Returns

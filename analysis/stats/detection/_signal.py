@@ -58,7 +58,7 @@ def marginal_d_prime(
 
     Parameters
     ----------
-    says : array_like, shape (n_rows,)
+    answered_machine : array_like, shape (n_rows,)
         1 "machine", 0 "human"; NaN is missing.
     is_machine : array_like, shape (n_rows,)
         1 for a machine text, 0 for a human text.
@@ -126,7 +126,7 @@ def marginal_criterion(
 
     Parameters
     ----------
-    says : array_like, shape (n_rows,)
+    answered_machine : array_like, shape (n_rows,)
         1 "machine", 0 "human"; NaN is missing.
     is_machine : array_like, shape (n_rows,)
         1 for a machine text, 0 for a human text.
@@ -184,7 +184,7 @@ def d_prime_and_criterion_by_condition(
 
     Parameters
     ----------
-    says : array_like, shape (n_rows,)
+    answered_machine : array_like, shape (n_rows,)
         1 "machine", 0 "human"; NaN is missing.
     is_machine : array_like, shape (n_rows,)
         1 for a machine text, 0 for a human text.

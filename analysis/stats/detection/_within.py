@@ -32,7 +32,7 @@ def mantel_haenszel_log_odds_ratio(
 
     Parameters
     ----------
-    says : array_like, shape (n_rows,)
+    answered_machine : array_like, shape (n_rows,)
         1 "machine", 0 "human"; NaN is missing.
     is_machine : array_like, shape (n_rows,)
         1 for a machine text, 0 for a human text.
@@ -112,7 +112,7 @@ def random_criterion_d_prime(
 
     Parameters
     ----------
-    says : array_like, shape (n_rows,)
+    answered_machine : array_like, shape (n_rows,)
         1 "machine", 0 "human"; NaN is missing.
     is_machine : array_like, shape (n_rows,)
         1 for a machine text, 0 for a human text.

@@ -57,7 +57,7 @@ class GroupSample:
         }
 
     def problem(self, *, min_group_size: int) -> tuple[str, str] | None:
-        """Return a status and reason if a group has fewer than `least` values or there is only one group."""
+        """Return a status and reason if a group has fewer than `min_group_size` values or there is only one group."""
         if not np.any(self.sizes):
             return "no_data", "no value to analyse"
         if len(self.sizes) < 2:

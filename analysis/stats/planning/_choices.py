@@ -38,7 +38,7 @@ def plan_strategy(
         Source of the random draws.
     options : PlanOptions, optional
         Options of the planner.
-    **agents : Any
+    **agent_options : Any
         Arguments of `choice_simulation.planned_effort`, which draws annotators and requests again in every run.
 
     Returns
@@ -117,7 +117,7 @@ def plan_choice(
         Source of the random draws.
     options : PlanOptions, optional
         Options of the planner.
-    **answers : Any
+    **generator_options : Any
         Arguments of `generators.choice_answers`.
 
     Returns

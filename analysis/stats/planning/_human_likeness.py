@@ -36,7 +36,7 @@ def plan_human_likeness(
         Source of the random draws.
     options : PlanOptions, optional
         Options of the planner.
-    **answers : Any
+    **generator_options : Any
         Arguments of `generators.human_like_ratings`; with `n_texts` annotators share texts.
 
     Returns

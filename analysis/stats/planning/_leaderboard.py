@@ -34,7 +34,7 @@ def plan_leaderboard(
         Source of the random draws.
     options : PlanOptions, optional
         Options of the planner.
-    **answers : Any
+    **generator_options : Any
         Arguments of `generators.leaderboard_answers`.
 
     Returns

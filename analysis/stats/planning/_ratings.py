@@ -37,7 +37,7 @@ def plan_rating(
         Source of the random draws.
     options : PlanOptions, optional
         Options of the planner.
-    **answers : Any
+    **generator_options : Any
         Arguments of `generators.likert_ratings`.
 
     Returns
@@ -120,7 +120,7 @@ def plan_expected_utility(
         Source of the random draws.
     options : PlanOptions, optional
         Options of the planner.
-    **answers : Any
+    **generator_options : Any
         Arguments of `generators.continuous_ratings`.
 
     Returns

@@ -57,7 +57,7 @@ def simulate(
         Takes a number of runs and a generator and returns their answers.
     analyse : callable[[T], Outcomes]
         Takes these answers and returns the outcomes.
-    answers : int
+    n_answers : int
         Number of answers in one run.
     runs : int
         Number of runs, at most 2,000.
@@ -110,7 +110,7 @@ def validate_simulation_size(runs: int, n_answers: int) -> None:
 
     Parameters
     ----------
-    runs, answers : int
+    runs, n_answers : int
         Number of runs, and of answers in one run.
 
     Raises

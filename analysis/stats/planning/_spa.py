@@ -47,7 +47,7 @@ def plan_spa(
         Source of the random draws.
     options : PlanOptions, optional
         Options of the planner.
-    **answers : Any
+    **generator_options : Any
         Arguments of `generators.spa_answers`.
 
     Returns

@@ -61,7 +61,7 @@ def z_scores_by_annotator(
         Ratings; NaN is missing.
     annotators : array_like, shape (n_rows,)
         Label of each row's annotator.
-    minimum : int, default MIN_Z_RATINGS
+    min_ratings : int, default MIN_Z_RATINGS
         Smallest number of ratings. Annotators with fewer, or with equal ratings, are dropped.
 
     Returns

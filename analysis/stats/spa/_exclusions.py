@@ -28,7 +28,7 @@ def exclusion_effects_by_rule(
     ----------
     values : array_like, shape (n_annotators, n_columns)
         One column per pair; NaN is missing.
-    kept : mapping[str, array_like]
+    kept_by_rule : mapping[str, array_like]
         For each rule, a boolean array (n_annotators,) that is True for the annotators who remain.
     names : sequence[str]
         Names of the columns.
@@ -120,7 +120,7 @@ def exclusion_effect_of_relative_rule(
     rule : callable[[ndarray of int], array_like]
         Takes the row numbers of the annotators in a sample, shape (k,), with repetitions. Returns a boolean array
         (k,) that is True for those who remain.
-    name : str
+    rule_name : str
         Name of the rule.
     rng : numpy.random.Generator
         Source of the random draws.

@@ -54,7 +54,7 @@ def unhandled_events(recruitment: Recruitment) -> QuerySet[PanelEvent]:
 
 
 def schedule_incremental_sync(recruitment: Recruitment, min_interval_seconds: int = 5) -> Job:
-    """Return the job for this link: at most one per ``seconds``, however many notifications arrive."""
+    """Return the job for this link: at most one per ``min_interval_seconds``, however many notifications arrive."""
     span = int(timezone.now().timestamp()) // min_interval_seconds
     token = f"news:{recruitment.pk}:{span}"
     return jobs.submit(KIND, study=recruitment.study, by=None, request_token=token, recruitment=recruitment.pk)

@@ -39,7 +39,7 @@ class RewardCost:
 def reward_per_hour(reward: Decimal, minutes: int) -> Decimal:
     """Return the hourly rate of a reward.
 
-    >>> per_hour(Decimal("1.25"), 10)
+    >>> reward_per_hour(Decimal("1.25"), 10)
     Decimal('7.50')
     """
     return (reward * 60 / minutes).quantize(Decimal("0.01"))

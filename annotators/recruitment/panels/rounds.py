@@ -72,11 +72,14 @@ def save_round_plan(recruitment: Recruitment, *, by, people: int, round_places: 
 
 
 def count_further_places_needed(wanted: int, finished: int, at_work: int, lost_share: float) -> int:
-    """Return how many more places should bring ``people`` finished works, counting people at work by their expected
-    share.
+    """Return how many more places should bring ``wanted`` finished works.
 
-    >>> further(20, 14, 0, 0.2), further(20, 14, 5, 0.2), further(20, 20, 0, 0.2)
-    (8, 3, 0)
+    People at work count by the share of them that is expected to finish.
+
+    >>> [count_further_places_needed(20, 14, at_work, 0.2) for at_work in (0, 5)]
+    [8, 3]
+    >>> count_further_places_needed(20, 20, 0, 0.2)
+    0
     """
     # Ignore tiny fractions that come from binary rounding.
     return max(0, ceil(round((wanted - finished) / (1 - lost_share) - at_work, 9)))

@@ -166,7 +166,7 @@ def recruitments_to_sync() -> QuerySet[Recruitment]:
 
 
 def schedule_sync(recruitment: Recruitment, *, by, min_interval_seconds: int = 5, **steps: bool) -> Job:
-    """Return the job that checks this panel: at most one per ``seconds``, however often it is requested.
+    """Return the job that checks this panel: at most one per ``min_interval_seconds``, however often it is requested.
 
     ``approves=True``: first order the approval of work finished at both. ``listens=True``: subscribe to notifications.
     """

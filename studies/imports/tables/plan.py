@@ -358,12 +358,8 @@ class ImportPlan:
                 count=difference.n,
             )
         if self._empty_count:
-            report.add_finding(
-                "empty",
-                "Empty outputs: annotators see that the system produced no text.",
-                self._empty,
-                self._empty_count,
-            )
+            text = "Empty outputs: annotators see that the system produced no text."
+            report.add_finding("empty", text, self._empty, self._empty_count)
         if self._between_count:
             report.add_finding(
                 "same_between_systems", "Two systems gave the same output.", self._between, self._between_count

@@ -4,7 +4,7 @@ A job is a row of the database from the moment it is asked for, in the transacti
 renews it; when the holder dies the lease runs out and the job waits again, three times at most. Neither a broker nor a process
 is needed to remember anything. All times are the database's.
 
-    @jobs.register("launch", user_facing=(NotReady,), exclusive=True)
+    @jobs.register("launch", user_facing_errors=(NotReady,), is_one_per_study=True)
     def work(job, progress):
         progress(0, 10, "Drawing batches")
         return {"batches": 10}

@@ -31,7 +31,7 @@ _is_loaded = False
 def register(kind: str, *, is_one_per_study: bool = False, user_facing_errors: tuple[type[Exception], ...] = ()):
     """Make a function ``work(job, progress)`` the work of a kind of job. What it returns must fit into JSON.
 
-    ``exclusive``: of one study, only one job of the kind runs at a time. ``readable``: exceptions whose message tells the
+    ``is_one_per_study``: of one study, only one job of the kind runs at a time. ``readable``: exceptions whose message tells the
     researcher what to do; of all others only the log has the words. Work is run again after a crash: it must be idempotent.
     """
 

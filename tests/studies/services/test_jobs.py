@@ -217,7 +217,7 @@ def test_an_error_is_a_sentence_in_the_row_and_a_traceback_in_the_log(kind, capl
     def secret(job, progress):
         raise KeyError("password=hunter2")
 
-    meant = jobs.submit(kind("told", told, user_facing=(Told,)), by=None)
+    meant = jobs.submit(kind("told", told, user_facing_errors=(Told,)), by=None)
     unmeant = jobs.submit(kind("secret", secret), by=None)
     jobs.run_waiting_jobs()
     assert standing(meant).error == "The study has no prompts."
@@ -248,7 +248,7 @@ def test_of_one_study_one_exclusive_job_runs_at_a_time(kind):
             assert not jobs.run_job(second.pk), "its like is running"
             assert jobs.run_job(elsewhere.pk), "another study's runs"
 
-    kind("settle", work, exclusive=True)
+    kind("settle", work, is_one_per_study=True)
     first, second, elsewhere = (jobs.submit("settle", study=study, by=None) for study in (one, one, other))
     jobs.run_job(first.pk)
     assert started == ["one", "other"]
@@ -258,7 +258,7 @@ def test_of_one_study_one_exclusive_job_runs_at_a_time(kind):
 
 def test_waiting_jobs_run_in_order_and_a_blocked_one_blocks_no_other(kind):
     study, ran = Study.objects.create(title="one"), []
-    kind("settle", lambda job, progress: ran.append("settle"), exclusive=True)
+    kind("settle", lambda job, progress: ran.append("settle"), is_one_per_study=True)
     kind("any", lambda job, progress: ran.append("any"))
     held, blocked, free = (
         jobs.submit("settle", study=study, by=None),
@@ -317,7 +317,7 @@ def test_many_runners_at_once_run_each_job_once(kind):
         inside.pop()
 
     kind("any", work)
-    kind("alone", alone, exclusive=True)
+    kind("alone", alone, is_one_per_study=True)
     wanted = [jobs.submit("any", by=None).pk for _ in range(n)]
     exclusive = [jobs.submit("alone", study=study, by=None).pk for _ in range(4)]
     gate = threading.Barrier(4)
