@@ -7,6 +7,7 @@ the start.
 """
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import environ
@@ -48,7 +49,10 @@ PORT = env.integer("PORT", 8000, 1, 65535)
 LISTEN = env.text("LISTEN", "127.0.0.1" if EMBEDDED else "0.0.0.0")  # noqa: S104 - a container is reached through its proxy
 SITE_URL = env.site_origin("SITE_URL", f"http://127.0.0.1:{PORT}" if EMBEDDED else "")
 SECURE = SITE_URL.startswith("https://")
-ALLOWED_HOSTS = env.text_list("ALLOWED_HOSTS") or [urlsplit(SITE_URL).hostname, *(env.LOOPBACK if EMBEDDED else ())]
+ALLOWED_HOSTS = env.text_list("ALLOWED_HOSTS") or [
+    urlsplit(SITE_URL).hostname or "",
+    *(env.LOOPBACK if EMBEDDED else ()),
+]
 if any(host.startswith(("*", ".")) or "/" in host for host in ALLOWED_HOSTS):
     raise ImproperlyConfigured("ALLOWED_HOSTS must list the host names of this site, without *, schemes or paths.")
 ALLOWED_HOSTS = [f"[{host}]" if ":" in host and not host.startswith("[") else host for host in ALLOWED_HOSTS]
@@ -118,6 +122,7 @@ TEMPLATES = [
     },
 ]
 
+DATABASES: dict[str, dict[str, Any]]
 if EMBEDDED:
     DATABASES = {
         "default": {
@@ -181,7 +186,7 @@ STATIC_URL = "static/"
 STATICFILES_DIRS = [DATA / "static"]
 # The image collects its files at build time and sets STATIC_ROOT: names with a hash, cached forever. Otherwise files
 # are served from their source folders.
-STATIC_ROOT = Path(env.text("STATIC_ROOT")) if env.text("STATIC_ROOT") else None
+STATIC_ROOT: Path | None = Path(env.text("STATIC_ROOT")) if env.text("STATIC_ROOT") else None
 HAS_COLLECTED_STATIC = STATIC_ROOT is not None
 WHITENOISE_USE_FINDERS = not HAS_COLLECTED_STATIC
 WHITENOISE_AUTOREFRESH = DEBUG

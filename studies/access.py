@@ -134,7 +134,7 @@ def filter_allowed(user, queryset: QuerySet, action: Action = Action.VIEW, *, to
         queryset = queryset.filter(**{study_lookup_path(queryset.model): token.study_id})
     if user.is_superuser:
         return queryset
-    memberships = StudyMember.objects.filter(user=user, role__in=PERMISSIONS[action].roles)
+    memberships = StudyMember.objects.filter(user=user, role__in=PERMISSIONS[action].roles or ())
     return queryset.filter(**{f"{study_lookup_path(queryset.model)}__in": memberships.values("study")})
 
 
@@ -265,7 +265,7 @@ def members_of(study: Study) -> QuerySet[StudyMember]:
 
 def allowed_member_ids(action: Action, study: Study) -> set[int]:
     """Return the ids of members whose role allows this, even if they may no longer log in. Administrators are not included."""
-    return set(study.members.filter(role__in=PERMISSIONS[action].roles).values_list("user", flat=True))
+    return set(study.members.filter(role__in=PERMISSIONS[action].roles or ()).values_list("user", flat=True))
 
 
 def allowed_active_member_users(action: Action, study: Study) -> QuerySet:

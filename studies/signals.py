@@ -5,7 +5,21 @@ run in the order of their connection, in the sender's process and transaction. A
 receivers are not called. Each signal below describes the effect.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from django.dispatch import Signal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class AskingSignal(Signal):
+    """A signal whose receivers return data. Django's type stubs know only texts."""
+
+    if TYPE_CHECKING:
+
+        def send(self, sender: Any, **named: Any) -> list[tuple[Callable[..., Any], Any]]: ...
+
 
 # Arguments: ``study``, a draft or a study that is being launched. Sent before a draft is launched, frozen or deleted, and before rows are
 # deleted that test runs may refer to. Receivers delete the rows of test runs. Their return values are ignored. An exception stops the
@@ -18,12 +32,12 @@ deleting_draft = Signal()
 
 # Arguments: ``study``. Sent when the checklist of a draft is computed. Receivers return an iterable of ``studies.protocols.Problem`` for
 # missing or unwise settings. An exception ends the checklist, and the page or launch that needs it.
-checking_draft = Signal()
+checking_draft = AskingSignal()
 
 # Arguments: ``study_ids``, a list. Sent when a page shows the progress of studies. Receivers return a dict by id. Its values have
 # ``submitted``, ``last_submitted_at``, ``robots``, ``imported`` and ``in_progress``. A missing id means no progress. If two receivers
 # return the same id, the later one counts. An exception fails the page.
-counting_progress = Signal()
+counting_progress = AskingSignal()
 
 # No arguments. Sent after the commit of a transaction that added waiting jobs. Receivers wake the workers, and must return at once.
 # Their return values are ignored. An exception is logged and fails nothing: the scheduler finds jobs that no worker was woken for.

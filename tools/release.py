@@ -62,7 +62,17 @@ def build_wheel(root: Path, folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.whl"):
         old.unlink()
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, root]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        folder,
+        root,
+    ]
     subprocess.run(command, check=True)
     (wheel,) = folder.glob("*.whl")
     return wheel
@@ -74,7 +84,15 @@ def check_wheel_installs(root: Path, wheel: Path, version: str) -> None:
         folder = Path(name)
         venv.create(folder / "venv", with_pip=True)
         programs = folder / "venv" / "bin"
-        pip = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        pip: list[str | Path] = [
+            programs / "python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+        ]
         subprocess.run([*pip, "--require-hashes", "-r", root / "requirements.lock"], check=True)
         subprocess.run([*pip, wheel], check=True)
         environment = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}

@@ -139,8 +139,7 @@ class JobFileView(StudyView):
         from analysis.data.parquet import export_file_path
 
         export_job = Job.objects.filter(study=self.study, code=job, kind="export", state=Job.State.DONE).first()
-        path = export_job and export_file_path(export_job)
-        if path is None:
+        if export_job is None or (path := export_file_path(export_job)) is None:
             raise Http404
         check_outcomes_visible(self.study, export_job.arguments["origins"])
         name = f"{export_job.arguments['table']}.parquet"

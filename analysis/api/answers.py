@@ -1,6 +1,6 @@
 """API views of assignments, answers, codings and exclusions."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from django.db import models
 from django.db.models import F
@@ -22,6 +22,14 @@ from . import serializers as shapes
 from .base import StudyView, document_operation, page_serializer, require_json_object
 from .query import ORIGIN, WITHDRAWN, Parameter, integer_parser, page_parameters, page_response, parse_single_line
 from .renderers import RowErrors, row_error
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    class _WithReversal(TypedDict):
+        reversal: int | None
+
+    ExclusionInList = WithAnnotations[answers.Exclusion, _WithReversal]
 
 
 class AssignmentsView(StudyView):
@@ -180,7 +188,7 @@ class ReverseExclusionView(StudyView):
         return Response({"created": [_exclusion_row(_exclusions_of(self.study).get(pk=reversal.pk))]}, status=201)
 
 
-def _exclusions_of(study: Study) -> models.QuerySet:
+def _exclusions_of(study: Study) -> "models.QuerySet[ExclusionInList]":
     rows = answers.Exclusion.objects.filter(assignment__study=study).select_related("assignment", "by")
     return rows.annotate(reversal=F("reversed_by__pk"))
 
@@ -199,7 +207,7 @@ def _assignments_by_name(study: Study, names: list[str]) -> list[answers.Assignm
     return list(answers.Assignment.objects.filter(code__in={by_name[name] for name in names}))
 
 
-def _exclusion_row(row: answers.Exclusion) -> dict[str, Any]:
+def _exclusion_row(row: "ExclusionInList") -> dict[str, Any]:
     return {
         "number": row.pk,
         "assignment": assignment_pseudonym(row.assignment.code),

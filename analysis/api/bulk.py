@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import transaction
+from django.db import models, transaction
 
 from studies.access import Action, check_permission
 from studies.models import Output, Prompt, Study, System, audit
@@ -24,7 +24,7 @@ class BulkKind:
     key: tuple[str, ...]
     prepare: Callable[[Study, Sequence[dict]], list[dict[str, Any]]]
     find_stored: Callable[[Study, Sequence[dict]], Mapping[tuple, Any]]
-    model: type
+    model: type[models.Model]
 
 
 def create_missing_rows(study: Study, kind: BulkKind, body: Any, by) -> tuple[int, int]:
@@ -42,7 +42,7 @@ def create_missing_rows(study: Study, kind: BulkKind, body: Any, by) -> tuple[in
         _refuse_changes(kind, keys, prepared, stored)
         _refuse_new_images(kind, keys, prepared, stored)
         new = [kind.model(**columns) for key, columns in zip(keys, prepared, strict=True) if key not in stored]
-        kind.model.objects.bulk_create(new)
+        kind.model._default_manager.bulk_create(new)
         if new:
             audit.record(f"add {kind.noun}", study=study, by=by, n=len(new))
     return len(new), len(rows) - len(new)

@@ -40,4 +40,4 @@ class TokenThrottle(BaseThrottle):
 
 
 def requests_per_minute(scope: str) -> int:
-    return int(api_settings.DEFAULT_THROTTLE_RATES[scope].partition("/")[0])
+    return int(str(api_settings.DEFAULT_THROTTLE_RATES[scope]).partition("/")[0])

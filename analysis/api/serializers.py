@@ -88,9 +88,9 @@ class _StrictMixin:
     }
 
     def to_internal_value(self, data):
-        if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
+        if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):  # type: ignore[attr-defined]  # a mixin
             raise serializers.ValidationError({name[:80]: ["Unknown field."] for name in unknown})
-        return super().to_internal_value(data)
+        return super().to_internal_value(data)  # type: ignore[misc]
 
 
 READ_ONLY = ("state", "open_to", "created_at", "launched_at", "closing_at", "closed_at", "archived_at", "unblinded_at")
@@ -266,7 +266,7 @@ class AnalysisSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = AnalysisRun
-        fields = (
+        fields: tuple[str, ...] = (
             "number", "parameters", "responses_n", "responses_sha256", "design_sha256s", "code_version", "seed", "result_sha256",
             "by", "at", "figures",
         )  # fmt: skip
@@ -385,4 +385,4 @@ class ProblemSerializer(serializers.Serializer):
     title = serializers.CharField()
     status = serializers.IntegerField()
     detail = serializers.CharField()
-    errors = RowErrorSerializer(many=True)
+    errors = RowErrorSerializer(many=True)  # type: ignore[assignment]  # only a description

@@ -1,5 +1,7 @@
 """The coding workspace: researchers draw samples, and coders label texts. Coders see only the texts and the codebook."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import Exists, OuterRef, Q
@@ -195,10 +197,10 @@ class CodingSampleAdmin(RestrictedLookupAdmin):
 
     def change_view(self, request, object_id, form_url="", extra_context=None):
         sample = self._get_sample(request, parse_row_id(object_id))
-        is_looking = sample.is_looked_at
+        is_looking = sample.is_looked_at  # type: ignore[attr-defined]  # from get_queryset
         codings = record.current_codings_by_item(sample)
         seats = list(sample.seats.select_related("user"))
-        progress = []
+        progress: list[dict[str, Any]] = []
         for seat in seats:
             items = record.items_of_seat(sample, seat.number, codings)
             done = sum(seat.number in codings.get(item.pk, {}) for item in items)

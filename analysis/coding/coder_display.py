@@ -54,6 +54,8 @@ def shown_explanations(sample: CodingSample, item: CodingItem) -> tuple[ShownExp
 
 
 def _answer(response: Response) -> str:
+    if response.value is None:
+        return ""
     try:
         scale = parse_scale(response.question.scale)
     except (ValueError, TypeError, KeyError):

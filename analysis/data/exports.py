@@ -49,7 +49,8 @@ def _copied_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[
     # Only the driver's cursor accepts parameters for COPY.
     with connection.cursor() as cursor, cursor.cursor.copy(form.copy.format(sql=sql, names=names), params) as copy:
         for line in copy:
-            yield bytes(line).split(b",", 2)
+            assignment, at, rest = bytes(line).split(b",", 2)
+            yield assignment, at, rest
 
 
 def _fetched_lines(form: RowFormat, connection, responses: QuerySet) -> Iterator[tuple[Any, Any, bytes]]:
@@ -178,7 +179,7 @@ def jsonl_blocks(table: str, selection: Selection, *, tally: ExportDigest | None
     yield tally.take((compact_json(end) + "\n").encode())
 
 
-BLOCK_MAKERS = {"csv": csv_blocks, "jsonl": jsonl_blocks}
+BLOCK_MAKERS: dict[str, Callable[..., Iterator[bytes]]] = {"csv": csv_blocks, "jsonl": jsonl_blocks}
 
 
 # Streaming

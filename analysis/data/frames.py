@@ -160,7 +160,7 @@ def responses_frame(
 def assignments_frame(study: Study, origins: Iterable[str] = ("live",)) -> FrameResult:
     """Return one row per assignment: its state, times, durations, reason of release and first question.
 
-    ``seconds``: from start to submission, missing for imported answers. ``active_seconds``: counted by the page's script,
+    ``seconds``: from start to submission, missing for imported answers. ``parse_active_seconds``: counted by the page's script,
     approximate. Withdrawn assignments are not included, only counted.
     """
     import pandas as pd
@@ -254,7 +254,7 @@ def _values(frame: "DataFrame", scales: dict[int, ScaleSpec], problems: list[dic
     return values
 
 
-def _parse_times(column: Sequence[Any], name: str, rows: Sequence[Any], problems: list[dict[str, Any]]) -> Any:
+def _parse_times(column: Iterable[Any], name: str, rows: Iterable[Any], problems: list[dict[str, Any]]) -> Any:
     import pandas as pd
 
     parsed: list[datetime | None] = []

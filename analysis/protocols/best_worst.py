@@ -162,15 +162,20 @@ def _strength_difference(
 ) -> "Estimate":
     from analysis.stats.results import Estimate
 
+    words = f"log-odds that {comparison.x} is chosen over {comparison.y}"
     if not {comparison.x, comparison.y} <= set(section_answers.systems):
         estimate = Estimate(
-            analysis="best_worst.strength", status="no_data", reason="one of the two was never shown", unit="annotator"
+            analysis="best_worst.strength",
+            estimand=words,
+            unit="annotator",
+            n=0,
+            status="no_data",
+            reason="one of the two was never shown",
         )
     else:
         estimate = fit.difference(
             section_answers.systems.index(comparison.x), section_answers.systems.index(comparison.y)
         )
-    words = f"log-odds that {comparison.x} is chosen over {comparison.y}"
     named = comparison.named(replace(estimate, estimand=words), STRENGTH, null=0.0)
     return replace(named, sensitivity=(*named.sensitivity, *comparison.equivalence_tests(named, null=0.0)))
 

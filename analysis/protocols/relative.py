@@ -273,12 +273,12 @@ def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
             }
         )
         more.append({**who, **_estimate_cells("side", side), **_estimate_cells("paper", plain), "paper_n": plain.n})
-    who = "x|System x|text; y|System y|text; role|Role|text; question|Question|text; section|Section|integer; "
+    columns = "x|System x|text; y|System y|text; role|Role|text; question|Question|text; section|Section|integer; "
     return [
         build_table(
             "relative",
             "How much better x was judged than y",
-            who
+            columns
             + "score|Points toward x|number; score_interval|95% CI|wide_interval; score_p|adj. p|p; above|P(x better)|probability; "
             "above_interval|95% CI, P|interval; above_p|adj. p, P|p; ties|The same|percent; n|n annotators|integer; n_rows|Answers|integer; "
             "reason|Undefined because|text",
@@ -290,7 +290,7 @@ def _tables(answers, scores, superiority, paper, checks) -> list[Table]:
         build_table(
             "relative_checks",
             "Did the side matter, and what if answers were independent?",
-            who
+            columns
             + "side|Points for standing first|number; side_interval|95% CI, first|wide_interval; side_p|p, first|p; "
             "paper|Points, answers alone|number; paper_interval|95% CI, answers alone|wide_interval; paper_p|adj. p, answers alone|p; "
             "paper_n|n answers|integer",

@@ -58,7 +58,7 @@ def _comparison_rows(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     for one in stated:
         contrast = contrast_of(one)
         x, y, criterion = contrast["x"], contrast["y"], contrast["criterion"]
-        beside = rated.get((x, y, criterion)) or rated.get((x, y, "")) or [None]
+        beside: Sequence[Estimate | None] = rated.get((x, y, criterion)) or rated.get((x, y, "")) or [None]
         rows += [
             _comparison_row(contrast, one, stated_paper.get(contrast["key"]), above, differences) for above in beside
         ]

@@ -46,6 +46,9 @@ class _Pipe:
     def flush(self) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
     def take(self) -> bytes:
         data = b"".join(self._waiting)
         self._waiting.clear()

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 AGREEMENT_RESAMPLES = 999
 # How each rule combines two reviews. Only refusal counts, not the reasons.
-REFUSAL_RULE_SENTENCES = {
+REFUSAL_RULE_SENTENCES: dict[str, str] = {
     CodingSample.Rule.UNION: "Work counts as refused if at least one reviewer refuses it.",
     CodingSample.Rule.INTERSECTION: "Work counts as refused if both reviewers refuse it, even for different reasons.",
     CodingSample.Rule.BOTH_COUNTED: "Work counts as refused if at least one reviewer refuses it.",
 }
-LABEL_RULE_SENTENCES = {
+LABEL_RULE_SENTENCES: dict[str, str] = {
     CodingSample.Rule.UNION: "A label counts if at least one coder gave it.",
     CodingSample.Rule.INTERSECTION: "A label counts if both coders gave it.",
     CodingSample.Rule.BOTH_COUNTED: "Both codings count, so each label counts once for each coder who gave it.",
@@ -63,7 +63,7 @@ def _agreement(sample: CodedSample, level: float, resamples: int, seed: str, uni
     from analysis.stats import coding
 
     units, seats, sets = _rows(sample)
-    options = {"level": level, "resamples": min(AGREEMENT_RESAMPLES, resamples), "unit": unit}
+    options: dict[str, Any] = {"level": level, "resamples": min(AGREEMENT_RESAMPLES, resamples), "unit": unit}
     alpha = coding.label_set_alpha(units, seats, sets, rng=_rng(seed, sample.number, "alpha"), **options)
     labels = coding.kappa_by_label(
         units, seats, sets, sample.codebook.keys, rng=_rng(seed, sample.number, "labels"), **options
@@ -136,7 +136,7 @@ def _explanations(sample: CodedSample, level: float, resamples: int, seed: str) 
                 coders.append(seat)
                 sets.append(labels)
         counts[condition] = coding.merged_label_counts(units, coders, sets, book.keys, rule=rule)
-    options = {"excluded": book.left_out, "level": level, "resamples": resamples}
+    options: dict[str, Any] = {"excluded": book.left_out, "level": level, "resamples": resamples}
     shares, differences = {}, []
     for condition, given in counts.items():
         rng = _rng(seed, sample.number, "shares", condition)

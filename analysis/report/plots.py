@@ -41,7 +41,7 @@ def render_figure_svg_and_pdf(figure: Mapping[str, Any]) -> tuple[str, bytes]:
     """Return one figure as (SVG, PDF). The bytes do not depend on the time, the machine or earlier figures."""
     import matplotlib
 
-    with matplotlib.rc_context(RC_PARAMS | {"svg.hashsalt": figure["name"]}):
+    with matplotlib.rc_context(RC_PARAMS | {"svg.hashsalt": figure["name"]}):  # type: ignore[arg-type]  # any text is a key
         canvas = _drawn(figure)
         svg, pdf = io.StringIO(), io.BytesIO()
         canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": "heval", "Format": None, "Type": None})

@@ -50,7 +50,7 @@ class ReportData:
         return self.assignments.loc[self.assignments["is_submitted"], "assignment"].tolist()
 
     @property
-    def kept(self) -> set[int]:
+    def kept(self) -> list[int]:
         return kept_by(self.applied_rules, self.submitted)
 
     @property

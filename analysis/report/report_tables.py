@@ -1,7 +1,7 @@
 """Tables of every report, for any protocol: exclusions, answers, durations, warnings, and all estimates."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from analysis.protocols.blocks import Block, apa
 from analysis.protocols.blocks.cells import comparison_label, contrast_of, interval_bounds
@@ -96,7 +96,7 @@ def answer_counts_table(data: ReportData) -> Table:
         is_given = answers["value"].notna() | has_choice | (answers["text"] != "")
         lines.append(
             {
-                "section": int(section),
+                "section": int(cast(int, section)),  # the stubs of pandas do not know the type of a column
                 "question": question,
                 "assignments": int(answers["assignment"].nunique()),
                 "rows": len(answers),

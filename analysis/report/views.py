@@ -138,7 +138,7 @@ def analysis_progress_page(request, code, job):
         jobs.cancel(analysis_job, request.user)
         return redirect("analysis_progress", code=study.code, job=analysis_job.code)
     if analysis_job.state == Job.State.DONE:
-        return redirect("analysis", code=study.code, number=analysis_job.result["number"])
+        return redirect("analysis", code=study.code, number=(analysis_job.result or {})["number"])
     is_going = analysis_job.state in (Job.State.WAITING, Job.State.RUNNING)
     is_still = "still" in request.GET
     response = render(

@@ -1,8 +1,10 @@
 """Admin of assignments: the list, the detail page, and decisions about them. System names never appear here."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import F, Q
+from django.db.models import F, Model, Q
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.defaultfilters import date
 from django.template.response import TemplateResponse
@@ -28,7 +30,7 @@ from studies.services.lifecycle import ActionRefused
 
 from ..models import Assignment, Exclusion, Recruitment
 
-STATE_FILTERS = {
+STATE_FILTERS: dict[str, dict[str, Any]] = {
     "reserved": {"released_at": None, "submitted_at": None},
     "submitted": {"released_at": None, "submitted_at__isnull": False},
     "late": {"is_late": True},
@@ -56,16 +58,17 @@ class StateFilter(admin.SimpleListFilter):
         return [(name, {"reserved": "in progress"}.get(name, name)) for name in STATE_FILTERS]
 
     def queryset(self, request, queryset):
-        return queryset.filter(**STATE_FILTERS[self.value()]) if self.value() in STATE_FILTERS else queryset
+        return queryset.filter(**STATE_FILTERS.get(self.value() or "", {}))
 
 
 class _StudyRowFilter(admin.SimpleListFilter):
     """A filter limited to rows of the study in the list."""
 
-    rows = None
+    rows: type[Model]
+    column: str
 
     def lookups(self, request, model_admin):
-        rows = filter_allowed(request.user, self.rows.objects.all()).order_by("pk")
+        rows = filter_allowed(request.user, self.rows._default_manager.all()).order_by("pk")
         study = parse_row_id(request.GET.get("study", ""))
         return [(str(row.pk), str(row)) for row in rows.filter(study=study)[:50]] if study else []
 
@@ -152,7 +155,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
             )
         return queryset.filter(found), False
 
-    def get_actions(self, request):
+    def get_actions(self, request):  # type: ignore[override]  # Django 5.2 calls it so, and 6.1 still does
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions if is_request_allowed(request, Action.MANAGE_ASSIGNMENTS) else {}
@@ -203,7 +206,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
     def change_view(self, request, object_id, form_url="", extra_context=None):
         assignment = self.get_object(request, object_id)
         if assignment is None:
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined]  # private in Django
         if request.method != "GET":
             return HttpResponseNotAllowed(["GET"])
         may_edit = is_request_allowed(request, Action.MANAGE_ASSIGNMENTS, assignment.study_id)
@@ -297,7 +300,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
         form = NoteForm(request.POST)
         try:
             if not form.is_valid():
-                raise ActionRefused(" ".join(message for errors in form.errors.values() for message in errors))
+                raise ActionRefused(" ".join(str(message) for errors in form.errors.values() for message in errors))
             lift_exclusion(exclusion, request.user, form.cleaned_data["note"])
             messages.success(request, "The exclusion was taken back: the assignment counts again.")
         except ActionRefused as refused:
@@ -337,7 +340,7 @@ def _answers(assignment: Assignment, visits) -> list[tuple[str, str, str]]:
     """
     words = {pk: text for visit in visits for _, pk, text, _ in visit.shown.get("questions", ())}
     rows = assignment.responses.order_by("pk").annotate(said=F("question__text"), scale=F("question__scale"))
-    return [(words.get(r.question_id, r.said).replace("{label}", r.label), r.label, _answer(r)) for r in rows]
+    return [(str(words.get(r.question_id, r.said)).replace("{label}", r.label), r.label, _answer(r)) for r in rows]
 
 
 def _answer(response) -> str:

@@ -1,6 +1,7 @@
 """Admin page of a recruitment's panel: token, comparison with the panel, orders, and cases for a person to decide."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.http import Http404, HttpResponseNotAllowed, HttpResponseRedirect
@@ -53,13 +54,20 @@ from studies.admin import study_page
 from studies.models import Job
 from studies.services.lifecycle import ActionRefused
 
-from ..models import PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
+from ..models import Assignment, PanelEvent, PanelOrder, PanelPlan, PanelSubmission, PanelTask, Recruitment
 from .panel_forms import PanelFileForm, PlanForm, PublishForm, SecretsForm
 
 MAX_ROWS = 100
 
 
-class PanelAdminMixin:
+# The base of the mixin below, while types are checked.
+if TYPE_CHECKING:
+    from studies.admin.permissions import StudyScopedAdmin as _Admin
+else:
+    _Admin = object
+
+
+class PanelAdminMixin(_Admin):
     """Admin views of the panel, mixed into the admin of recruitments."""
 
     def get_urls(self):
@@ -145,15 +153,17 @@ class PanelAdminMixin:
             .select_related("assignment")
             .order_by("pk")[:MAX_ROWS]
         )
-        people = [(row.assignment, row.standing, row) for row in doubtful]
+        people: list[tuple[Assignment | None, str, PanelSubmission | None]] = [
+            (row.assignment, row.standing, row) for row in doubtful
+        ]
         people += [
             (assignment, standing, None)
             for assignment, standing in finished_assignments_missing_at_panel(recruitment)[:MAX_ROWS]
         ]
         pages = count_recorded_pages([one for one, _, _ in people if one is not None])
         may_ask = has_service_secret(recruitment)
-        orders = PanelOrder.objects.filter(recruitment=recruitment).select_related("submission__assignment")
-        orders = list(orders.order_by("-pk")[:MAX_ROWS])
+        ordered = PanelOrder.objects.filter(recruitment=recruitment).select_related("submission__assignment")
+        orders = list(ordered.order_by("-pk")[:MAX_ROWS])
         set_display_ids([*doubtful, *(order.submission for order in orders if order.submission)])
         ids = get_person_ids({row.annotator_id for row in doubtful if row.receipt and row.assignment_id})
         return {
@@ -212,7 +222,8 @@ class PanelAdminMixin:
             raise Http404("heval cannot publish at this panel.")
         form, cost, told = PublishForm(recruitment), None, []
         if request.method == "POST":
-            form = PublishForm(recruitment, request.POST.copy())
+            data = request.POST.copy()
+            form = PublishForm(recruitment, data)
             if form.is_valid():
                 wanted = {name: value for name, value in form.cleaned_data.items() if name != "seen"}
                 was_shown = form.cleaned_data["seen"] == form.shown
@@ -220,7 +231,7 @@ class PanelAdminMixin:
                     return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
                 cost = RewardCost(wanted["places"], wanted["reward"])
                 told = publishing_warnings(recruitment, wanted["reward"], wanted["minutes"], wanted["places"])
-                form.data["seen"] = form.shown
+                data["seen"] = form.shown
         context = {
             "title": "Publish at the panel",
             "recruitment": recruitment,

@@ -62,13 +62,13 @@ class PublishForm(forms.Form):
     reward = forms.DecimalField(min_value=0, max_value=10_000, max_digits=7, decimal_places=2, label="pay per person")
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
-    def __init__(self, recruitment: Recruitment, *args):
+    def __init__(self, recruitment: Recruitment, data=None):
         study = recruitment.study
         made = PanelPlan.objects.filter(recruitment=recruitment).first()
         self.before = publication_orders(recruitment).count()
         reward = recruitment.reward if recruitment.reward is not None else study.reward
         super().__init__(
-            *args,
+            data,
             initial={
                 "title": study.public_title,
                 "description": study.purpose[:2000],
@@ -103,12 +103,12 @@ class PlanForm(forms.Form):
         ),
     )
 
-    def __init__(self, recruitment: Recruitment, *args):
+    def __init__(self, recruitment: Recruitment, data=None):
         self.study = recruitment.study
         made = PanelPlan.objects.filter(recruitment=recruitment).first()
         first = {"people": recruitment.wanted or self.study.target_n, "round_places": 9}
         names = ("people", "round_places", "lost_percent")
-        super().__init__(*args, initial={name: getattr(made, name) for name in names} if made else first)
+        super().__init__(data, initial={name: getattr(made, name) for name in names} if made else first)
 
     def clean_people(self):
         people = self.cleaned_data["people"]

@@ -4,6 +4,7 @@ They also add bonuses, order payments and mark them as paid.
 """
 
 from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import messages
@@ -22,6 +23,12 @@ from studies.admin.permissions import is_request_allowed
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Payment
+
+# The base of the mixin below, while types are checked.
+if TYPE_CHECKING:
+    from .panel import PanelAdminMixin as _Pages
+else:
+    _Pages = object
 
 MAX_ROWS = 400
 MAX_FILE_SIZE = 2 * 1024 * 1024
@@ -54,7 +61,7 @@ class BonusForm(forms.Form):
         return cleaned
 
 
-class PayAdminMixin:
+class PayAdminMixin(_Pages):
     """Admin views of pay, mixed in beside PanelPages."""
 
     def get_urls(self):

@@ -2,12 +2,19 @@
 
 from copy import copy
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.utils.html import format_html
 
 from annotators.models import OutcomePay
 from annotators.participation import link_actions
+
+# The base of the mixin below, while types are checked.
+if TYPE_CHECKING:
+    _Form = forms.ModelForm
+else:
+    _Form = object
 
 Outcome, Rule = OutcomePay.Outcome, OutcomePay.Rule
 CHECKED_COLUMNS = {"key", "reward", "currency", "opens_at", "closes_at"}
@@ -42,7 +49,7 @@ def outcome_pay_form_fields() -> dict[str, forms.Field]:
     return made
 
 
-class PromisesFormMixin:
+class PromisesFormMixin(_Form):
     """Mixin for the link's form: fields for the pay of each early end.
 
     Validation adds the faults of ``link_actions.find_link_errors`` for the link as it would be saved.
@@ -53,7 +60,7 @@ class PromisesFormMixin:
         before = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=self.instance)}
         for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
             if row := before.get(outcome):
-                self.initial |= {name: row.rule, amount: row.amount}
+                self.initial.update({name: row.rule, amount: row.amount})
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
@@ -61,7 +68,7 @@ class PromisesFormMixin:
         wanted = copy(self.instance)
         for column in CHECKED_COLUMNS & set(cleaned):
             setattr(wanted, column, cleaned[column])
-        names = dict(zip(Outcome, (name for name, _ in FIELD_NAMES), strict=True))
+        names: dict[str, str] = {outcome: name for outcome, (name, _) in zip(Outcome, FIELD_NAMES, strict=True)}
         for column, words in link_actions.find_link_errors(wanted, self.promises).items():
             name = names.get(column, column)
             if name in self.fields and name not in self.errors:
@@ -69,7 +76,7 @@ class PromisesFormMixin:
         return cleaned
 
     def _clean_promises(self, cleaned) -> dict[str, tuple[str, Decimal | None]]:
-        found = {}
+        found: dict[str, tuple[str, Decimal | None]] = {}
         for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
             rule, much = cleaned.get(name), cleaned.get(amount)
             if rule == Rule.AMOUNT and much is None and amount not in self.errors:

@@ -1,5 +1,7 @@
 """Admin of recruitments: first the channel, then its settings as form fields, then the links to copy."""
 
+from typing import Any
+
 from django import forms
 from django.conf import settings as site_settings
 from django.contrib import admin, messages
@@ -11,7 +13,13 @@ from annotators.recruitment.channels import REGISTRY
 from studies.access import Action, filter_allowed, get_row
 from studies.admin import workflow
 from studies.admin.forms.cleaning import CleanTextMixin
-from studies.admin.forms.fields import RowChoiceField, RowMultipleChoiceField, optional_utc_datetime_field
+from studies.admin.forms.fields import (
+    RowChoiceField,
+    RowMultipleChoiceField,
+    choice_field,
+    choices_of,
+    optional_utc_datetime_field,
+)
 from studies.admin.forms.settings import (
     SettingsFormMixin,
     build_form_with_settings,
@@ -43,9 +51,9 @@ def labelled_link_urls(recruitment: Recruitment) -> list[tuple[str, str]]:
 class AddRecruitmentForm(CleanTextMixin, forms.ModelForm):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        field = self.fields["channel"]
+        field = choice_field(self, "channel")
         field.choices = [(slug, one.label) for slug, one in REGISTRY.items() if one.takes_new_links]
-        field.widget = forms.RadioSelect(choices=field.choices)
+        field.widget = forms.RadioSelect(choices=choices_of(field))
 
 
 class RecruitmentForm(promises_form.PromisesFormMixin, SettingsFormMixin):
@@ -68,7 +76,7 @@ class RecruitmentForm(promises_form.PromisesFormMixin, SettingsFormMixin):
         return self.cleaned_data["currency"].upper()
 
     def _save_m2m(self):
-        super()._save_m2m()
+        super()._save_m2m()  # type: ignore[misc]  # private in Django
         if "shown_arms" in self.changed_data:
             self.instance.arms.set(self.cleaned_data["shown_arms"])
 
@@ -129,7 +137,7 @@ class RecruitmentAdmin(
         if not is_request_allowed(request, Action.RECRUIT, obj.study_id):
             fields = ("channel", "key", "pool", "wanted", "reward", "currency", "opens_at", "closes_at")
             return ((None, {"fields": fields}),)
-        parts = [
+        parts: list[tuple[str, dict[str, Any]]] = [
             (
                 "Who can take part",
                 {
@@ -152,7 +160,7 @@ class RecruitmentAdmin(
                 },
             )
         )
-        if names:
+        if names and channel and channel.settings_form:
             apart = settings_fieldsets(channel.settings_form)
             own = tuple(name for name in names if not any(name in options["fields"] for _, options in apart))
             parts += [(f"Settings of {channel.label}", {"fields": own}), *apart]

@@ -1,5 +1,7 @@
 """Admin page of rehearsals: a button to start one, its progress, and the last report."""
 
+from typing import TYPE_CHECKING
+
 from django import forms
 from django.contrib import messages
 from django.http import HttpResponseRedirect
@@ -10,6 +12,12 @@ from annotators.recruitment.panels import rehearsal_jobs
 from studies.admin import study_page
 from studies.models import Job
 from studies.services import jobs
+
+# The base of the mixin below, while types are checked.
+if TYPE_CHECKING:
+    from .panel import PanelAdminMixin as _Pages
+else:
+    _Pages = object
 
 
 class RehearsalForm(forms.Form):
@@ -22,7 +30,7 @@ class RehearsalForm(forms.Form):
     )
 
 
-class RehearsalAdminMixin:
+class RehearsalAdminMixin(_Pages):
     """Admin views of rehearsals, mixed in beside PanelPages."""
 
     def get_urls(self):

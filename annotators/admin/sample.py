@@ -1,5 +1,7 @@
 """Admin page of a recruitment's sample: declared columns, the panel's demographic file, and the table for a paper."""
 
+from typing import TYPE_CHECKING
+
 from django import forms
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
@@ -10,7 +12,13 @@ from annotators.recruitment.channels import REGISTRY
 from studies.admin import study_page
 
 from ..models import Recruitment, SampleColumn
-from .panel import PanelFileForm
+from .panel import PanelAdminMixin, PanelFileForm
+
+# The base of the mixin below, while types are checked.
+if TYPE_CHECKING:
+    _Pages = PanelAdminMixin
+else:
+    _Pages = object
 
 MAX_COLUMNS = 20
 
@@ -40,11 +48,11 @@ class ColumnsForm(forms.Form):
         ),
     )
 
-    def __init__(self, study, *args):
+    def __init__(self, study, data=None):
         rows = list(SampleColumn.objects.filter(study=study).order_by("pk"))
         kinds = {"numbers": SampleColumn.Kind.NUMBER, "categories": SampleColumn.Kind.CATEGORY}
         first = {field: "\n".join(row.name for row in rows if row.kind == kind) for field, kind in kinds.items()}
-        super().__init__(*args, initial=first | {"shown_small": "\n".join(row.name for row in rows if row.shows_small)})
+        super().__init__(data, initial=first | {"shown_small": "\n".join(row.name for row in rows if row.shows_small)})
 
     def clean(self):
         named = {
@@ -71,12 +79,12 @@ class SampleFileForm(PanelFileForm):
     person = forms.CharField(max_length=100, label="column with the panel's participant ids")
     field_order = ("person", "file")
 
-    def __init__(self, recruitment: Recruitment, *args):
-        super().__init__(*args, initial={"person": REGISTRY[recruitment.channel].person_column})
+    def __init__(self, recruitment: Recruitment, data=None, files=None):
+        super().__init__(data, files, initial={"person": REGISTRY[recruitment.channel].person_column})
         self.fields["file"].label = "The panel's demographic file"
 
 
-class SampleAdminMixin:
+class SampleAdminMixin(_Pages):
     """Admin views of the sample, mixed into the admin of recruitments."""
 
     def get_urls(self):

@@ -1,6 +1,7 @@
 """Admin pages for deciding about one piece of work, and for answering appeals."""
 
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import messages
@@ -21,9 +22,16 @@ from annotators.recruitment.panels.secrets import stored_secret_dates
 from studies.access import Action
 from studies.admin import study_page
 from studies.admin.forms.cleaning import CleanTextMixin
+from studies.admin.forms.fields import choice_field
 from studies.services.lifecycle import ActionRefused
 
 from ..models import Appeal, PanelOrder, Recruitment, Verdict
+
+# The base of the mixin below, while types are checked.
+if TYPE_CHECKING:
+    from .panel import PanelAdminMixin as _Pages
+else:
+    _Pages = object
 
 
 class RejectForm(CleanTextMixin, forms.Form):
@@ -52,7 +60,7 @@ class RejectForm(CleanTextMixin, forms.Form):
 
     def __init__(self, grounds: list[RejectionGround], min_length: int, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.fields["category"].choices = [
+        choice_field(self, "category").choices = [
             (
                 one.category,
                 f"{one.category}: {one.words} ({'based on your observations' if one.needs_note else 'measured'})",
@@ -110,7 +118,7 @@ class AppealAnswerForm(CleanTextMixin, forms.Form):
             del self.fields["says_another"]
 
 
-class VerdictAdminMixin:
+class VerdictAdminMixin(_Pages):
     """Admin views of verdicts and appeals, mixed into the admin of recruitments."""
 
     def get_urls(self):
@@ -193,7 +201,7 @@ class _VerdictPage:
         self.measured = measure_work_evidence(work.assignment) if work.assignment and work.assignment.batch_id else None
         self.grounds = (
             list_rejection_grounds(work.rejection_policy, self.measured, bool(work.assignment.submitted_at))
-            if work.rejection_policy and self.measured
+            if work.rejection_policy and self.measured and work.assignment
             else []
         )
         self.forms = {
@@ -251,7 +259,8 @@ class _VerdictPage:
 
     def _reject(self) -> str:
         """Show the rejection on the first press; order it only if exactly the shown values are sent again."""
-        form = self.forms["reject"] = self._reject_form(self.request.POST.copy())
+        data = self.request.POST.copy()
+        form = self.forms["reject"] = self._reject_form(data)
         if self.reason_not_rejectable:
             raise ActionRefused(self.reason_not_rejectable)
         if not form.is_valid():
@@ -259,7 +268,7 @@ class _VerdictPage:
         typed = form.cleaned_data
         decisions.validate_rejection(self.work, typed["category"], typed["message"], typed["note"])
         if "reject" not in self.request.POST or typed["seen"] != form.shown:
-            form.data["seen"] = form.shown
+            data["seen"] = form.shown
             self.needs_confirmation = True
             return ""
         decisions.reject_work(self.work, typed["category"], typed["message"], self.request.user, typed["note"])

@@ -175,7 +175,7 @@ def _parse_time(value: Any, column: str) -> tuple[datetime | None, bool]:
         in_utc = parsed and (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         parsed = None
-    if parsed is None or in_utc.year < 1970:
+    if parsed is None or in_utc is None or in_utc.year < 1970:
         raise CellRefused(column, f"must be a time such as 2026-11-21T10:00:00Z, not {value!r:.40}.")
     if in_utc > datetime.now(UTC):
         raise CellRefused(column, f"must not be in the future: {value!r:.40}.")

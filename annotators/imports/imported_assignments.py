@@ -263,8 +263,8 @@ def _fill_section_pages(
     rows_by_slot: dict[str, tuple[ResolvedRow, PageField]] = {}
     for about in rows:
         try:
-            item = by_item[id(about.item)] if about.item else None
-            slot, ask = _find_field(study_index, about, item, slots)
+            shown_item = by_item[id(about.item)] if about.item else None
+            slot, ask = _find_field(study_index, about, shown_item, slots)
             if slot in rows_by_slot:
                 raise CellRefused(None, f"answers the same question as row {rows_by_slot[slot][0].said.row}.")
             values[slot], rows_by_slot[slot] = _clean_value(about, ask), (about, ask)
@@ -394,7 +394,7 @@ def _row(slot: str, about: ResolvedRow, ask: PageField, value: Any) -> NewRespon
     columns = response_column_values(ask, value) or {}
     label = about.said.label or (ask.label if about.item is None else "")
     if about.item is not None and about.item.is_layout_known:
-        letters = {output: letter for letter, output in about.item.letters.items()}
+        letters: dict[Any, str] = {output: letter for letter, output in about.item.letters.items()}
         label = letters.get(columns.get("chosen_id") if ask.answer_column == "chosen" else ask.exposure_id, "")
     position = about.said.position if about.item is None else ask.position if about.item.has_position else None
     return NewResponse(0, ask.question_id, ask.item_id, ask.exposure_id, slot, label, position, **columns)

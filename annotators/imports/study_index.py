@@ -86,7 +86,7 @@ def _item_sizes(study: Study, systems: dict[str, int]) -> dict[int, int | None]:
         section.m = section.m or 1
         pool = StimulusPool([0], names, {(0, system): (system,) for system in names})
         try:
-            drawn = protocol.draw(section, pool, _FirstChoice())
+            drawn = protocol.draw(section, pool, _FirstChoice())  # type: ignore[arg-type]  # it has what protocols use of a Random
         except UnfillableBatch:
             drawn = []
         sizes[section.position] = len(drawn[0].outputs) if drawn else len(names)

@@ -93,7 +93,7 @@ def _get_or_create_annotators(study: Study, sittings: Sequence[ImportedAssignmen
 def _responses(
     sittings: Sequence[ImportedAssignment], assignments: Sequence[Assignment], items: dict[ItemKey, int], now: datetime
 ) -> Iterator[Response]:
-    exposures: dict[tuple[int, int], int] = {}
+    exposures: dict[tuple[int | None, int], int] = {}
     if assignments:
         rows = Exposure.objects.filter(item__in=Item.objects.filter(study=assignments[0].study_id))
         exposures = {

@@ -41,7 +41,11 @@ def get_person_id(annotator: Annotator) -> str | None:
 def get_person_ids(annotator_ids: Iterable[int]) -> dict[int, str]:
     """Return the raw ids of many people by annotator id, without those that were never known or are erased."""
     identities = PanelIdentity.objects.filter(annotator__in=annotator_ids, ciphertext__isnull=False)
-    return {pk: decrypt(Purpose.IDENTITY, text) for pk, text in identities.values_list("annotator", "ciphertext")}
+    return {
+        pk: decrypt(Purpose.IDENTITY, text)
+        for pk, text in identities.values_list("annotator", "ciphertext")
+        if text is not None
+    }
 
 
 def person_id_placeholder(annotator_key: str) -> str:

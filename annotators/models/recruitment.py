@@ -165,6 +165,7 @@ class PanelSubmission(models.Model):
     source = models.CharField(max_length=7, choices=Source)
     first_seen_at = models.DateTimeField(db_default=Now())
     seen_at = models.DateTimeField(db_default=Now())
+    named: str  # set by ``set_display_ids``
 
     class Meta:
         constraints = [

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.db.models import BigAutoField, CharField, Field, Model, TextField
+from django.db.models import BigAutoField, CharField, Field, ForeignKey, Model, TextField
 from django.db.models.base import ModelState
 from django.db.models.sql import UpdateQuery
 
@@ -51,7 +51,9 @@ class _CompiledStatement:
         stand_ins = [PLACEHOLDER_VALUES[kind](n) for n, kind in enumerate(self.kinds)]
         compiler = self.query(self.build(*stand_ins)).get_compiler(DEFAULT_DB_ALIAS)
         sql, parameters = compiler.as_sql()
-        origins = [(stand_ins.index(value), None) if value in stand_ins else (None, value) for value in parameters]
+        origins: list[tuple[int | None, Any]] = [
+            (stand_ins.index(value), None) if value in stand_ins else (None, value) for value in parameters
+        ]
         if {place for place, _ in origins if place is not None} != set(range(len(stand_ins))):
             raise ValueError(f"The ORM converts a value of this statement, so it cannot be compiled once: {sql}")
         return sql, origins, self.converters(compiler)
@@ -111,15 +113,22 @@ class CompiledUpdate(_CompiledStatement):
         return query
 
 
+def _column(model: type[Model], name: str) -> Field:
+    field = model._meta.get_field(name)
+    if not isinstance(field, Field):
+        raise TypeError(f"{model.__name__}.{name} is not a column.")
+    return field
+
+
 @lru_cache(maxsize=256)
 def _insertion(model: type[Model], columns: tuple[str, ...], rows: int, statement: str, is_typed: bool = False) -> str:
     # The SQL contains only names of our own tables and columns, never input from outside.
     connection = connections[DEFAULT_DB_ALIAS]
     quoted = connection.ops.quote_name
-    fields = [model._meta.get_field(name) for name in columns]
-    names = ", ".join(quoted(field.column) for field in fields)
+    fields = [_column(model, name) for name in columns]
+    names = ", ".join(quoted(str(field.column)) for field in fields)
     # Types without their lengths, because a cast to a type with a length silently truncates texts.
-    row = ", ".join(f"%s::{field.db_type(connection).partition('(')[0]}" if is_typed else "%s" for field in fields)
+    row = ", ".join(f"%s::{str(field.db_type(connection)).partition('(')[0]}" if is_typed else "%s" for field in fields)
     insert = f"INSERT INTO {quoted(model._meta.db_table)} ({names})"
     return statement.format(insert=insert, places=", ".join([f"({row})"] * rows), row=row)
 
@@ -198,8 +207,8 @@ def _fields(model: type[Model], columns: tuple[str, ...]) -> tuple[tuple[str, Fi
 
     For a foreign key, the field is the field that it points to.
     """
-    fields = [model._meta.get_field(name) for name in columns]
-    targets = [(field.attname, field.target_field if field.is_relation else field) for field in fields]
+    fields = [_column(model, name) for name in columns]
+    targets = [(field.attname, field.target_field if isinstance(field, ForeignKey) else field) for field in fields]
     return tuple((name, field, UNCONVERTED_FIELDS.get(type(field), NoneType)) for name, field in targets)
 
 

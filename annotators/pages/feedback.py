@@ -63,8 +63,9 @@ def _build_feedback(
 ) -> PracticeFeedback:
     labels = {exposure: label for label, exposure in item.exposures}
     protocol = REGISTRY[page.step]
-    if expected.exposure_id:
-        truth, is_right = labels[expected.exposure_id], answer.chosen_id == expected.exposure_id
+    truth: str | tuple[float, float]
+    if expected.exposure_id or expected.low is None or expected.high is None:
+        truth, is_right = labels[expected.exposure_id or 0], answer.chosen_id == expected.exposure_id
     else:
         truth = (expected.low, expected.high)
         is_right = answer.value is not None and expected.low <= answer.value <= expected.high

@@ -121,7 +121,9 @@ def clean_answer(page_field: PageField, texts_by_part: dict[str, list[str]], ski
         if any(value.strip() for value in single.values()):
             raise AnswerRefused("Please answer, or say that you cannot answer, but not both.")
         return Answer(skip_reason=skip_reasons[0])
-    return page_field.field.clean(single if page_field.field.inputs else single[""])
+    # A field with several inputs takes a dict of texts.
+    sent: Any = single if page_field.field.inputs else single[""]
+    return page_field.field.clean(sent)
 
 
 def response_column_values(page_field: PageField, cleaned_value: Any) -> dict[str, Any] | None:

@@ -4,7 +4,8 @@ They never contain a system, an arm or a kind of item.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -82,7 +83,7 @@ class ShownField:
     label: str
     position: int | None
     value: str = ""
-    values: Mapping[str, str] = field(default_factory=dict, hash=False)
+    values: Mapping[str, str] = dataclass_field(default_factory=dict, hash=False)
     error: str = ""
     skip_reasons: tuple[tuple[str, str], ...] = ()
     skip_value: str = ""
@@ -292,12 +293,14 @@ def _texts_query(items: int) -> CompiledSelect:
     )  # fmt: skip
 
 
-Texts = tuple[dict[int, tuple], dict[int, tuple]]
+OutputText = tuple[str, str, str, str, bool, str]
+Texts = tuple[dict[int, OutputText], dict[int, tuple]]
 
 
 def _load_texts(items: tuple[int, ...]) -> Texts:
     """Return the columns of each exposure's output and of each item's prompt."""
-    outputs, prompts = {}, {}
+    outputs: dict[int, OutputText] = {}
+    prompts: dict[int, tuple] = {}
     for pk, item, format, text, media, alt, is_empty, language, *prompt in _texts_query(len(items))(*items):
         outputs[pk] = (format, text, media, alt, is_empty, language)
         prompts[item] = tuple(prompt)
@@ -316,6 +319,7 @@ def _items(assignment: Assignment, page: Page, about, typed: Mapping[str, str]) 
     if not page.items:
         return ()
     ids = tuple(item.id for item in page.items)
+    texts: dict[int, OutputText]
     if assignment.design_id:
         texts, prompts = text_cache.get(ids, lambda: _load_texts(ids), _characters)
     else:

@@ -123,7 +123,7 @@ class SharedRobotData:
             for burden in batch_workloads(study)
         }
 
-    def systems_by_exposure(self, batch_id: int) -> dict[int, str]:
+    def systems_by_exposure(self, batch_id: int | None) -> dict[int, str]:
         return dict(Exposure.objects.filter(item__placements__batch=batch_id).values_list("pk", "output__system__name"))
 
 

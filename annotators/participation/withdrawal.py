@@ -35,7 +35,7 @@ def withdraw_annotator(assignment: Assignment) -> int:
                 Assignment.objects.filter(pk=row.pk).update(
                     released_at=Now(), released_reason=Assignment.Released.WITHDRAWN
                 )
-                Batch.objects.filter(pk=row.batch_id, claimed__gt=0).update(claimed=F("claimed") - 1)
+                Batch.objects.filter(pk=row.batch_id, claimed__gt=0).update(claimed=F("claimed") - 1)  # type: ignore[misc]  # not None
         withdrawn = Assignment.objects.filter(pk__in=[row.pk for row in held], withdrawn_at=None)
         codes = list(withdrawn.values_list("code", flat=True))
         withdrawn.update(withdrawn_at=Now())

@@ -63,7 +63,8 @@ def parse_bonus_csv(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
     known: dict[int, list[Payment]] = {}
     for row in link_payments(recruitment).filter(kind=Payment.Kind.BONUS):
         known.setdefault(row.assignment_id, []).append(row)
-    extras, faults, first = [], [], {}
+    extras, faults = [], []
+    first: dict[tuple[int, Decimal, str], int] = {}
     for n, cells in rows:
         try:
             extra = _extra(n, cells, by_receipt)

@@ -112,7 +112,7 @@ def _people(study: Study) -> list[_Person]:
     )  # fmt: skip
     found = []
     for pk, arm, start, end, active, currency, *rewards in rows:
-        seconds = active or max(1, round((end - start).total_seconds()))
+        seconds = active or max(1, round((end - start).total_seconds()) if start and end else 0)
         offered = next((one for one in (*rewards, study.reward) if one is not None), ZERO)
         covered, bonus = paid.get(pk, (ZERO, ZERO))
         pay = bonus + (covered if pk in rejected else max(covered, offered))

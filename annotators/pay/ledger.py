@@ -36,7 +36,7 @@ STATE_BY_ORDER_STATE = {
     PanelOrder.State.REFUSED: State.FAILED,
     PanelOrder.State.CANCELLED: State.CANCELLED,
 }
-DEFAULT_REASONS = {
+DEFAULT_REASONS: dict[str, str] = {
     Kind.BASE: "The reward of the study.",
     Kind.OUTCOME: "What was promised for this way to end.",
     Kind.DIFFERENCE: "The difference to what the study promises.",
@@ -145,7 +145,7 @@ class _LedgerRun:
                     self._again_by_hand(row)
         people = list(payable_assignments(self.recruitment))
         for one in people:
-            owed = compute_amount_owed(one, self.terms)
+            owed = compute_amount_owed(one, one.sent, self.terms)
             told.outcomes[owed.outcome] += bool(owed.outcome)
             self._settle(one, owed)
         self._drop_all_but({one.pk for one in people})
@@ -328,9 +328,9 @@ def due_payments_not_by_approval(recruitment: Recruitment) -> QuerySet[Payment]:
     return link_payments(recruitment).filter(state=State.DUE).exclude(way=Way.APPROVAL).order_by("pk")
 
 
-def submissions_by_assignment(payments: Iterable[Payment]) -> dict[int, PanelSubmission]:
+def submissions_by_assignment(payments: Iterable[Payment]) -> dict[int | None, PanelSubmission]:
     """Return the panel's submission of each assignment: the last one submitted, if there are several."""
-    found: dict[int, PanelSubmission] = {}
+    found: dict[int | None, PanelSubmission] = {}
     shown = PanelSubmission.objects.filter(assignment__in=[row.assignment_id for row in payments]).order_by("pk")
     for one in shown.select_related("assignment", "task"):
         before = found.get(one.assignment_id)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
@@ -12,8 +13,11 @@ from studies.models import Study
 
 from .promises import ZERO, PayTerms, Rule
 
+if TYPE_CHECKING:
+    from annotators.models.annotated import PayableAssignment
+
 Released, Outcome = Assignment.Released, OutcomePay.Outcome
-OUTCOME_BY_RELEASE = {
+OUTCOME_BY_RELEASE: dict[str, str] = {
     Released.SCREENED_OUT: Outcome.SCREENED_OUT,
     Released.FAILED_CHECKS: Outcome.FAILED_CHECKS,
     Released.FULL: Outcome.FULL,
@@ -48,7 +52,7 @@ def payable_outcome(assignment: Assignment, study: Study) -> str:
     return OUTCOME_BY_RELEASE.get(reason, "")
 
 
-def payable_assignments(recruitment: Recruitment) -> QuerySet[Assignment]:
+def payable_assignments(recruitment: Recruitment) -> "QuerySet[PayableAssignment]":
     """Return everyone who came by this link, with ``sent`` pages. Test runs, robots and imports are not paid."""
     mine = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     got_a_place = Assignment.objects.filter(
@@ -62,19 +66,19 @@ def payable_assignments(recruitment: Recruitment) -> QuerySet[Assignment]:
     )
 
 
-def compute_amount_owed(assignment: Assignment, terms: PayTerms, assumed_outcome: str = "") -> OwedAmount:
+def compute_amount_owed(assignment: Assignment, sent: int, terms: PayTerms, assumed_outcome: str = "") -> OwedAmount:
     """Compute the amount.
 
-    ``assignment`` comes from ``payable_assignments``; ``ending``: as if it had ended like this.
+    ``sent``: the number of stored pages; ``assumed_outcome``: as if it had ended like this.
     """
     outcome = assumed_outcome or payable_outcome(assignment, terms.study)
     if not outcome:
         return OwedAmount("", ZERO, ZERO)
     reward = terms.reward_of(assignment.design_id, assignment.batch.arm.name if assignment.batch else None)
     rule = terms.rules.get(outcome)
-    is_share = rule is not None and rule.rule == Rule.SHARE and assignment.sent and assignment.batch_id
+    is_share = rule is not None and rule.rule == Rule.SHARE and sent and assignment.batch_id
     pages = _pages(assignment) if is_share else 0
-    return OwedAmount(outcome, reward, terms.promised_pay(outcome, reward, assignment.sent, pages))
+    return OwedAmount(outcome, reward, terms.promised_pay(outcome, reward, sent, pages))
 
 
 def _pages(assignment: Assignment) -> int:

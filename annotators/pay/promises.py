@@ -12,7 +12,8 @@ from studies.protocols import Problem
 
 from ..models import OutcomePay, Recruitment
 
-Rule, Outcome = OutcomePay.Rule, OutcomePay.Outcome
+Rule = OutcomePay.Rule
+Outcome = OutcomePay.Outcome
 ZERO = Decimal(0)
 CENT = Decimal("0.01")
 

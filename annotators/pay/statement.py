@@ -43,8 +43,8 @@ def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayState
     terms = get_pay_terms(recruitment)
     if not outcome or (outcome != "complete" and outcome not in terms.rules):
         return None
-    assignment.sent = PageVisit.objects.filter(assignment=assignment, recorded_at__isnull=False).count()
-    owed = compute_amount_owed(assignment, terms, outcome)
+    sent = PageVisit.objects.filter(assignment=assignment, recorded_at__isnull=False).count()
+    owed = compute_amount_owed(assignment, sent, terms, outcome)
     if not owed.reward:
         return None
     rule = terms.rules.get(outcome)
@@ -53,7 +53,7 @@ def pay_statement(assignment: Assignment, assumed_outcome: str = "") -> PayState
         terms.currency,
         _how(recruitment.channel, outcome),
         bool(rule and rule.rule == Rule.SHARE),
-        assignment.sent,
+        sent,
     )
 
 

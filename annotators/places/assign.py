@@ -210,7 +210,7 @@ def _create_assignment(
         trust=trust,
         ordinal=_lowest_free(taken),
         reserved_until=NowPlusSeconds(max(study.start_window_seconds, channel_min_reserved_seconds(recruitment))),
-        consent_version=design.version if is_consented else None,
+        consent_version=design.version if design and is_consented else None,
         consented_at=Now() if is_consented else None,
     )
     assignment.refresh_from_db(fields=["claimed_at", "reserved_until", "consented_at"])  # the database set them

@@ -65,12 +65,12 @@ def get_batch_plan(assignment: Assignment) -> BatchPlan:
 
 
 @lru_cache(maxsize=1024)
-def frozen_batch_plan(batch_id: int, design_id: int) -> BatchPlan:
+def frozen_batch_plan(batch_id: int | None, design_id: int) -> BatchPlan:
     return _plan(batch_id, design_id)
 
 
-def _plan(batch_id: int, design_id: int | None) -> BatchPlan:
-    batch = Batch.objects.select_related("study", "arm").get(pk=batch_id)
+def _plan(batch_id: int | None, design_id: int | None) -> BatchPlan:
+    batch = Batch.objects.select_related("study", "arm").get(pk=batch_id)  # type: ignore[misc]  # None: not found
     words = wording_of(batch.study, design_id)
     placed: dict[int, dict[int, list[tuple[int, int]]]] = {}
     numbers: dict[int, dict[str, int]] = {}

@@ -4,6 +4,7 @@ An exclusion is a row that is never deleted. A second row undoes it.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, Max, OuterRef, QuerySet
@@ -16,6 +17,9 @@ from studies.services import lifecycle
 from studies.services.lifecycle import ActionRefused
 
 from .assign import Released, release_assignment
+
+if TYPE_CHECKING:
+    from annotators.models.annotated import JudgedAssignment
 
 TOP_UP = Batch.Origin.TOP_UP
 # The reasons for an exclusion. The key is stored; "other" needs a note.
@@ -37,7 +41,7 @@ def active_exclusions(assignments) -> QuerySet[Exclusion]:
     return Exclusion.objects.filter(assignment__in=assignments, reverses=None, reversed_by=None)
 
 
-def annotate_is_excluded(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+def annotate_is_excluded(assignments: QuerySet[Assignment]) -> "QuerySet[JudgedAssignment]":
     """Annotate each assignment with ``is_excluded``."""
     active = Exclusion.objects.filter(assignment=OuterRef("pk"), reverses=None, reversed_by=None)
     return assignments.annotate(is_excluded=Exists(active))
@@ -165,7 +169,9 @@ def open_replacement_places(study: Study, assignments: Sequence[Assignment], by)
             lifecycle.open_more_places(study, len(assignments), by)
             return []
         open_now = lifecycle.count_opened_places(study)
-        originals = {batch.pk: batch for batch in Batch.objects.filter(pk__in=[row.batch_id for row in assignments])}
+        originals: dict[int | None, Batch] = {
+            batch.pk: batch for batch in Batch.objects.filter(pk__in=[row.batch_id for row in assignments])
+        }
         counted = sum(originals[row.batch_id].origin != TOP_UP for row in assignments)
         if study.cap is not None and counted and open_now + counted > study.cap:
             left = max(0, study.cap - open_now)

@@ -100,7 +100,11 @@ _COUNTS = {
 def count_places_by_arm(study: Study) -> tuple[PlaceCounts, list[PlaceCounts]]:
     """Return the counts of all open places of the study, and those of each arm."""
     assignments = annotate_is_excluded(_filter_live(Assignment.objects.filter(study=study)))
-    counts = {row.pop("batch__arm"): row for row in assignments.order_by().values("batch__arm").annotate(**_COUNTS)}
+    by_arm = assignments.order_by().values("batch__arm").annotate(**_COUNTS)
+    counts: dict[Any, dict[str, Any]] = {}
+    for each in by_arm:
+        columns: dict[str, Any] = {**each}
+        counts[columns.pop("batch__arm")] = columns
     released: dict[Any, list[tuple[str, int]]] = {}
     released_rows = (
         assignments.filter(released_at__isnull=False)
@@ -123,8 +127,8 @@ def count_places_by_arm(study: Study) -> tuple[PlaceCounts, list[PlaceCounts]]:
         for arm in study.arms.all()
     ]
     total: dict[str, int] = {}
-    for row in counts.values():
-        for name, n in row.items():
+    for counted in counts.values():
+        for name, n in counted.items():
             total[name] = total.get(name, 0) + n
     all_released: dict[str, int] = {}
     for rows in released.values():
@@ -170,7 +174,7 @@ def median_working_times(study: Study) -> MedianTimes:
     )
     times = submitted.order_by().annotate(active=Sum("visits__active_seconds"))
     rows = list(times.values_list("started_at", "submitted_at", "active"))
-    minutes = [(end - start).total_seconds() / 60 for start, end, _ in rows]
+    minutes = [(end - start).total_seconds() / 60 for start, end, _ in rows if start and end]
     active = [seconds / 60 for _, _, seconds in rows if seconds]
     return MedianTimes(len(rows), median(minutes) if minutes else None, median(active) if active else None)
 
@@ -183,7 +187,7 @@ def update_median_working_time(study: Study) -> bool:
     times = list(submitted.order_by("-submitted_at").values_list("started_at", "submitted_at")[:USUAL_TIME_MAX_PEOPLE])
     if len(times) < USUAL_TIME_MIN_PEOPLE:
         return False
-    usual = round(median((end - start).total_seconds() for start, end in times))
+    usual = round(median((end - start).total_seconds() for start, end in times if start and end))
     return bool(Study.objects.filter(pk=study.pk).exclude(usual_seconds=usual).update(usual_seconds=usual))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from statistics import median
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -120,10 +121,10 @@ def import_sample(
     people = _people(recruitment, told)
     joined.people, joined.strangers = len(people), len(told) - len(people)
     values = [
-        SampleValue(column=column, annotator_id=annotator, value=told[person][column.pk])
+        SampleValue(column=column, annotator_id=annotator, value=value)
         for person, annotator in people.items()
         for column in columns
-        if told[person][column.pk] is not None
+        if (value := told[person][column.pk]) is not None
     ]
     joined.values, joined.missing = len(values), len(people) * len(columns) - len(values)
     if not dry_run:
@@ -174,8 +175,8 @@ def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn
     if not places:
         raise ValueError("The file is empty.")
     # A person has one row per submission; consent revoked in one row is revoked in all.
-    for person, column in revoked:
-        found[person][column] = None
+    for person, pk in revoked:
+        found[person][pk] = None
     return found
 
 
@@ -265,7 +266,8 @@ def summarize_sample_column(
     shown = tuple(Cell(value, n, round(100 * n / n_people, 1)) for value, n in counted if value not in hidden)
     # Sorted by name, because an order by count would reveal the counts.
     cells = shown + tuple(Cell(value, None, None) for value in sorted(hidden))
-    return ColumnSummary(name, kind, n_people, *((None, None) if is_told else (len(values), missing)), cells)
+    known, unknown = (None, None) if is_told else (len(values), missing)
+    return ColumnSummary(name, kind, n_people, known, unknown, cells)
 
 
 def _are_known(counts: Iterable[int]) -> bool:
@@ -277,7 +279,7 @@ def _are_known(counts: Iterable[int]) -> bool:
 
 def sample_csv(columns: list[ColumnSummary]) -> str:
     """The table as a file: one row per value, and one row per numeric column."""
-    rows = [["column", "value", "n", "percent", "median", "minimum", "maximum"]]
+    rows: list[list[Any]] = [["column", "value", "n", "percent", "median", "minimum", "maximum"]]
     for one in columns:
         if one.kind == SampleColumn.Kind.NUMBER:
             rows.append([one.name, "", _count_or_hidden(one.known), "", one.median, one.least, one.most])

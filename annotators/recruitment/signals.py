@@ -7,14 +7,16 @@ the class ``Recruitment``.
 
 from django.dispatch import Signal
 
+from studies.signals import AskingSignal
+
 # Sent by ``panels.publishing.hindrances`` to collect problems to fix before people are sent to a link.
 # Arguments: ``recruitment``. Receivers return an iterable of strings, each a sentence for the researcher; empty if
 # there is no problem.
-collect_obstacles = Signal()
+collect_obstacles = AskingSignal()
 
 # Sent by ``panels.alerts.alerts`` to collect alerts about a link's panel, after recruitment's own checks.
 # Arguments: ``recruitment``. Receivers return an iterable of ``panels.alerts.Alert``; empty if there is no alert.
-collect_alerts = Signal()
+collect_alerts = AskingSignal()
 
 # Sent by ``panels.reconcile.import_submissions`` after a check was stored, whether it changed anything or not, and
 # never in a dry run. Its transaction has ended, so an exception in a receiver does not undo the check.

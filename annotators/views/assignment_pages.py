@@ -192,7 +192,7 @@ def start_another_part(request, code):
         external_ids=assignment.external_ids,
         is_consented=assignment.consented_at is not None,
     )
-    if claim.outcome == "claimed":
+    if claim.outcome == "claimed" and claim.assignment:
         return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
     if claim.outcome == "done":
         return HttpResponseRedirect(f"/p/{code}/done/")

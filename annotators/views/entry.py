@@ -40,7 +40,7 @@ def entry_page(request, key):
     """Show the entry page. GET writes nothing; only the button Start claims a place."""
     recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
     state = link_state(recruitment.study, recruitment) if recruitment else LinkState.UNPUBLISHED
-    if state is LinkState.UNPUBLISHED:
+    if recruitment is None or state is LinkState.UNPUBLISHED:
         raise Http404
     study, channel = recruitment.study, REGISTRY[recruitment.channel]
     allow_framing(request, recruitment.channel)
@@ -66,14 +66,10 @@ def entry_page(request, key):
     )
     if request.method != "POST" and returning is not None and has_parts_overview(returning):
         return render_parts_overview(request, returning)
-    has_finished = returning is not None and has_assignment_ended(returning)
-    more = (
-        get_remaining_parts(returning)
-        if has_finished and not returning.withdrawn_at and returning.submitted_at
-        else None
-    )
-    if has_finished and not (more and more.is_any_left):
-        return _handle_return_after_end(request, recruitment, returning, arrival, wording)
+    finished = returning if returning is not None and has_assignment_ended(returning) else None
+    more = get_remaining_parts(finished) if finished and not finished.withdrawn_at and finished.submitted_at else None
+    if finished and not (more and more.is_any_left):
+        return _handle_return_after_end(request, recruitment, finished, arrival, wording)
     if request.method != "POST":
         if returning is None and state is not LinkState.OPEN:
             if turned_away is not None:
@@ -118,10 +114,10 @@ def entry_page(request, key):
             trust=arrival.trust,
             is_consented=bool(words["consent"]),
         )
-    if claim.outcome == "claimed":
+    if claim.outcome == "claimed" and claim.assignment:
         return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
-    if more is not None:
-        return _handle_return_after_end(request, recruitment, returning, arrival, wording)
+    if more is not None and finished:
+        return _handle_return_after_end(request, recruitment, finished, arrival, wording)
     if returning is not None:
         # No place is free for this person. Their own pages say so, and explain what happens to answers sent now.
         assign.update_external_ids(returning, dict(arrival.ids))

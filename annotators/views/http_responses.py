@@ -78,7 +78,7 @@ def allow_framing(request, channel_slug: str | None) -> None:
 
 def render(request, template: str, context: dict, status: int = 200) -> HttpResponse:
     """Render a page for annotators, without context processors."""
-    return HttpResponse(get_template(template).template.render(context | {"request": request}), status=status)
+    return HttpResponse(get_template(template).template.render(context | {"request": request}), status=status)  # type: ignore[attr-defined]  # Jinja2
 
 
 def render_notice(request, study_wording, notice_kind: str, way_back: WayBack | None = None, status: int = 200, **more):

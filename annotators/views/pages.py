@@ -1,5 +1,6 @@
 """The pages of questions: show a page, save a draft, store answers, and keep the place longer."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from django.conf import settings
@@ -38,6 +39,7 @@ from annotators.places.deadlines import extend_or_revive_place, release_place_if
 from annotators.places.offers import Offer
 from studies.design.wording import wording_of
 from studies.models import Study
+from studies.protocols import PageField
 
 from ..models import Assignment, PageVisit, Response
 from .http_responses import add_annotator_headers, redirect_to_page, render
@@ -104,7 +106,7 @@ def _handle_post(request, code, key):
         outcome = record_page_answers(assignment, key, request.POST, bool(request.FILES))
     except PageNotStored as refusal:
         return _not_stored_response(request, code, key, refusal)
-    if outcome.sent is None:
+    if outcome.sent is None or outcome.step is None:
         return redirect_to_page(code, outcome.next_key)
     state = partial_page_state(assignment, key)
     return _correction_response(request, state, outcome.step, state.visits.get(key), outcome.sent)
@@ -155,16 +157,16 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
     state = partial_page_state(assignment, key) if assignment.batch_id else None
     step = state.steps.get(key) if state else None
     visit = state.visits.get(key) if state else None
-    asks = {}
+    asks: Mapping[str, PageField] = {}
     if step and visit:  # never show the questions of a page that was not shown before
         step = restore_shown_step(step, visit)
         asks = step.protocol.asks(step.page)
     typed = typed_answers(asks, request.POST)
     if isinstance(refusal, AlreadyStored) and request.POST.get("save") != "auto":
         return redirect_to_page(code, key)
-    if isinstance(refusal, ConflictingAnswers):
+    if isinstance(refusal, ConflictingAnswers) and state and step:
         return render_page_response(request, state, step, visit, status=409, is_conflict=True, typed=typed)
-    if isinstance(refusal, DraftTooLong):
+    if isinstance(refusal, DraftTooLong) and state and step:
         sent = replace(
             parse_page_form(step, asks, request.POST),
             errors={},
@@ -201,7 +203,7 @@ def render_page_response(
     place = state.walk.places[step.page.key] + 1
     words = wording_of(assignment.study, assignment.design_id)
     layout = (visit.layout if visit else "") or next(
-        (v.layout for v in reversed(state.visits.values()) if v.layout), ""
+        (v.layout for v in reversed(list(state.visits.values())) if v.layout), ""
     )
     context = {
         "study": words.study,

@@ -31,7 +31,7 @@ def get_or_create_demo(user) -> Demo:
     """Create the demo's studies if they do not exist, and return them."""
     finished = Study.objects.filter(title=FINISHED_TITLE, owner=user).first() or _create_finished_study(user)
     waiting = Study.objects.filter(title=OPEN_TITLE, owner=user).first() or _create_open_study(user)
-    door = waiting.recruitments.order_by("pk").first()
+    door = waiting.recruitments.earliest("pk")
     return Demo(finished, f"/e/{door.key}/", _report_path(finished))
 
 

@@ -3,7 +3,9 @@
 Annotators' pages need no session, user, message or form cookie, and do not pay for them.
 """
 
+from collections.abc import Callable
 from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
 
 from axes.middleware import AxesMiddleware
 from csp.middleware import CSPMiddleware
@@ -17,6 +19,7 @@ from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
+from django.utils.deprecation import MiddlewareMixin
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from .errors import NotUtf8
@@ -28,14 +31,23 @@ HEALTH_PATHS = ("/healthz", "/readyz")  # health checks use any host name of thi
 ANNOTATOR_PATHS = ("/p/", "/e/", *HEALTH_PATHS)
 
 
-class ResearcherPathsMixin:
+# The base of the mixin below, while types are checked.
+if TYPE_CHECKING:
+    _Middleware = MiddlewareMixin
+else:
+    _Middleware = object
+
+
+class ResearcherPathsMixin(_Middleware):
     """A middleware that skips annotators' paths, together with all following ones that do the same."""
 
     def __init__(self, get_response):
         super().__init__(get_response)
         # Django wraps each middleware in a function.
         following = getattr(get_response, "__wrapped__", None)
-        self.bypass = following.bypass if isinstance(following, ResearcherPathsMixin) else get_response
+        self.bypass: Callable[..., Any] = (
+            following.bypass if isinstance(following, ResearcherPathsMixin) else get_response
+        )
 
     def __call__(self, request):
         if request.path_info.startswith(ANNOTATOR_PATHS):

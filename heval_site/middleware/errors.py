@@ -106,7 +106,7 @@ def posted_form_fields(request) -> list[tuple[str, str]]:
 def server_error(request, *args):
     """handler500. The page shows only an id that is also in the log."""
     exception = sys.exc_info()[1]
-    if is_database_error(exception):
+    if exception is not None and is_database_error(exception):
         return database_unavailable_response(request, exception)
     error_id = secrets.token_hex(4)
     logger.error("Error %s at %s %s", error_id, request.method, request.path, exc_info=exception)

@@ -1,6 +1,6 @@
 """A minimal browser for one person: addresses, forms and the way back, read from the HTML."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -39,7 +39,8 @@ class Page(HTMLParser):
 
     def __init__(self, html: str, url: str):
         super().__init__()
-        self.url, self.forms, self.heading, self.code, self.panel_url = url, [], "", "", ""
+        self.forms: list[Form] = []
+        self.url, self.heading, self.code, self.panel_url = url, "", "", ""
         self._into = ""
         self.feed(html)
         self.heading = " ".join(self.heading.split())
@@ -88,13 +89,13 @@ class Browser:
     def get(self, address: str) -> Page:
         return self._open("GET", address, None)
 
-    def post(self, address: str, fields: dict[str, list[str] | str], is_reply_lost: bool = False) -> Page | None:
-        """Send a form. ``is_reply_lost``: the connection breaks after everything was sent; returns None."""
-        body = urlencode(fields, doseq=True).encode()
-        if is_reply_lost:
-            self.send("POST", self._path(address), body)
-            return None
-        return self._open("POST", address, body)
+    def post(self, address: str, fields: Mapping[str, list[str] | str]) -> Page:
+        """Send a form."""
+        return self._open("POST", address, urlencode(fields, doseq=True).encode())
+
+    def post_and_lose_reply(self, address: str, fields: Mapping[str, list[str] | str]) -> None:
+        """Send a form. The connection breaks after everything was sent."""
+        self.send("POST", self._path(address), urlencode(fields, doseq=True).encode())
 
     def _path(self, address: str) -> str:
         parts = urlsplit(address)

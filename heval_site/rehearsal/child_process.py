@@ -81,7 +81,7 @@ def build_http_sender_factory(port: int, site_url: str) -> Callable[[int], Calla
             if body is not None:
                 headers |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": site_url}
             # A new connection and client for each request: no cookies, and nothing from the environment.
-            alone = {"timeout": HTTP_TIMEOUT_SECONDS, "verify": trust, "trust_env": False}
+            alone: dict[str, Any] = {"timeout": HTTP_TIMEOUT_SECONDS, "verify": trust, "trust_env": False}
             answer = httpx.request(method, f"http://127.0.0.1:{port}{path}", content=body, headers=headers, **alone)
             html = answer.content.decode("utf-8", "replace")
             told = answer.headers

@@ -87,7 +87,7 @@ class PanelActions:
             self.look()
         if (job := self.look()).state != Job.State.DONE:
             self.scene.faults.append(f"The check of the panel failed: {job.error}")
-        elif job.result["changed"] or job.result["new"]:
+        elif job.result is None or job.result["changed"] or job.result["new"]:
             self.scene.faults.append("A check of an unchanged panel changed data.")
 
     def _make_orders_due(self) -> None:
@@ -123,9 +123,11 @@ class PanelActions:
     def _reject(self, row: PanelSubmission) -> None:
         """Reject by the page's own function, with the required inputs."""
         category = list(self.scene.channel.rejection_policy.categories)[-1]
+        if (work := get_work_by_submission(self.recruitment, row.pk)) is None:
+            return
         try:
             reject_work(
-                get_work_by_submission(self.recruitment, row.pk),
+                work,
                 category,
                 REJECTION_REASON,
                 self.study.owner,
@@ -139,9 +141,9 @@ class PanelActions:
         person = next(
             (one for one in self.scene.people if one.role.key == "finishes" and self.scene.submission_of(one)), None
         )
-        before = self.panel.bonus(person.visit) if person else None
-        if person and "bonus" in service_can:
-            extra = ledger.ExtraPayment(self.scene.assignment_of(person), BONUS, "Thank you for the care.")
+        before = self.panel.bonus(person.accepted) if person else Decimal(0)
+        if person and "bonus" in service_can and (mine := self.scene.assignment_of(person)):
+            extra = ledger.ExtraPayment(mine, BONUS, "Thank you for the care.")
             ledger.add_extra_payments(self.recruitment, [extra], Payment.Kind.BONUS, self.study.owner)
         if due := list(ledger.payments_orderable_at_panel(self.recruitment, service_can)):
             ledger.order_due_payments_at_panel(
@@ -151,7 +153,7 @@ class PanelActions:
             self.look()
             self._make_orders_due()
         if person and "bonus" in service_can:
-            paid = self.panel.bonus(person.visit) - before
+            paid = self.panel.bonus(person.accepted) - before
             self.scene.record_check(paid == BONUS, f"a bonus of {BONUS} {self.scene.currency} is paid once")
 
     def stop(self) -> None:

@@ -1,11 +1,12 @@
 """Shared state of a rehearsal: the link, the panel's stand-in, the people, and the findings."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
-from annotators.models import Assignment, PanelSubmission, Recruitment
+from annotators.models import Assignment, Recruitment
 from annotators.models.identity import person_id_placeholder
 from annotators.places import assign
 from annotators.recruitment.channels import REGISTRY
@@ -15,6 +16,11 @@ from studies.models import Study
 
 from .browser import SendRequest
 from .roles import Role
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from annotators.models.annotated import SubmissionWithStatus
 
 Progress = Callable[[int, int, str], object]
 
@@ -34,6 +40,13 @@ class Person:
     there: str = ""
     standing: str = ""
     pay: str = ""
+
+    @property
+    def accepted(self) -> AcceptedTask:
+        """Return the task that this person has accepted."""
+        if self.visit is None:
+            raise ValueError("This person has not accepted the task.")
+        return self.visit
 
     def note(self, words: str) -> None:
         if words not in self.faults:
@@ -73,10 +86,10 @@ class RehearsalContext:
         )
         return has_passed
 
-    def rows(self) -> Iterator[PanelSubmission]:
+    def rows(self) -> "QuerySet[SubmissionWithStatus]":
         return submissions_with_match_status(self.recruitment).select_related("assignment", "annotator").order_by("pk")
 
-    def submission_of(self, person: Person) -> PanelSubmission | None:
+    def submission_of(self, person: Person) -> "SubmissionWithStatus | None":
         if person.visit is None:
             return None
         key = assign.hash_person_id(self.recruitment.pool, person.id)

@@ -133,7 +133,7 @@ def _run_child(folder: Path, progress, limit: float) -> dict[str, Any]:
         )
 
         def read():
-            for line in child.stdout:
+            for line in child.stdout:  # type: ignore[union-attr]  # a pipe
                 said.put(json.loads(line))
             said.put(None)
 
@@ -151,8 +151,8 @@ def _run_child(folder: Path, progress, limit: float) -> dict[str, Any]:
             child.kill()
             child.wait()
             reading.join()
-            child.stdin.close()
-            child.stdout.close()
+            child.stdin.close()  # type: ignore[union-attr]  # a pipe
+            child.stdout.close()  # type: ignore[union-attr]
 
 
 class _ChildFailed(Exception):

@@ -62,7 +62,7 @@ class VisitPlayer:
 
     def _open_entry_page(self, person: Person) -> tuple[Browser, Page]:
         browser = self._accept_task(person)
-        page = browser.get(person.visit.address)
+        page = browser.get(person.accepted.address)
         person.told = page.heading
         return browser, page
 
@@ -96,7 +96,7 @@ class VisitPlayer:
                 raise UnexpectedPage(f"Page {key} has no field for {missing[0]}.")
             fields = dict(data.lists()) | {"go": "1"}
             if person.role.key == "lost_reply" and self._is_last_page(assignment, key):
-                browser.post(form.action, fields, is_reply_lost=True)
+                browser.post_and_lose_reply(form.action, fields)
             page = browser.post(form.action, fields)
             if page.url.split("?")[0].rstrip("/").endswith(f"/{key}"):
                 raise UnexpectedPage(f"Page {key} was shown again after sending: its answers were not accepted.")
@@ -120,7 +120,7 @@ class VisitPlayer:
         """Follow the last page's instructions; if it shows no usable way back, return the task."""
         self._check_way_back(person, outcome)
         if not (person.way.url or person.way.code) or (outcome != "complete" and not self._carries_outcome(person.way)):
-            self.panel.return_task(person.visit)
+            self.panel.return_task(person.accepted)
             if outcome == "complete":
                 person.note("Their last page shows no way back to the panel.")
             else:
@@ -129,7 +129,7 @@ class VisitPlayer:
                     "return the task there."
                 )
             return
-        if refused := self.panel.sent(person.visit, person.way):
+        if refused := self.panel.sent(person.accepted, person.way):
             person.note(refused)
 
     def _carries_outcome(self, way: ShownWayBack) -> bool:
@@ -168,23 +168,23 @@ class VisitPlayer:
 
     def _play_never_starts(self, person: Person) -> None:
         self._accept_task(person)
-        self.panel.expire_task(person.visit)
+        self.panel.expire_task(person.accepted)
 
     def _answer_half(self, person: Person) -> None:
         self._answer_pages(person, *self._start_work(person), is_half=True)
 
     def _play_leaves(self, person: Person) -> None:
         self._answer_half(person)
-        self.panel.expire_task(person.visit)
+        self.panel.expire_task(person.accepted)
 
     def _play_returns(self, person: Person) -> None:
         self._answer_half(person)
-        self.panel.return_task(person.visit)
+        self.panel.return_task(person.accepted)
 
     def _play_retakes(self, person: Person) -> None:
         self._answer_half(person)
-        self.panel.return_task(person.visit)
-        before, first = person.code, person.visit
+        self.panel.return_task(person.accepted)
+        before, first = person.code, person.accepted
         browser, page = self._open_entry_page(person)
         form = page.find_form("start")
         if form is None:
@@ -197,7 +197,7 @@ class VisitPlayer:
         if self.scene.channel.identifies_people and before and before != person.code:
             person.note("A person who accepted the task again got another assignment, and lost their first answers.")
         self._return_to_panel(person, "complete")
-        if first.session != person.visit.session and self.panel.standing(first) not in ("returned", "working"):
+        if first.session != person.accepted.session and self.panel.standing(first) not in ("returned", "working"):
             person.note("The returned task is not recorded as returned.")
 
     def _play_screened_out(self, person: Person) -> None:

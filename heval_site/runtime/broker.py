@@ -39,7 +39,7 @@ def wake_workers(**kwargs: object) -> None:
 
 
 def _send_for_ever() -> None:
-    told_at = -WARNING_INTERVAL_SECONDS
+    told_at = float(-WARNING_INTERVAL_SECONDS)
     while True:
         _wanted.wait()
         _wanted.clear()

@@ -171,7 +171,7 @@ def _database() -> CheckFinding:
         if connection.vendor == "postgresql":
             cursor.execute("SHOW server_version")
             version = cursor.fetchone()[0]
-            if connection.pg_version < 140000:
+            if connection.pg_version < 140000:  # type: ignore[attr-defined]  # only PostgreSQL has it
                 return CheckFinding(FAILED, f"PostgreSQL {version}", "Use PostgreSQL 14 or newer.")
             return CheckFinding(OK, f"PostgreSQL {version}")
         cursor.execute("SELECT sqlite_version()")
@@ -346,7 +346,7 @@ def _static() -> CheckFinding:
     from django.contrib.staticfiles import finders
 
     if settings.HAS_COLLECTED_STATIC:
-        manifest = settings.STATIC_ROOT / "staticfiles.json"
+        manifest = Path(settings.STATIC_ROOT or "") / "staticfiles.json"
         if not manifest.exists():
             return CheckFinding(
                 FAILED, f"no files were collected in {settings.STATIC_ROOT}", "Run: heval collectstatic --noinput"

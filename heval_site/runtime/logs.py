@@ -29,7 +29,7 @@ def escape_controls(text: str) -> str:
 class PlainFormatter(logging.Formatter):
     """Formatter for people: a traceback keeps its lines."""
 
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def __init__(self) -> None:
         super().__init__("{asctime} {levelname} {name}: {message}", style="{")
@@ -49,7 +49,7 @@ class PlainFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """Formatter for programs: each event is one line."""
 
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def format(self, record: logging.LogRecord) -> str:
         event = {

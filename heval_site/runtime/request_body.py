@@ -15,7 +15,7 @@ class CompleteBodyStream(LimitedStream):
     """
 
     def read(self, size=-1, /):
-        left = self.limit - self._pos
+        left = self.limit - self._pos  # type: ignore[attr-defined]  # private in Django
         wanted = left if size is None or size < 0 else min(size, left)
         data = super().read(wanted)
         while len(data) < wanted:

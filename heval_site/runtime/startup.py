@@ -97,7 +97,7 @@ def serve(home_lock, announcement: str = "") -> None:
     for one in connections.all():
         one.close()
         if one.vendor == "postgresql":
-            one.close_pool()
+            one.close_pool()  # type: ignore[attr-defined]  # only PostgreSQL has it
     sys.stdout.flush()
     sys.stderr.flush()
 

@@ -34,7 +34,7 @@ class ChildProcess:
         self.name = name
         self.run = run
         self.deaths: deque[float] = deque(maxlen=MAX_DEATHS)
-        self.process: multiprocessing.process.BaseProcess | None = None
+        self.process: multiprocessing.process.BaseProcess
 
     def start(self) -> None:
         # Block signals until the child has removed our handlers; a signal would be lost before.
@@ -97,7 +97,7 @@ def _terminate_children(children: list[ChildProcess]) -> None:
             print_to_stderr(f"{child.name} did not end in time and was killed.")
             # The whole session, so that gunicorn's workers end too.
             with suppress(ProcessLookupError):
-                os.killpg(child.process.pid, signal.SIGKILL)
+                os.killpg(child.process.pid, signal.SIGKILL)  # type: ignore[arg-type]  # it was started
             child.process.join()
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.db import models
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 
@@ -12,7 +13,7 @@ from studies.services import lifecycle
 from studies.services.steps import is_step_allowed
 
 from ..access import Action, get_study
-from ..models import Question, Study
+from ..models import Arm, Question, Study
 from . import field_labels
 from .forms.cleaning import CleanTextMixin
 from .study_page import render_study_page
@@ -29,7 +30,7 @@ class AmendForm(CleanTextMixin, forms.Form):
 
     def __init__(self, study: Study, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.rows = [("study", None, study, "The study")]
+        self.rows: list[tuple[str, int | None, Study | Arm | Question, str]] = [("study", None, study, "The study")]
         self.rows += [("arm", arm.pk, arm, f"Arm {arm.name}") for arm in study.arms.all()]
         questions = (
             Question.objects.filter(section__study=study).select_related("section").order_by("section", "position")
@@ -38,7 +39,7 @@ class AmendForm(CleanTextMixin, forms.Form):
         reason = self.fields.pop("reason")
         for kind, pk, row, _ in self.rows:
             for column in sorted(lifecycle.AMENDABLE[kind], key=_column_order(row)):
-                field = row._meta.get_field(column).formfield()
+                field: forms.Field = _column(row, column).formfield()  # type: ignore[assignment]  # each has one
                 field.label = field_labels.LABELS[kind].get(column, field.label)
                 field.help_text = field_labels.HELP.get(kind, {}).get(column, field.help_text)
                 if isinstance(field.widget, forms.Textarea):
@@ -58,7 +59,7 @@ class AmendForm(CleanTextMixin, forms.Form):
                 if name not in self.changed_data or name not in cleaned:
                     continue
                 try:
-                    row._meta.get_field(column).clean(cleaned[name], row)
+                    _column(row, column).clean(cleaned[name], row)
                 except forms.ValidationError as refused:
                     self.add_error(name, refused)
         study = copy(self.rows[0][2])
@@ -92,9 +93,13 @@ class AmendForm(CleanTextMixin, forms.Form):
         rows = []
         for kind, pk, row, heading in self.rows:
             for column, value in self.changes().get(kind, {}).get(pk, {}).items():
-                label = str(row._meta.get_field(column).verbose_name)
+                label = str(_column(row, column).verbose_name)
                 rows.append((heading, label, getattr(row, column), value))
         return rows
+
+
+def _column(row: models.Model, name: str) -> models.Field:
+    return next(field for field in row._meta.concrete_fields if field.name == name)
 
 
 def _field_name(kind: str, pk: int | None, column: str) -> str:

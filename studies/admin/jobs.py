@@ -47,10 +47,11 @@ def job_status_text(job: Job) -> str:
         doing = job.doing or "Running"
         return f"{doing}, {job.done} of {job.total}" if job.total else doing
     if job.state != Job.State.DONE:
-        return {
+        words: dict[str, str] = {
             Job.State.WAITING: "Waiting to start",
             Job.State.FAILED: f"Failed: {job.error}",
-        }.get(job.state, "Cancelled, nothing was changed")
+        }
+        return words.get(job.state, "Cancelled, nothing was changed")
     result = job.result if isinstance(job.result, dict) else {}
     if job.kind == "rehearsal" and "is_ok" in result:
         return "Done: everything was as expected" if result["is_ok"] else "Done: something was not as expected"

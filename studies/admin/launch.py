@@ -72,7 +72,7 @@ def estimate_reward_cost(study: Study) -> RewardCostEstimate:
     places = study.target_n or 0
     rewards = [arm.reward if arm.reward is not None else study.reward for arm in study.arms.all()]
     known = [reward for reward in rewards if reward is not None]
-    mean = sum(known) / len(known) if known and len(known) == len(rewards) else None
+    mean = sum(known, Decimal()) / len(known) if known and len(known) == len(rewards) else None
     return RewardCostEstimate(
         places=places,
         cap=study.cap,

@@ -15,7 +15,7 @@ from .permissions import CODE_SHOWN, ReadOnlyAdmin, StudyFilter, assignment_code
 class LogStudyFilter(StudyFilter):
     def queryset(self, request, queryset):
         # The list itself chooses the rows: events of a draft have no foreign key to it.
-        return queryset if self.value() is None or parse_row_id(self.value()) else queryset.none()
+        return queryset if (value := self.value()) is None or parse_row_id(value) else queryset.none()
 
 
 @admin.register(AuditEvent)

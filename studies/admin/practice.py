@@ -48,7 +48,7 @@ class PracticeForm(CleanTextMixin, forms.Form):
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
-        key, systems = cleaned.get("prompt"), [cleaned.get(name) for name in ("first", "second") if cleaned.get(name)]
+        key, systems = cleaned.get("prompt"), [cleaned[name] for name in ("first", "second") if cleaned.get(name)]
         if not key or not cleaned.get("first"):
             return cleaned
         rows = Output.objects.filter(prompt__study=self.section.study_id, prompt__key=key, system__in=systems)

@@ -10,7 +10,7 @@ from studies.stimuli.normalising import Normalisation, Preparation
 from studies.stimuli.prompt_filters import FILTERS
 
 from .forms.cleaning import CleanTextMixin
-from .forms.fields import LinesField
+from .forms.fields import LinesField, choice_field
 
 SWITCHES = {
     "byte_order_mark": ("Remove byte order marks", ""),
@@ -73,13 +73,13 @@ class PreparationForm(CleanTextMixin, forms.Form):
         choices=[(name, ENDS.get(name, name)) for name in SENTENCE_END_RULES], label="Sentence ends", initial="whole"
     )
 
-    def __init__(self, *args: Any, systems: list[str], stored: dict[str, Any], **kwargs: Any):
+    def __init__(self, data: Any = None, *, systems: list[str], stored: dict[str, Any]):
         self.stored = stored
         initial, self.hidden_filters = _initial_from(stored)
-        super().__init__(*args, initial=initial, **kwargs)
+        super().__init__(data, initial=initial)
         for name in ("minimum_words", "maximum_words", "limit"):
             self.fields[name].widget = forms.TextInput(attrs={"inputmode": "numeric", "size": 8})
-        self.fields["trimmed"].choices = [(name, name) for name in systems]
+        choice_field(self, "trimmed").choices = [(name, name) for name in systems]
         for each in fields(Normalisation):
             label, help_text = SWITCHES.get(each.name, (each.name.replace("_", " "), ""))
             self.fields[f"is_{each.name}"] = forms.BooleanField(required=False, label=label, help_text=help_text)

@@ -1,5 +1,7 @@
 """A section's page: the choice of its protocol, then the protocol's settings, the questions, and a form that generates them."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import admin, messages
 from django.core.validators import MaxValueValidator
@@ -68,7 +70,7 @@ class SectionAdmin(StudyScopedAdmin):
             shared.remove("reuses")
         if not self.has_change_permission(request, obj):
             return (("Section", {"fields": (("position", "purpose", "m"),)}),)  # the template shows the rest as text
-        parts = [("Section", {"fields": shared})]
+        parts: list[tuple[str, dict[str, Any]]] = [("Section", {"fields": shared})]
         if names:
             parts.append(("Settings of the protocol", {"fields": names}))
         return tuple(parts)

@@ -9,6 +9,7 @@ from studies.services import questions
 from ..models import Question, Section
 from ..protocols import REGISTRY
 from .forms.cleaning import CleanTextMixin
+from .forms.fields import choice_field, choices_of
 from .forms.settings import SettingsFormMixin
 
 
@@ -33,7 +34,7 @@ class SectionForm(SettingsFormMixin):
         return position
 
     def _save_m2m(self):
-        super()._save_m2m()
+        super()._save_m2m()  # type: ignore[misc]  # private in Django
         if "shown_arms" in self.changed_data:
             self.instance.arms.set(self.cleaned_data["shown_arms"])
 
@@ -43,7 +44,7 @@ class AddSectionForm(CleanTextMixin, forms.ModelForm):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.fields["protocol"].widget = forms.RadioSelect(choices=self.fields["protocol"].choices[1:])
+        self.fields["protocol"].widget = forms.RadioSelect(choices=choices_of(choice_field(self, "protocol"))[1:])
 
     def save(self, commit=True):
         section = self.instance
@@ -57,7 +58,7 @@ class AddSectionForm(CleanTextMixin, forms.ModelForm):
         return super().save(commit)
 
     def _save_m2m(self):
-        super()._save_m2m()
+        super()._save_m2m()  # type: ignore[misc]  # private in Django
         Question.objects.bulk_create(
             Question(section=self.instance, position=n, **columns)
             for n, columns in enumerate(REGISTRY[self.instance.protocol].questions, 1)

@@ -1,5 +1,7 @@
 """Prompts and outputs: their lists, their forms, and the view that serves their images."""
 
+from typing import cast
+
 from django import forms
 from django.conf import settings
 from django.contrib import admin
@@ -13,7 +15,7 @@ from studies.stimuli.images import ImageRefused, image_path
 from studies.stimuli.texts import is_blank
 
 from ..access import Action, get_study, study_of
-from ..models import Output, Prompt
+from ..models import Output, Prompt, Study
 from . import workflow
 from .forms.cleaning import CleanTextMixin, find_lookalike_name
 from .permissions import StudyFilter, StudyScopedAdmin, changed_fields_and_row_kinds, is_request_allowed
@@ -68,11 +70,11 @@ class StimulusAdmin(StudyScopedAdmin):
     def save_model(self, request, obj, form, change):
         super().save_model(request, obj, form, change)
         if columns := changed_fields_and_row_kinds(form):
-            drafts.record_edit_and_raise_version(
-                study_of(obj), request.user, about=f"{obj._meta.verbose_name} {obj}", columns=columns
-            )
+            about = f"{obj._meta.verbose_name} {obj}"
+            study = cast(Study, study_of(obj))  # a stimulus has a study
+            drafts.record_edit_and_raise_version(study, request.user, about=about, columns=columns)
 
-    def get_actions(self, request):
+    def get_actions(self, request):  # type: ignore[override]  # Django 5.2 calls it so, and 6.1 still does
         return {}  # a list's tick boxes could delete a thousand stimuli with one click
 
 

@@ -1,5 +1,7 @@
 """Studies: their list, and the page on which a study is defined."""
 
+from typing import Any
+
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Q
@@ -49,8 +51,9 @@ class RoleFilter(admin.SimpleListFilter):
         return [(role, role.capitalize()) for role in ("owner", "editor", "viewer")]
 
     def queryset(self, request, queryset):
-        if self.value() in access.MEMBERS:
-            return access.filter_by_role(queryset, request.user, self.value())
+        value = self.value()
+        if value in access.MEMBERS:
+            return access.filter_by_role(queryset, request.user, value)
         return queryset
 
 
@@ -86,7 +89,8 @@ class StudyAdmin(StudyScopedAdmin):
     def get_changelist_instance(self, request):
         changelist = super().get_changelist_instance(request)
         ids = [study.pk for study in changelist.result_list]
-        progress, owners = {}, access.owner_names_by_study_id(ids)
+        progress: dict[int, Any] = {}
+        owners = access.owner_names_by_study_id(ids)
         for _, counted in signals.counting_progress.send(Study, study_ids=ids):
             progress |= counted
         for study in changelist.result_list:

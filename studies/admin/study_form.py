@@ -45,7 +45,7 @@ ADD_FIELDSETS = ((None, {"fields": ("title", "public_title")}),)
 
 
 class StudyForm(CleanTextMixin, forms.ModelForm):
-    class Meta(field_labels.build_form_meta("study")):
+    class Meta(field_labels.build_form_meta("study")):  # type: ignore[misc]  # a class made from the labels
         widgets = {name: MarkdownArea(attrs={"rows": 7, "cols": 80}) for name in MARKDOWN} | {
             "withdrawal_until": forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
             "content_warning": forms.TextInput(attrs={"size": 80}),

@@ -101,7 +101,7 @@ class ImportForm(forms.Form):
         return list(dict.fromkeys(filter(None, (name.strip() for name in self.cleaned_data["pairs_by"].split(",")))))
 
     def clean(self):
-        cleaned = super().clean()
+        cleaned = super().clean() or self.cleaned_data
         if cleaned.get("makes_pairs") and cleaned.get("makes_batches"):
             self.add_error(
                 "makes_pairs", "A file of single texts cannot contain ready-made batches. Untick one of the two."

@@ -115,7 +115,9 @@ def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool)
         State.PAUSED: "The study is paused. No new annotators can start until you resume it.",
         State.CLOSING: f"The study is closing. No new annotators can start. {closing_status_text(study)}",
     }
-    return NextStep("Watch progress", reverse_or_empty("admin:annotators_collecting", study.pk), words[study.state])
+    return NextStep(
+        "Watch progress", reverse_or_empty("admin:annotators_collecting", study.pk), words[State(study.state)]
+    )
 
 
 @dataclass(frozen=True, slots=True)

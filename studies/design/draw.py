@@ -263,7 +263,7 @@ class BatchDraw:
         return offered
 
 
-def item_content_hash(prompt_id: int, output_ids: Iterable[int], kind: str) -> str:
+def item_content_hash(prompt_id: int | None, output_ids: Iterable[int], kind: str) -> str:
     """Return the hash of an item's prompt, set of outputs and kind. Items with the same hash are the same item."""
     return hashlib.sha256(repr((prompt_id, sorted(output_ids), kind)).encode()).hexdigest()
 
@@ -290,7 +290,7 @@ def get_or_create_items(study: Study, drawn_items: Iterable[tuple[int, DrawnItem
                 study=study,
                 section_id=section_id,
                 number=number,
-                prompt_id=record.prompt,
+                prompt_id=record.prompt,  # type: ignore[misc]  # a new item has a prompt
                 kind=record.kind,
                 content=key[1],
             )

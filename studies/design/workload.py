@@ -1,5 +1,6 @@
 """Compute the workload of a batch: what one annotator reads and answers."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import Count
@@ -30,7 +31,7 @@ def batch_workloads(study: Study, unsaved_batches=None) -> list[BatchWorkload]:
     ``unsaved_batches``: batches that are not stored yet (preview of a draft's first batches). The default is the stored ones.
     """
     if unsaved_batches is None and study.batches.exclude(origin=Batch.Origin.TEST).exists():
-        rows = (
+        rows: Iterable[tuple[int, int, int, int, int, int]] = (
             Placement.objects.filter(batch__study=study, item__retired_in=None)
             .exclude(batch__origin=Batch.Origin.TEST)
             .order_by("batch__number", "number")

@@ -6,9 +6,18 @@ addition. The last check is the design's hash, which every analysis computes aga
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django.db import connection, models, transaction
 from django.db.models.signals import m2m_changed
+
+if TYPE_CHECKING:
+    from .study import Study
+
+# The models of the querysets below, whose columns and guards those ask.
+_AppendOnly = TypeVar("_AppendOnly", bound="AppendOnlyModel", covariant=True)
+_Design = TypeVar("_Design", bound="DesignModel | Study", covariant=True)
+_Row = TypeVar("_Row", covariant=True)
 
 
 class AppendOnlyViolation(Exception):
@@ -53,7 +62,7 @@ def allowing_amendment():
     return _lift_guard("amending", _amending)
 
 
-class AppendOnlyQuerySet(models.QuerySet):
+class AppendOnlyQuerySet(models.QuerySet[_AppendOnly, _Row]):
     def update(self, **kwargs):
         if not (_erasing.get() and set(kwargs) <= self.model.erasable_fields):
             raise AppendOnlyViolation(self.model.__name__)
@@ -94,7 +103,7 @@ class AppendOnlyModel(models.Model):
         raise AppendOnlyViolation(type(self).__name__)
 
 
-class DesignQuerySet(models.QuerySet):
+class DesignQuerySet(models.QuerySet[_Design, _Row]):
     def refuse_if_frozen(self):
         ids = self.order_by().values("pk")
         frozen = self.model._base_manager.filter(pk__in=ids).exclude(**{f"{self.model.study_path}__state": "draft"})
@@ -110,9 +119,9 @@ class DesignQuerySet(models.QuerySet):
     def _refuse_move_into_frozen(self, kwargs):
         first, _, rest = self.model.study_path.partition("__")
         moved_to = kwargs.get(first, kwargs.get(f"{first}_id"))
-        if moved_to is None or first == "pk":
+        related = self.model._meta.get_field(first).related_model if first != "pk" else None
+        if moved_to is None or related is None:
             return
-        related = self.model._meta.get_field(first).related_model
         path = f"{rest}__state" if rest else "state"
         if related._base_manager.filter(pk=getattr(moved_to, "pk", moved_to)).exclude(**{path: "draft"}).exists():
             raise StudyFrozen(self.model.__name__)
@@ -130,7 +139,7 @@ class DesignQuerySet(models.QuerySet):
     def bulk_update(self, objs, fields, *args, **kwargs):
         objs = list(objs)
         if not self.model.may_change(fields):
-            self.model._base_manager.filter(pk__in=[obj.pk for obj in objs]).refuse_if_frozen()
+            self.model.objects.filter(pk__in=[obj.pk for obj in objs]).refuse_if_frozen()
             refuse_if_studies_frozen(objs)
         return super().bulk_update(objs, fields, *args, **kwargs)
 
@@ -174,7 +183,7 @@ class DesignModel(models.Model):
     def refuse_if_frozen(self):
         refuse_if_studies_frozen([self])
         if self.pk:  # moving a row out of a launched study is a change too
-            type(self)._base_manager.filter(pk=self.pk).refuse_if_frozen()
+            type(self).objects.filter(pk=self.pk).refuse_if_frozen()
 
     def save(self, *args, **kwargs):
         if self._state.adding and self.may_add_after_launch:

@@ -1,6 +1,7 @@
 """A study is one human evaluation, from its draft to its closed record."""
 
 import uuid
+from typing import TypeVar
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -23,8 +24,11 @@ from .fields import (
 )
 from .guards import DesignModel, DesignQuerySet, StudyFrozen
 
+_Study = TypeVar("_Study", bound="Study", covariant=True)
+_Row = TypeVar("_Row", covariant=True)
 
-class StudyQuerySet(DesignQuerySet):
+
+class StudyQuerySet(DesignQuerySet[_Study, _Row]):
     def refuse_if_frozen(self):
         if self.exclude(state="draft").exists():
             raise StudyFrozen("Study")
@@ -252,7 +256,7 @@ class Study(models.Model):
 
     @classmethod
     def may_change(cls, columns) -> bool:
-        return DesignModel.may_change.__func__(cls, columns)
+        return DesignModel.may_change.__func__(cls, columns)  # type: ignore[attr-defined]  # of a class method
 
     def save(self, *args, **kwargs):
         if not self._state.adding:

@@ -151,7 +151,7 @@ class BestWorst(Protocol):
         """Require two different outputs as best and worst. Both are answered, or neither."""
         noun = str(page.section.settings.get("noun") or "text")
         asked = {question.key: question for question in page.section.questions}
-        errors = {}
+        errors: dict[str, str] = {}
         if not {BEST, WORST} <= asked.keys():
             return errors  # a draft's preview; the checklist reports what is missing
         for item in page.items:
@@ -173,7 +173,7 @@ class BestWorst(Protocol):
         items: dict[int, list[str]] = {}
         for slot, ask in page_fields.items():
             items.setdefault(ask.item_id, []).append(slot)
-        sent = {}
+        sent: dict[str, str] = {}
         for slots in items.values():
             liked = sorted((robot.liking(exposure), label) for label, exposure in page_fields[slots[0]].field.exposures)
             sent |= dict(zip(slots, (liked[-1][1], liked[0][1]), strict=True))

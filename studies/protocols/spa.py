@@ -4,6 +4,7 @@ Source: Ethayarajh and Jurafsky, The Authenticity Gap in Human Evaluation, secti
 """
 
 from dataclasses import replace
+from typing import Any
 
 from django import forms
 
@@ -158,7 +159,9 @@ class SPA(Protocol):
         """Shuffle the questions and keep the two directions of a pair apart, as far as a few swaps allow."""
         if settings.get("question_order", "random") != "random":
             return list(questions)
-        first, second, seen = [], [], set()
+        first: list[Any] = []
+        second: list[Any] = []
+        seen = set()
         for question in rng.sample(questions, len(questions)):
             pair = (frozenset((question.x, question.y)), question.criterion)
             (second if pair in seen else first).append(question)

@@ -1,6 +1,6 @@
 """Clone studies, delete drafts, and restore archived studies."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import models, transaction
@@ -47,7 +47,7 @@ def _columns(row: models.Model, without: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _copy_rows(rows: Iterable[models.Model], **links: Ids | int) -> Ids:
+def _copy_rows(rows: Iterable[models.Model], **links: Mapping[int, int | None] | int) -> Ids:
     """Copy rows in bulk. Each link's ids are mapped, or replaced by one id. Return the new ids by the old ones."""
     rows = list(rows)
     if not rows:
@@ -60,7 +60,7 @@ def _copy_rows(rows: Iterable[models.Model], **links: Ids | int) -> Ids:
             old = getattr(row, f"{name}_id")
             columns[f"{name}_id"] = ids if isinstance(ids, int) else (ids[old] if old is not None else None)
         made.append(model(**columns))
-    model.objects.bulk_create(made, batch_size=500)
+    model._default_manager.bulk_create(made, batch_size=500)
     return {old.pk: new.pk for old, new in zip(rows, made, strict=True)}
 
 
@@ -102,7 +102,7 @@ def _copied_sections(study: Study, copy: Study) -> Ids:
     reusing = [row for row in rows if row.reuses_id]
     made = {row.pk: row for row in copy.sections.filter(pk__in=[sections[row.pk] for row in reusing])}
     for row in reusing:
-        made[sections[row.pk]].reuses_id = sections[row.reuses_id]
+        made[sections[row.pk]].reuses_id = row.reuses_id and sections[row.reuses_id]
     Section.objects.bulk_update(made.values(), ["reuses"])
     return sections
 
@@ -161,7 +161,7 @@ def delete_or_archive_draft(study: Study, by) -> str:
 
 def _delete_design(study: Study) -> None:
     study.sections.update(reuses=None)
-    rows = [
+    rows: list[models.QuerySet] = [
         Placement.objects.filter(batch__study=study),
         Batch.objects.filter(study=study).exclude(copy_of=None),
         Batch.objects.filter(study=study),

@@ -204,7 +204,7 @@ def open_more_places(study: Study, places: int, by) -> int:
                 )
             drawn_so_far = batches.filter(origin=Batch.Origin.DRAWN).count()
             count = -(-missing // study.annotators_per_batch)
-            following = batches.order_by("number").last().number + 1
+            following = batches.latest("number").number + 1
             try:
                 drawn = draw_batches(study, drawn_so_far, count)
             except UnfillableBatch as spent:
@@ -271,7 +271,8 @@ def end_due_grace_periods() -> int:
     """Close every study whose grace period is over. Periodic work calls this."""
     ended = 0
     for study in Study.objects.filter(state=Study.State.CLOSING).annotate(now=Now()):
-        if closes_at(study) < study.now:
+        closing = closes_at(study)
+        if closing is not None and closing < study.now:
             try:
                 end_grace_period(study, by=None)
                 ended += 1
@@ -289,7 +290,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reaso
     check_permission(by, Action.RUN, study)
     if not reason.strip():
         raise ActionRefused("Enter a reason. It is stored with the new version of the design.")
-    querysets = {
+    querysets: dict[str, models.QuerySet] = {
         "study": Study.objects.filter(pk=study.pk),
         "arm": Arm.objects.filter(study=study),
         "question": Question.objects.filter(section__study=study),
@@ -299,7 +300,7 @@ def amend(study: Study, changes: dict[str, dict[Any, dict[str, Any]]], by, reaso
         study = _lock_study(study)
         if not is_step_allowed("amend", study):
             raise ActionRefused(AMEND_REFUSAL)
-        latest = study.designs.order_by("version").last()
+        latest = study.designs.latest("version")
         retired = []
         for kind, rows in changes.items():
             for pk, columns in rows.items():

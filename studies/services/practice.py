@@ -58,14 +58,14 @@ def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item
     )
     exposures = [Exposure.objects.create(item=item, output=output, number=n) for n, output in enumerate(outputs)]
     for key, truth in truths.items():
-        is_place = isinstance(truth, int)
+        exposure, (low, high) = (exposures[truth], (None, None)) if isinstance(truth, int) else (None, truth)
         Expected.objects.create(
             item=item,
             question=questions[key],
             explanation=explanation,
-            exposure=exposures[truth] if is_place else None,
-            low=None if is_place else truth[0],
-            high=None if is_place else truth[1],
+            exposure=exposure,
+            low=low,
+            high=high,
         )
     return item
 

@@ -54,7 +54,7 @@ def loads(data: bytes | str) -> Any:
         if len(values) == len(pairs):
             return values
         seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # None: false
         return fault(f"has the key “{twice[:80]}” more than once")
 
     def finite(digits: str) -> Any:

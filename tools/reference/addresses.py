@@ -36,7 +36,7 @@ def _is_listed(pattern: URLPattern, path: str) -> bool:
     if not path.startswith("admin/"):
         return bool(pattern.name)
     own = pattern.name and pattern.name.startswith(tuple(f"{app}_" for app in APPS))
-    return bool(own) and not _DJANGO.search(pattern.name)
+    return bool(own) and not _DJANGO.search(pattern.name or "")
 
 
 def _displayed_path(path: str) -> str:

@@ -21,7 +21,7 @@ def environment_variable_defaults() -> dict[str, str]:
 def _variable(node: ast.AST) -> str:
     """Return the variable that a call or ``os.environ[...]`` reads, or '' for other nodes."""
     if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
-        key = node.slice
+        key: ast.expr | None = node.slice
     elif isinstance(node, ast.Call) and node.args:
         called = ast.unparse(node.func)
         is_reading = (
@@ -33,8 +33,9 @@ def _variable(node: ast.AST) -> str:
         key = node.args[0] if is_reading else None
     else:
         return ""
-    is_name = isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isupper()
-    return key.value if is_name else ""
+    if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isupper():
+        return key.value
+    return ""
 
 
 def _default(node: ast.AST) -> str:
@@ -51,7 +52,7 @@ def _value_in_words(node: ast.AST) -> str:
     if isinstance(node, ast.IfExp) and ast.unparse(node.test).strip("_").lower().endswith("embedded"):
         return f"{_value_in_words(node.body)} when embedded, {_value_in_words(node.orelse)} when deployed"
     if isinstance(node, ast.Constant):
-        return f"`{str(node.value).lower() if isinstance(node.value, bool) else node.value}`"
+        return f"`{str(node.value).lower() if isinstance(node.value, bool) else str(node.value)}`"
     return "`true` if SITE_URL is https" if ast.unparse(node) == "SECURE" else ""
 
 

@@ -89,8 +89,8 @@ def _seat(study: Study, row: tuple, visits: list, reasons: list[str]) -> Assignm
         withdrawn is not None,
         ";".join(reasons) or None,
     )
-    is_timed = submitted and started and origin != Assignment.Origin.IMPORTED
-    seconds = round((submitted - started).total_seconds(), 3) if is_timed else None
+    is_timed = origin != Assignment.Origin.IMPORTED
+    seconds = round((submitted - started).total_seconds(), 3) if submitted and started and is_timed else None
     active = sum(visit[1][3] for visit in visits if isinstance(visit[1][3], int))
     times = (
         *(format_time(time) for time in (claimed, consented, started, submitted, released)),

@@ -24,7 +24,7 @@ class TauSettings(forms.Form):
     )
 
     def clean(self):
-        cleaned = super().clean()
+        cleaned = super().clean() or self.cleaned_data
         # Settings are stored as JSON, which has no decimals.
         if cleaned.get("tau") is not None:
             cleaned["tau"] = float(cleaned["tau"])

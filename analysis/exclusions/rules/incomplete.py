@@ -1,6 +1,6 @@
 """Rule about annotators who answered too few of their questions."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 
@@ -63,4 +63,5 @@ def flag_incomplete(rule_input: RuleInput, share: float = 1.0) -> Flags:
 def _question_counts(rows: "DataFrame") -> dict[int, int]:
     """Count the questions of each assignment. A question about an item, or about one of its outputs, counts once."""
     keys = ["assignment", "section", "question", "item", "system", "sample"]
-    return rows[keys].drop_duplicates().groupby("assignment").size().to_dict()
+    counts = rows[keys].drop_duplicates().groupby("assignment").size().to_dict()
+    return cast("dict[int, int]", counts)  # the stubs of pandas do not know the type of a column

@@ -1,6 +1,7 @@
 """Rule about giving the same answer to all questions although the answers contradict each other."""
 
 from itertools import groupby
+from typing import cast
 
 from studies.models.rules import register
 
@@ -20,7 +21,8 @@ def flag_straight_lining(rule_input: RuleInput) -> Flags:
     rows = rule_input.responses
     rows = rows[rows["value"].notna() & (rows["purpose"] == "live") & (rows["choice"] == "")]
     rows = rows.sort_values(["assignment", "received_at", "section", "position", "id"], kind="stable")
-    for assignment, own_rows in rows.groupby("assignment", sort=False):
+    for group, own_rows in rows.groupby("assignment", sort=False):
+        assignment = cast(int, group)  # the stubs of pandas do not know the type of a column
         if assignment not in flags.states:
             continue
         for _, part in own_rows.groupby("section", sort=False):

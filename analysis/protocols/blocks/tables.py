@@ -15,6 +15,8 @@ from .cells import interval_bounds, reported_pvalue, significance_stars
 if TYPE_CHECKING:
     from analysis.stats.results import Estimate
 
+    from .figures import Figure
+
 DEFAULT_INTERVAL_LABEL = "95% CI"
 
 
@@ -79,7 +81,7 @@ def estimate_cells(prefix: str, estimate: "Estimate | None") -> dict[str, Any]:
     }
 
 
-TableOrFigure = TypeVar("Piece", bound=dict[str, Any])
+TableOrFigure = TypeVar("TableOrFigure", "Table", "Figure")
 
 
 def merge_by_name_and_title(tables_or_figures: Iterable[TableOrFigure]) -> list[TableOrFigure]:
@@ -89,11 +91,11 @@ def merge_by_name_and_title(tables_or_figures: Iterable[TableOrFigure]) -> list[
     """
     found: dict[tuple[str, str], TableOrFigure] = {}
     for one in tables_or_figures:
-        before = found.setdefault((one["name"], one["title"]), one)
+        before: TableOrFigure = found.setdefault((one["name"], one["title"]), one)
         if before is not one:
             if before.get("columns") != one.get("columns"):
                 raise ValueError(f"The table {one['name']} has other columns in another block.")
-            found[one["name"], one["title"]] = before | {"rows": [*before["rows"], *one["rows"]]}
+            found[one["name"], one["title"]] = before | {"rows": before["rows"] + one["rows"]}
     seen: Counter[str] = Counter()
     named = []
     for one in found.values():

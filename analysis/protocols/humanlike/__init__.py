@@ -112,12 +112,14 @@ def _paper_cell_results(judgements: Judgements, cell: Cell, context: AnalysisCon
                 rng=context.rng("alpha", kind, judgements.section.position, cell.key),
             )
         )
+    alpha, alpha_points = (tag_with_cell(one, cell) for one in alphas)
     return PaperCellResults(
         detection.detection_measures(
             rating, truth, threshold=judgements.threshold, confident_ratings=(judgements.low, judgements.high)
         ),
         detection.mean_annotator_accuracy(correct, who, level=context.level),
-        *(tag_with_cell(alpha, cell) for alpha in alphas),
+        alpha,
+        alpha_points,
         len(set(who)),
     )
 
@@ -149,7 +151,7 @@ def _paper_tests(
                 estimand=f"accuracy: {cell.condition} - {untrained.condition}",
             )
     in_domains = [key for key in planned if key[1].domain != ALL_DOMAINS] or planned
-    results = {}
+    results: dict[tuple[str, Cell], Estimate] = {}
     for keys in (in_domains, [key for key in planned if key not in in_domains]):
         names = {" of ".join((kind, cell.key)): (kind, cell) for kind, cell in keys}
         # Means over domains are adjusted as if there were as many of them as cells.

@@ -79,6 +79,8 @@ def read_judgements(frame: "DataFrame", section: Any) -> Judgements | None:
     from analysis.stats import detection
 
     question = next((question for question in section.questions.all() if question.key == SOURCE), None)
+    if question is None:
+        return None
     try:
         scale = parse_scale(question.scale)
     except (AttributeError, ValueError, TypeError, KeyError):

@@ -41,7 +41,7 @@ def read_judged_outputs(frame: "DataFrame", section: Any) -> JudgedOutputs:
     """Return marks and scores of a section by output. An output is judged if a mark or "no error" was stored for it."""
     import pandas as pd
 
-    book = REGISTRY[section.protocol].codebook_of(section)
+    book = REGISTRY[section.protocol].codebook_of(section)  # type: ignore[attr-defined]  # the protocol of marks
     scales = {}
     for question in section.questions.all():
         try:

@@ -68,7 +68,7 @@ def systems_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table
     by = {(one.settings["system"], one.settings["measure"]): one for one in estimates}
     rows = []
     for system in dict.fromkeys(system for system, _ in by):
-        score, penalty, clean = (by.get((system, measure)) for measure in ("score", "penalty", "clean"))
+        score, penalty, clean = by.get((system, "score")), by[system, "penalty"], by[system, "clean"]
         rows.append(
             {
                 "system": system,

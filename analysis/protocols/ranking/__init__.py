@@ -7,7 +7,7 @@ ranking are dependent, and so are the rankings of one annotator. The unit is the
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block, ConclusionPhrases, build_conclusions
@@ -22,7 +22,7 @@ from .. import ProtocolAnalysis, register
 from . import layouts
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
     from analysis.stats.results import Estimate
 
@@ -140,7 +140,8 @@ def _pair_scores(rankings: QuestionRankings, comparison: Comparison) -> "DataFra
     import numpy as np
 
     table = rankings.wide_with_references.reindex(columns=[comparison.x, comparison.y]).dropna()
-    score = (np.sign(table[comparison.y] - table[comparison.x]) + 1) / 2
+    difference = table[comparison.y] - table[comparison.x]
+    score = cast("Series[float]", (np.sign(difference) + 1) / 2)  # NumPy's stubs promise an array
     return score.rename("score").reset_index()
 
 

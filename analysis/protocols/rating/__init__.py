@@ -26,6 +26,7 @@ from .utilities import utility_blocks
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from analysis.protocols.blocks.comparisons import Comparison
     from analysis.stats.results import Estimate
 
 
@@ -47,15 +48,15 @@ class RatingAnalysis(ProtocolAnalysis):
 
 
 def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: AnalysisContext) -> list[Block]:
-    pairs = {"superiority": [], "difference": [], "paper": []}
+    pairs: dict[str, list[tuple[Comparison, Estimate]]] = {"superiority": [], "difference": [], "paper": []}
     for one in question_ratings:
         for compared in one.comparisons:
-            paper = paper_mean_difference(one, compared, context)
-            pairs["paper"].append((compared, compared.named(paper, DIFFERENCE, scored=one.score_unit)))
-            above, apart = superiority_and_difference(one, compared, context)
-            pairs["superiority"].append((compared, compared.named(above, SUPERIORITY)))
-            apart, compared = add_points_equivalence_test(one, compared, apart)
-            pairs["difference"].append((compared, compared.named(apart, DIFFERENCE, scored=one.score_unit)))
+            mean = paper_mean_difference(one, compared, context)
+            pairs["paper"].append((compared, compared.named(mean, DIFFERENCE, scored=one.score_unit)))
+            chance, points = superiority_and_difference(one, compared, context)
+            pairs["superiority"].append((compared, compared.named(chance, SUPERIORITY)))
+            points, compared = add_points_equivalence_test(one, compared, points)
+            pairs["difference"].append((compared, compared.named(points, DIFFERENCE, scored=one.score_unit)))
     found = {
         name: adjust_pvalues_within_families(mine, f"rating.{name}", context.star_scheme)
         for name, mine in pairs.items()
@@ -136,7 +137,7 @@ def _question_blocks(question_ratings: QuestionRatings, context: AnalysisContext
     rows = question_ratings.kept[question_ratings.kept["rating"].notna()]
     level = context.level
     means = tuple(
-        _system_mean(question_ratings, system, mine, level) for system, mine in rows.groupby("system", sort=True)
+        _system_mean(question_ratings, str(system), mine, level) for system, mine in rows.groupby("system", sort=True)
     )
     checks = []
     # Everybody recognises planted ends, so they are not used for agreement and have no rank.

@@ -106,18 +106,14 @@ def _model_estimates(question_ratings: QuestionRatings, comparison: Comparison, 
     mine = question_ratings.kept[
         question_ratings.kept["system"].isin([comparison.x, comparison.y]) & question_ratings.kept["rating"].notna()
     ]
-    columns = [
-        mine[name].to_numpy(kind) for name, kind in (("rating", float), ("system", object), ("annotator", object))
-    ]
+    rated, shown = mine["rating"].to_numpy(float), mine["system"].to_numpy(object)
+    people, prompts = mine["annotator"].to_numpy(object), mine["prompt"].to_numpy(object)
+    pair: dict[str, Any] = {"system": comparison.x, "reference": comparison.y, "level": level}
     if question_ratings.scale.kind == "likert":
-        others.append(ratings.cumulative_logit(*columns, system=comparison.x, reference=comparison.y, level=level))
+        others.append(ratings.cumulative_logit(rated, shown, people, **pair))
     is_crossed = len(mine) > 2 * mine["annotator"].nunique() and mine["prompt"].nunique() > 1
     if is_crossed and len(mine) <= MAX_MIXED_ROWS:
-        others.append(
-            ratings.crossed_mixed_model(
-                *columns, mine["prompt"].to_numpy(object), system=comparison.x, reference=comparison.y, level=level
-            )
-        )
+        others.append(ratings.crossed_mixed_model(rated, shown, people, prompts, **pair))
     return others
 
 

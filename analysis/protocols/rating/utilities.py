@@ -71,7 +71,7 @@ def utility_difference(utilities: Utilities, comparison: Comparison, level: floa
     )
     pairs = wide.reindex(columns=[comparison.x, comparison.y]).dropna()
     each = (pairs[comparison.x] - pairs[comparison.y]).groupby(level="annotator", sort=True).mean().to_numpy(float)
-    words = {"estimand": "EEU of x minus EEU of y, in parts of the distance between the references"}
+    words: dict[str, Any] = {"estimand": "EEU of x minus EEU of y, in parts of the distance between the references"}
     samples = unpaired_samples(wide, comparison)
     if samples is not None:
         estimate = unpaired.mean_difference(
@@ -210,6 +210,6 @@ def _expected_utilities(
         )
         settings = {**estimate.settings, "system": system, "question": utilities.where}
         yield (
-            system,
+            str(system),
             replace(estimate, settings=settings, warnings=(*estimate.warnings, *_exclusion_warnings(utilities))),
         )

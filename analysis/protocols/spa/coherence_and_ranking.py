@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
@@ -28,7 +29,7 @@ def coherence_and_ranking_blocks(
     pairs = [(number[compared.x], number[compared.y]) for compared in chosen]
     table = spa.combine_orders(kept_answers.xy, kept_answers.yx)[:, comparison_columns]
     what = (kept_answers.section.position, chosen[0].criterion)
-    common = {"level": context.level, "resamples": context.resamples}
+    common: dict[str, Any] = {"level": context.level, "resamples": context.resamples}
     blocks = []
     if len(systems) > 2:
         found = coherence.coherence(table, pairs, n_systems=len(systems), rng=context.rng("coherence", *what), **common)
@@ -54,12 +55,14 @@ def coherence_and_ranking_blocks(
             second += [other] * n
             given.append(answers[here, column] / 100)
             people.append(np.flatnonzero(here))
-    given, people = np.concatenate(given), np.concatenate(people)
-    first, second = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
-    fit = fractional_bradley_terry(first, second, given, people, n_systems=len(systems), level=context.level)
-    framed = fractional_bradley_terry(
-        first, second, given, people, n_systems=len(systems), framing=True, level=context.level
+    data = (
+        np.asarray(first, dtype=np.int64),
+        np.asarray(second, dtype=np.int64),
+        np.concatenate(given),
+        np.concatenate(people),
     )
+    fit = fractional_bradley_terry(*data, n_systems=len(systems), level=context.level)
+    framed = fractional_bradley_terry(*data, n_systems=len(systems), framing=True, level=context.level)
     strengths = [
         replace(
             strength,

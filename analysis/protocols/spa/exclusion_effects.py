@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.data.context import AnalysisContext
 from analysis.protocols.blocks import Block
@@ -20,7 +20,7 @@ def exclusion_effect_blocks(answers: Sequence[SectionAnswers], context: Analysis
     """Return one block per section. Their tables and figures are merged."""
     found = [_rule_changes(one, context) for one in answers]
     every = [change for changes in found for change in changes]
-    laid = {
+    laid: dict[str, Any] = {
         "tables": [layouts.rule_effects_table(every)],
         "figures": [layouts.rule_effects_figure(every, len(answers) > 1, context.level)],
     }

@@ -1,6 +1,6 @@
 """Prepare labels of pairwise choices for the statistics: 1 for x, 0 for y, 1/2 for a tie, else missing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,7 @@ def labelling_strategy_of(section: Any) -> "Strategy | None":
 
     settings = REGISTRY[section.protocol].cleaned_settings(section)
     name = STRATEGY_NAMES.get(settings["strategy"])
-    return name and Strategy(name, settings["workers"] if name == "majority" else 1)
+    return Strategy(name, settings["workers"] if name == "majority" else 1) if name else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def final_answers(rows: "DataFrame", section: Any) -> FinalAnswers:
     found: ItemDecisions = item_decisions(
         votes[used], numbers[used], strategy if strategy.name != "fixed" else type(strategy)("one")
     )
-    labels: Mapping[int, list] = {}
+    labels: dict[int, list] = {}
     for number, value, skipped in zip(numbers, rows["value"], rows["skip_reason"], strict=True):
         labels.setdefault(int(number), []).append(skipped or value)
     if strategy.name == "max_three":

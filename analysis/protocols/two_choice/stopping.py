@@ -57,7 +57,7 @@ def anytime_stopping_status(
         units.values,
         level=level,
         margin=comparison.margin,
-        annotators=units.annotators,
+        annotators=units.annotators,  # type: ignore[arg-type]  # NumPy takes a tuple of any objects
         estimand="annotator-weighted mean of P[x chosen] over the items shown",
     )
     is_decided = found.stopped_at is not None

@@ -73,10 +73,8 @@ def get_work_by_assignment(recruitment: Recruitment, assignment_pk: int) -> Work
     if assignment is None:
         return None
     mine = PanelSubmission.objects.filter(recruitment=recruitment, assignment=assignment)
-    pks = {
-        is_sent: assignment_pk
-        for assignment_pk, is_sent in mine.order_by("pk").values_list("pk", Q(state__in=SENT_STATES))
-    }
+    rows = mine.order_by("pk").values_list("pk", Q(state__in=SENT_STATES))  # type: ignore[arg-type]  # Django takes a Q
+    pks = {is_sent: assignment_pk for assignment_pk, is_sent in rows}
     if pks:
         return get_work_by_submission(recruitment, pks.get(True) or pks[False])
     is_known = PanelSubmission.objects.filter(recruitment=recruitment).exists()
@@ -175,7 +173,7 @@ def _find_approval(work: WorkUnderReview) -> Verdict | None:
     return (mine.filter(submission=work.submission) if work.submission else mine.filter(**work.about)).first()
 
 
-def _latest_approval_order(submission: PanelSubmission) -> PanelOrder | None:
+def _latest_approval_order(submission: PanelSubmission | None) -> PanelOrder | None:
     return PanelOrder.objects.filter(submission=submission, operation="approve").order_by("-pk").first()
 
 
@@ -203,13 +201,11 @@ def validate_rejection(
     work: WorkUnderReview, category: str, message: str, note: str = ""
 ) -> tuple[WorkEvidence, RejectionGround, str]:
     """Return the evidence of a rejection, measured now, and the message to send. Raises ActionRefused with the reason."""
-    if words := reason_not_rejectable(work):
+    words, assignment, policy = reason_not_rejectable(work), work.assignment, work.rejection_policy
+    if words or assignment is None or policy is None:
         raise ActionRefused(words)
-    found = measure_work_evidence(work.assignment)
-    open_to = {
-        one.category: one
-        for one in list_rejection_grounds(work.rejection_policy, found, bool(work.assignment.submitted_at))
-    }
+    found = measure_work_evidence(assignment)
+    open_to = {one.category: one for one in list_rejection_grounds(policy, found, bool(assignment.submitted_at))}
     if category not in open_to:
         raise ActionRefused("Choose one of the panel's categories.")
     ground = open_to[category]
@@ -217,11 +213,7 @@ def validate_rejection(
         raise ActionRefused(f"{category} cannot be chosen: {ground.missing}.")
     if ground.needs_note and is_blank(note):
         raise ActionRefused(f"{category} has no measured evidence. Describe your observations in the note.")
-    return (
-        found,
-        ground,
-        clean_message_to_annotator(work.assignment.study, message, work.rejection_policy.min_message_length),
-    )
+    return found, ground, clean_message_to_annotator(assignment.study, message, policy.min_message_length)
 
 
 def reject_work(work: WorkUnderReview, category: str, message: str, by, note: str = "") -> Verdict:
@@ -243,9 +235,8 @@ def reject_work(work: WorkUnderReview, category: str, message: str, by, note: st
             evidence=found.as_json(),
             by=by,
         )
-        audit.record(
-            "reject", study=work.recruitment.study, by=by, assignment_code=work.assignment.code, category=category
-        )
+        code = work.assignment.code if work.assignment else ""
+        audit.record("reject", study=work.recruitment.study, by=by, assignment_code=code, category=category)
         if work.submission and "reject" in available_operations(work.recruitment):
             create_order(
                 work.recruitment,
@@ -347,8 +338,9 @@ def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
                 evidence=evidence,
             )
             audit.record("reverse rejection", study=assignment.study, by=by, assignment_code=assignment.code, way=way)
-            if way == "unsent" and verdict.submission and verdict.submission.state == SUBMITTED:
-                approve_work(get_work_by_submission(verdict.submission.recruitment, verdict.submission_id), by)
+            submission = verdict.submission if way == "unsent" else None
+            if submission and submission.state == SUBMITTED:
+                approve_work(_found(get_work_by_submission(submission.recruitment, submission.pk)), by)
     except IntegrityError:
         raise ActionRefused("The rejection was taken back already.") from None
     return made
@@ -394,7 +386,15 @@ def order_return_request(work: WorkUnderReview, message: str, by) -> PanelOrder:
 
 def _lock_and_reload(work: WorkUnderReview) -> WorkUnderReview:
     """Return the current work, with its person locked."""
-    lock_annotator(work.assignment.annotator_id if work.assignment else work.submission.annotator_id)
+    if (one := work.assignment or work.submission) is None:
+        raise ValueError("There is no work.")
+    lock_annotator(one.annotator_id)
     if work.submission:
-        return get_work_by_submission(work.recruitment, work.submission.pk)
-    return get_work_by_assignment(work.recruitment, work.assignment.pk)
+        return _found(get_work_by_submission(work.recruitment, work.submission.pk))
+    return _found(get_work_by_assignment(work.recruitment, one.pk))
+
+
+def _found(work: WorkUnderReview | None) -> WorkUnderReview:
+    if work is None:
+        raise PanelSubmission.DoesNotExist
+    return work

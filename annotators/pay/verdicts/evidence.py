@@ -76,6 +76,7 @@ def _time(assignment: Assignment) -> tuple[int | None, float | None, int]:
     logs = [
         log(max((end - start).total_seconds(), 0.5))
         for start, end in finished.values_list("started_at", "submitted_at")
+        if start and end
     ]
     n = len(logs)
     if n < 2:
@@ -91,7 +92,9 @@ def _checks(assignment: Assignment) -> tuple[int, tuple[FailedCheck, ...]]:
     Practice items are not checks. Unanswered and skipped questions are not wrong answers.
     """
     wanted = Expected.objects.filter(item__kind=Item.Kind.TEST, item__placements__batch=assignment.batch_id)
-    expected = {(one.item_id, one.question_id): one for one in wanted.select_related("item", "question")}
+    expected: dict[tuple[int | None, int], Expected] = {
+        (one.item_id, one.question_id): one for one in wanted.select_related("item", "question")
+    }
     if not expected:
         return 0, ()
     answers = Response.objects.filter(assignment=assignment, item__in={item for item, _ in expected}).order_by("pk")
@@ -115,7 +118,8 @@ def _says_something(answer: Response) -> bool:
 def _is_right(answer: Response, expected: Expected) -> bool:
     if expected.exposure_id:
         return answer.chosen_id == expected.exposure_id
-    return answer.value is not None and expected.low <= answer.value <= expected.high
+    low, high = expected.low, expected.high
+    return answer.value is not None and low is not None and high is not None and low <= answer.value <= high
 
 
 def _known(expected: Expected, letters: Mapping[int, str]) -> str:
@@ -127,7 +131,7 @@ def _known(expected: Expected, letters: Mapping[int, str]) -> str:
 def _given(answer: Response) -> str:
     if answer.chosen_id:
         return f"the text {answer.label}".strip()
-    return f"{Decimal(answer.value).normalize():f}"
+    return f"{Decimal(answer.value or 0).normalize():f}"
 
 
 def _as_shown(assignment: Assignment) -> tuple[dict[int, str], dict[int, str]]:

@@ -108,11 +108,14 @@ class Channel:
     person_column = ""
     # Whether the panel can send notifications (``Service.listen``, ``read_message``).
     sends_webhooks = False
-    # Origins that may frame the pages of this channel.
-    frame_ancestors: tuple[str, ...] = ()
     preview_words = "Nothing is stored. To take part, start from the panel. The link then has your id."
     # The panel's rejection policy. None if heval cannot reject at this channel.
     rejection_policy: RejectionPolicy | None = None
+
+    @property
+    def frame_ancestors(self) -> tuple[str, ...]:
+        """Return the origins that may frame the pages of this channel."""
+        return ()
 
     def read_arrival(self, recruitment, parameters: Mapping[str, str]) -> Arrival:
         """Read the address. ``parameters`` holds each query parameter once; repeated parameters were refused before."""

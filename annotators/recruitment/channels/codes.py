@@ -65,12 +65,12 @@ class OutcomeCodesForm(forms.Form):
                 max_length=64,
                 label=f"code: {words}",
                 initial=generate_outcome_code,
-                validators=[clean_outcome_code],
+                validators=[clean_outcome_code],  # type: ignore[list-item]  # its result is not used
             )
         self.order_fields([f"code_{outcome}" for outcome in OUTCOMES])
 
     def clean(self):
-        cleaned = super().clean()
+        cleaned = super().clean() or self.cleaned_data
         given = [(name, cleaned[name]) for name in self.fields if name.startswith("code_") and cleaned.get(name)]
         for (name, one), (later, other) in combinations(given, 2):
             if later not in self.errors and is_similar_code(one, other):

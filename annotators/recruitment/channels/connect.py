@@ -28,14 +28,14 @@ class ConnectSettings(exported_file.FileColumnsForm):
     return_complete = forms.CharField(
         max_length=500,
         required=False,
-        validators=[clean_connect_return],
+        validators=[clean_connect_return],  # type: ignore[list-item]  # its result is not used
         label="redirect address or code: completed",
         help_text="As Connect shows it at the end of the project.",
     )
     return_in_part = forms.CharField(
         max_length=500,
         required=False,
-        validators=[clean_connect_return],
+        validators=[clean_connect_return],  # type: ignore[list-item]  # its result is not used
         label="redirect address or code: partial completes",
         help_text=(
             "For people who are screened out or fail the checks, if the project has partial completes. "

@@ -104,7 +104,7 @@ class FileColumnsForm(forms.Form):
         return "\n".join(words.splitlines())
 
     def clean(self):
-        cleaned = super().clean()
+        cleaned = super().clean() or self.cleaned_data
         named = [name for name in FIELD_NAMES if cleaned.get(name)]
         if named and "file_person" not in named and "file_person" not in self.errors:
             self.add_error("file_person", "Enter this column. No file can be read without it.")

@@ -62,7 +62,7 @@ class GenericSettings(exported_file.FileColumnsForm):
                 max_length=500,
                 label=f"code or address: {words}",
                 help_text="heval fills in {person}, {session}, {task} and {code}." if outcome == "complete" else "",
-                validators=[clean_return_code_or_url, validate_return_site],
+                validators=[clean_return_code_or_url, validate_return_site],  # type: ignore[list-item]  # its result is not used
             )
         self.move_file_fields_last()
 

@@ -175,7 +175,10 @@ def _cost_key(recruitment: Recruitment) -> str:
 def cached_fees(recruitment: Recruitment) -> tuple[ChargedFees, datetime] | None:
     """Return the panel's last figure and its time; None if there is none."""
     kept = cache.get(_cost_key(recruitment))
-    return (ChargedFees(*map(Decimal, kept[:3]), kept[3]), datetime.fromisoformat(kept[4])) if kept else None
+    if not kept:
+        return None
+    rewards, bonuses, tax = map(Decimal, kept[:3])
+    return ChargedFees(rewards, bonuses, tax, kept[3]), datetime.fromisoformat(kept[4])
 
 
 def unsent_payments_total(recruitment: Recruitment) -> Decimal:

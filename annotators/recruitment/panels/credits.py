@@ -6,6 +6,7 @@ If the panel refuses or does not answer clearly, a person decides, and heval doe
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -21,6 +22,9 @@ from .orders import create_orders
 from .reconcile import UNSENT_AFTER, import_submissions
 from .secrets import available_operations
 
+if TYPE_CHECKING:
+    from annotators.models.annotated import SignedUpAssignment
+
 State = PanelOrder.State
 # A person must check these.
 STUCK_STATES = (State.REFUSED, State.UNCLEAR, State.CANCELLED)
@@ -29,7 +33,7 @@ UNCREDITED_WORD, GRANTED_WORD = "no credit yet", "credit granted"
 GIVEN, COMING = "given", "coming"
 
 
-def creditable_assignments(recruitments: Iterable[Recruitment]) -> QuerySet[Assignment]:
+def creditable_assignments(recruitments: Iterable[Recruitment]) -> "QuerySet[SignedUpAssignment]":
     """Return people who reached the last page of automatically crediting links, with ``sign_up``, including later
     withdrawals.
     """
@@ -57,7 +61,7 @@ def order_credits(recruitment: Recruitment) -> int:
         # Lock out other processes that store an answer, so that older data read here does not overwrite it.
         Recruitment.objects.select_for_update(of=("self",), no_key=True).get(pk=recruitment.pk)
         known = PanelSubmission.objects.filter(_sign_up_filter())
-        first: dict[tuple[int, str], Assignment] = {}
+        first: dict[tuple[int, str], SignedUpAssignment] = {}
         for one in creditable_assignments([recruitment]).filter(~Exists(known)).order_by("pk"):
             first.setdefault((one.annotator_id, one.sign_up), one)
         if first:

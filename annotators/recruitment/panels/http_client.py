@@ -110,7 +110,7 @@ class PanelHttpClient:
         try:
             # Each request has its own connection, because a kept connection may be closed by the server and an order
             # lost. The environment is ignored: no proxy, and no password from a file.
-            alone = {"verify": self._trust, "trust_env": False}
+            alone: dict[str, Any] = {"verify": self._trust, "trust_env": False}
             timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
             url = self._origin + path
             with httpx.stream(method, url, content=body, headers=headers, timeout=timeout, **alone) as response:
@@ -125,7 +125,7 @@ class PanelHttpClient:
             raise PanelBusy("The panel cannot be asked: its address is not valid.") from None
         except httpx.HTTPError as error:
             raise lost(f"The connection broke before the answer arrived ({type(error).__name__}).") from None
-        self._check(response.status_code, response.headers, raw, lost)
+        self._check(response.status_code, response.headers, bytes(raw), lost)
         return bytes(raw), response.headers
 
     def _check(self, status: int, headers: Mapping[str, str], raw: bytes, lost: type[Exception]) -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 from django.db.models import Case, CharField, Exists, Max, OuterRef, Q, QuerySet, Value, When
@@ -38,6 +39,9 @@ from studies.models import audit
 
 from . import SubmissionSnapshot
 from .secrets import has_service_secret
+
+if TYPE_CHECKING:
+    from annotators.models.annotated import SubmissionWithStatus
 
 Trust, Released = Assignment.Trust, Assignment.Released
 
@@ -172,7 +176,8 @@ def _take_in(
         for row in PanelSubmission.objects.filter(recruitment=recruitment).select_related("assignment")
     }
     theirs = _assignments_by_person(recruitment)
-    new, changed, confirmed, left = [], [], set(), []
+    new, changed, confirmed = [], [], set()
+    left: list[tuple[int, str]] = []
     for one in shown:
         summary.seen += 1
         annotator = whose[one].annotator_id if one in whose else annotators[one.person]
@@ -221,7 +226,7 @@ def _take_in(
 def _without_person(pool: str, one: SubmissionSnapshot) -> SubmissionSnapshot:
     """Return the submission with the person's own id masked in all free text."""
     mark = person_id_placeholder(assign.hash_person_id(pool, one.person))
-    same = {name: mark for name in ("submission", "code") if getattr(one, name).strip() == one.person}
+    same: dict[str, Any] = {name: mark for name in ("submission", "code") if getattr(one, name).strip() == one.person}
     return replace(one, **same) if same else one
 
 
@@ -300,7 +305,7 @@ def _is_current(assignment: Assignment, one: SubmissionSnapshot, is_news: bool) 
 # Statuses
 
 
-def submissions_with_match_status(recruitment: Recruitment) -> QuerySet[PanelSubmission]:
+def submissions_with_match_status(recruitment: Recruitment) -> "QuerySet[SubmissionWithStatus]":
     """Return the recruitment's submissions with ``standing``, one of CLASSES."""
     mine = PanelSubmission.objects.filter(recruitment=recruitment)
     rival = mine.filter(external_id=OuterRef("external_id"), state__in=SENT_STATES).exclude(pk=OuterRef("pk"))

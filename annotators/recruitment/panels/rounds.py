@@ -6,6 +6,7 @@ Until there is enough data, the declared value is used.
 
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
@@ -63,7 +64,7 @@ def save_round_plan(recruitment: Recruitment, *, by, people: int, round_places: 
     """Create or change the plan."""
     check_permission(by, Action.PANEL, recruitment.study)
     with transaction.atomic():
-        columns = {"people": people, "round_places": round_places, "lost_percent": lost_percent}
+        columns: dict[str, Any] = {"people": people, "round_places": round_places, "lost_percent": lost_percent}
         if there := PanelPlan.objects.filter(recruitment=recruitment, **columns).first():
             return there
         made, _ = PanelPlan.objects.update_or_create(recruitment=recruitment, defaults=columns)
@@ -164,6 +165,8 @@ def order_next_round(recruitment: Recruitment, *, by) -> PanelOrder | None:
     if made is None or not (now := round_status(made)).next_places:
         return None
     task = newest_published_task(recruitment)
+    if task is None:
+        return None
     ended = _extend_orders(task).count()
     return create_order(
         recruitment,

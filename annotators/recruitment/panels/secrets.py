@@ -60,7 +60,7 @@ def has_service_secret(recruitment: Recruitment) -> bool:
 
 def decrypt_panel_secret(recruitment: Recruitment, name: str) -> str:
     """Return one secret; '' if there is none."""
-    if recruitment.pk is None:  # a form that is not saved yet
+    if not recruitment.pk:  # a form that is not saved yet
         return ""
     kept = PanelSecret.objects.filter(recruitment=recruitment, name=name).values_list("ciphertext", flat=True).first()
     return decrypt(Purpose.CREDENTIAL, kept) if kept else ""

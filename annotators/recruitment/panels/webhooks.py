@@ -29,8 +29,10 @@ def receive_webhook(request, key):
         return HttpResponse(status=413)
     recruitment = Recruitment.objects.select_related("study").filter(key=key).first()
     channel = REGISTRY.get(recruitment.channel) if recruitment else None
-    secret = decrypt_panel_secret(recruitment, WEBHOOK_SECRET) if channel and channel.sends_webhooks else ""
-    if not secret:
+    secret = (
+        decrypt_panel_secret(recruitment, WEBHOOK_SECRET) if recruitment and channel and channel.sends_webhooks else ""
+    )
+    if recruitment is None or channel is None or not secret:
         raise Http404("There is no webhook at this address.")
     if is_rate_limited(f"hook:{recruitment.pk}", MAX_PER_MINUTE):
         return HttpResponse(status=429, headers={"Retry-After": "60"})

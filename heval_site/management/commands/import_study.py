@@ -180,8 +180,8 @@ class Command(BaseCommand):
             for prompt, system in report.missing:
                 out(f"    {prompt}: {system}")
         if report.problems:
-            count = report.problems.count
-            out(f"{count:,} problem{pluralize(count)}; nothing was stored:")
+            n = report.problems.count
+            out(f"{n:,} problem{pluralize(n)}; nothing was stored:")
             for problem in report.problems:
                 out(f"  {problem}")
             if report.more_problems:

@@ -4,11 +4,18 @@ Control characters, invisible names, and names that differ only in case are refu
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.utils.functional import cached_property
 
 from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank, name_key
+
+# The base of the mixin below, while types are checked.
+if TYPE_CHECKING:
+    _Form = forms.BaseForm
+else:
+    _Form = object
 
 # Fields that identify rows. An invisible character must not be the only difference between two of them.
 NAMES = frozenset({"name", "key", "title", "domain"})
@@ -26,10 +33,10 @@ def is_unchanged(bound_field: forms.BoundField) -> bool:
     """
     sent, initial = bound_field.data, bound_field.initial
     if not isinstance(sent, str) or bound_field.field.disabled:
-        return not bound_field._has_changed()
+        return not bound_field._has_changed()  # type: ignore[attr-defined]  # private in Django
     shown = bound_field.field.widget.format_value(bound_field.field.prepare_value(initial))
     if shown is not None and not isinstance(shown, str):  # a choice, which has no text of its own
-        return not bound_field._has_changed()
+        return not bound_field._has_changed()  # type: ignore[attr-defined]
     return _one_break(shown or "") == _one_break(sent)
 
 
@@ -38,7 +45,7 @@ def changed_field_names(form: forms.BaseForm) -> list[str]:
     return [name for name in form.fields if not is_unchanged(form[name])]
 
 
-class CleanTextMixin:
+class CleanTextMixin(_Form):
     """Mixin for forms: a database can store every text, and a person can see it. A name is one visible line.
 
     A field that comes back unchanged keeps the stored value.
@@ -49,7 +56,7 @@ class CleanTextMixin:
         return changed_field_names(self)
 
     def _clean_fields(self):
-        super()._clean_fields()
+        super()._clean_fields()  # type: ignore[misc]  # private in Django
         self._clean_words()
         for name, value in self.cleaned_data.items():
             # Not get_initial_for_field: it drops the microseconds of a time.
@@ -76,7 +83,7 @@ def find_lookalike_name(name: str, names: Iterable[str]) -> str | None:
     return next((other for other in names if name_key(other) == name_key(name)), None)
 
 
-def add_duplicate_name_errors(forms_and_names: Iterable[tuple[forms.Form, str]], noun: str) -> None:
+def add_duplicate_name_errors(forms_and_names: Iterable[tuple[forms.BaseForm, str]], noun: object) -> None:
     """Refuse names that look the same to a person: they differ only in case, width or composition."""
     seen: dict[str, str] = {}
     for form, name in forms_and_names:

@@ -12,6 +12,19 @@ from django.utils.html import format_html
 from studies.stimuli.texts import TextRefused, clean_text
 
 
+def choice_field(form: forms.BaseForm, name: str) -> forms.ChoiceField:
+    """Return a form's field that offers choices."""
+    field = form.fields[name]
+    if not isinstance(field, forms.ChoiceField):
+        raise TypeError(f"{name} offers no choices.")
+    return field
+
+
+def choices_of(field: forms.ChoiceField) -> list[tuple[Any, Any]]:
+    """Return the choices of a field, which gives them as an iterator."""
+    return list(field.choices)  # type: ignore[arg-type]  # the stubs also count what may be assigned
+
+
 class MarkdownArea(forms.Textarea):
     """A field for Markdown. Its button opens a preview in a new tab, as annotators will read it, and saves nothing."""
 

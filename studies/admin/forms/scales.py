@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 
@@ -37,7 +37,7 @@ SCALE_DEFAULTS = {kind: _where_empty(kind) for kind in SCALE_KINDS}
 
 
 def _scale_fields() -> dict[str, forms.Field]:
-    whole = {"required": False, "min_value": -1_000_000, "max_value": 1_000_000}
+    whole: dict[str, Any] = {"required": False, "min_value": -1_000_000, "max_value": 1_000_000}
     return {
         "kind": forms.ChoiceField(
             label="kind of answer",
@@ -81,7 +81,12 @@ def _scale_fields() -> dict[str, forms.Field]:
 
 
 SCALE_FIELDS = _scale_fields()
-ScaleFields = type("ScaleFields", (forms.Form,), {f"scale_{name}": field for name, field in SCALE_FIELDS.items()})
+if TYPE_CHECKING:
+
+    class ScaleFields(forms.Form): ...
+
+else:
+    ScaleFields = type("ScaleFields", (forms.Form,), {f"scale_{name}": field for name, field in SCALE_FIELDS.items()})
 
 
 class ScaleForm(CleanTextMixin, ScaleFields, forms.ModelForm):
@@ -102,15 +107,15 @@ class ScaleForm(CleanTextMixin, ScaleFields, forms.ModelForm):
         self.has_readable_scale = True
         stored = spec.as_json()
         for name in SCALE_FIELDS:
-            value = stored.get(name, getattr(spec, name) if name in ("kind", "is_long", "is_best_first") else None)
-            self.initial[f"scale_{name}"] = value
+            shown = stored.get(name, getattr(spec, name) if name in ("kind", "is_long", "is_best_first") else None)
+            self.initial[f"scale_{name}"] = shown
 
     def clean(self):
         cleaned = super().clean() or self.cleaned_data
         if self.has_readable_scale and not any(name.startswith("scale_") for name in self.changed_data):
             return cleaned  # one scale has several spellings: keep the stored one
         kind = cleaned.get("scale_kind")
-        parts = [f"scale_{part}" for part in PARTS.get(kind, ())]
+        parts = [f"scale_{part}" for part in PARTS.get(kind or "", ())]
         if not kind or any(part in self.errors for part in parts):
             return cleaned
         stored: dict[str, Any] = {"kind": kind}

@@ -8,7 +8,7 @@ from django import forms
 from django.utils.functional import cached_property
 
 from .cleaning import CleanTextMixin, changed_field_names
-from .fields import MarkdownArea, with_default_suffix
+from .fields import MarkdownArea, choices_of, with_default_suffix
 
 
 def merge_settings(
@@ -36,7 +36,7 @@ def add_range_and_default_hints(field: forms.Field) -> forms.Field:
     """Return the field with its range and default in the help text, and wide enough for its values."""
     if isinstance(field, forms.ChoiceField):
         field.choices = [
-            (key, with_default_suffix(words) if key == field.initial else words) for key, words in field.choices
+            (key, with_default_suffix(words) if key == field.initial else words) for key, words in choices_of(field)
         ]
         return field
     words = ""
@@ -55,7 +55,7 @@ def add_range_and_default_hints(field: forms.Field) -> forms.Field:
     return field
 
 
-def _plain(number: float) -> str:
+def _plain(number: Any) -> str:
     return str(number) if isinstance(number, int) else f"{number:f}".rstrip("0").rstrip(".")
 
 

@@ -1,15 +1,25 @@
 """Base classes for the tables of a study's page: a label for each field, distinct names, and renumbered positions."""
 
 import secrets
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import admin
-from django.db.models import CharField, F, Value
+from django.db.models import CharField, F, Model, Value
 from django.db.models.functions import Cast, Concat
-from django.forms.models import BaseInlineFormSet
+from django.forms.models import BaseInlineFormSet, BaseModelFormSet
 
 from studies.admin.forms.cleaning import add_duplicate_name_errors
 from studies.admin.permissions import InlinePermissions
+
+# The bases of the mixins below, while types are checked.
+if TYPE_CHECKING:
+    _ModelForm = forms.ModelForm
+
+    class _FormSet(BaseModelFormSet):
+        model: type[Model]
+else:
+    _ModelForm = _FormSet = object
 
 POSITION_OFFSET = 10_000  # offset of positions while rows are renumbered, so that two rows can be swapped
 
@@ -38,7 +48,7 @@ class StudyRowsInline(ExtraRowsMixin, InlinePermissions, admin.TabularInline):
         return super().get_formset(request, obj, form=form, **kwargs)
 
 
-class RowLabelsMixin:
+class RowLabelsMixin(_ModelForm):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         for name, field in self.fields.items():
@@ -55,7 +65,7 @@ class LabelledDeleteFormSet(BaseInlineFormSet):
             )
 
 
-class SwappableFormSetMixin:
+class SwappableFormSetMixin(_FormSet):
     """Mixin for formsets with a unique column: two rows can swap its values, and a new row can take over a deleted row's value.
 
     The database checks each row when it is saved. So changed and deleted rows first get temporary values in ``unique_column``.
@@ -67,7 +77,7 @@ class SwappableFormSetMixin:
         rows = [form.instance.pk for form in self.initial_forms if form.has_changed() or form in self.deleted_forms]
         if commit and rows:
             mark = Concat(Value(f"{secrets.token_hex(8)} "), Cast("pk", CharField()))
-            self.model.objects.filter(pk__in=rows).update(**{self.unique_column: mark})
+            self.model._default_manager.filter(pk__in=rows).update(**{self.unique_column: mark})
         return super().save(commit)
 
 
@@ -82,7 +92,7 @@ class DistinctNamesFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
         super().clean()
 
 
-class OrderedFormSetMixin:
+class OrderedFormSetMixin(_FormSet):
     """Mixin for formsets of rows with a ``position``. It renumbers the rows as 1, 2, 3 …, whatever numbers were entered.
 
     The rows first move to temporary positions, because positions are unique. If the order did not change, the rows keep their
@@ -123,9 +133,9 @@ class OrderedFormSetMixin:
             return super().save(commit)
         gone = [form.instance.pk for form in self.deleted_forms if form.instance.pk]
         if aside := [row.pk for row in moved] + gone:
-            self.model.objects.filter(pk__in=aside).update(position=F("position") + POSITION_OFFSET)
+            self.model._default_manager.filter(pk__in=aside).update(position=F("position") + POSITION_OFFSET)
         saved = super().save(commit)
-        self.model.objects.bulk_update([row for row in moved if row not in saved], ["position"])
+        self.model._default_manager.bulk_update([row for row in moved if row not in saved], ["position"])
         return saved
 
 

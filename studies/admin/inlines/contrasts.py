@@ -46,7 +46,8 @@ class ContrastFormSet(SwappableFormSetMixin, LabelledDeleteFormSet):
     def clean(self):
         super().clean()
         seen = set()
-        for form in self.forms:
+        rows: list[ContrastForm] = self.forms  # type: ignore[assignment]  # of ContrastInline
+        for form in rows:
             if form.errors or not form.has_changed() and not form.instance.pk or form.cleaned_data.get("DELETE"):
                 continue
             if form.identity in seen:

@@ -43,7 +43,7 @@ class ArmForm(CleanTextMixin, forms.ModelForm):
             self.initial["shown_systems"] = [row.system_id for row in self.instance.arm_systems.all()]
 
     def _save_m2m(self):
-        super()._save_m2m()
+        super()._save_m2m()  # type: ignore[misc]  # private in Django
         if "shown_systems" in self.changed_data:
             self.instance.systems.set(self.cleaned_data["shown_systems"])
 

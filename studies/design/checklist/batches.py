@@ -114,7 +114,7 @@ def _items_by_batch(study: Study) -> Iterator[tuple[int, dict[int, list[frozense
     system_of = {output: system for (_, system), outputs in drawing.outputs.items() for output in outputs}
     for batch in islice(drawing.batches(), count):
         placed = {}
-        for section, item in batch.items:
-            if item.item is None and item.kind == Item.Kind.LIVE:
-                placed.setdefault(section, []).append(frozenset(system_of[output] for output in item.outputs))
+        for section, drawn in batch.items:
+            if drawn.item is None and drawn.kind == Item.Kind.LIVE:
+                placed.setdefault(section, []).append(frozenset(system_of[output] for output in drawn.outputs))
         yield batch.arm_id, placed

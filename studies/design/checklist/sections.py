@@ -60,5 +60,6 @@ def section_config_problems(section) -> Iterator[Problem]:
         form = protocol.settings_form(data=protocol.raw_settings(section))
         for name, errors in form.errors.items():
             yield Problem(
-                f"{where}, {form[name].label if name in form.fields else name}: {' '.join(errors)}", "sections"
+                f"{where}, {form[name].label if name in form.fields else name}: {' '.join(map(str, errors))}",
+                "sections",
             )

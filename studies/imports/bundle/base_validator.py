@@ -47,7 +47,12 @@ class BaseValidator:
         self, model: type[models.Model], value: dict[str, Any], names: tuple[str, ...], path: str
     ) -> dict[str, Any]:
         """Return the values of these columns, each with the type, length and choice of its column."""
-        return {name: self.column(model._meta.get_field(name), value[name], f"{path}.{name}") for name in names}
+        fields = {name: model._meta.get_field(name) for name in names}
+        return {
+            name: self.column(field, value[name], f"{path}.{name}")
+            for name, field in fields.items()
+            if isinstance(field, models.Field)
+        }
 
     def column(self, field: models.Field, value: Any, path: str) -> Any:
         try:

@@ -9,7 +9,7 @@ from studies.stimuli.rows import TableProblems
 from studies.stimuli.surface import find_repeated_prompts
 from studies.stimuli.texts import name_key
 
-from .columns import Entry
+from .columns import BatchCells, Entry
 from .existing import batch_digest
 from .result import ImportReport
 
@@ -65,17 +65,16 @@ class BatchCollector:
         self._seen_by = {p: {arm.name for arm in section.arms.all()} for p, section in self._sections.items()}
         self._has_reported_missing_section = False
 
-    def add(self, entry: Entry, outputs: dict[str, int]) -> None:
+    def add(self, entry: Entry, cells: BatchCells, outputs: dict[str, int]) -> None:
         """Add an entry's outputs (system > sample) to the batch and place that its row names."""
-        cells = entry.batch
         section = self._section(entry.row, cells.section)
-        batch = self._batch(entry)
+        batch = self._batch(entry, cells)
         if section is None or batch is None:
             return
         if self._seen_by[section] and batch.arm not in self._seen_by[section]:
             self.problems.add(entry.row, "arm", f"the arm {batch.arm} does not see section {section}.")
             return
-        place = self._place(batch, entry, section)
+        place = self._place(batch, entry, section, cells.position)
         if place is None:
             return
         for system, sample in outputs.items():
@@ -112,8 +111,7 @@ class BatchCollector:
             self.problems.add(row, "section", f"no section {position} draws items; sections that do: {there}.")
         return None
 
-    def _batch(self, entry: Entry) -> GatheredBatch | None:
-        cells = entry.batch
+    def _batch(self, entry: Entry, cells: BatchCells) -> GatheredBatch | None:
         arm = cells.arm
         if arm and arm not in self._arms:
             self.problems.add(
@@ -141,8 +139,9 @@ class BatchCollector:
         batch = self.batches[cells.key] = GatheredBatch(cells.key, arm or next(iter(self._arms)), entry.row)
         return batch
 
-    def _place(self, batch: GatheredBatch, entry: Entry, section: int) -> GatheredPlacement | None:
-        position = entry.batch.position
+    def _place(
+        self, batch: GatheredBatch, entry: Entry, section: int, position: int | None
+    ) -> GatheredPlacement | None:
         if position is not None:
             at: object = position
         elif entry.is_wide:

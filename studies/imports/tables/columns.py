@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from studies.models import Output
@@ -156,7 +156,7 @@ class StimulusReader(RecordReader):
 
     def _outputs(self, row: Row, layout: StimulusLayout) -> Iterator[OutputCells]:
         for written in self.read_or_add_problem(row, lambda: list(_written_outputs(row.values, layout))) or ():
-            output = self.read_or_add_problem(row, lambda written=written: _output(*written, self.options))
+            output = self.read_or_add_problem(row, partial(_output, self.options, *written))
             if output is not None:
                 yield output
 
@@ -243,12 +243,12 @@ def _wide_outputs(
             raise CellRefused(
                 where, f"has unknown parts: {', '.join(sorted(unknown))[:200]}. Allowed are: {', '.join(PARTS)}."
             )
-        named = {PARTS[name]: value for name, value in parts.items()}
-        named |= {name: values.get(each) for name, each in shared.items() if named.get(name) is None}
-        yield system, where, named, dict.fromkeys(named, where)
+        found: dict[str, Any] = {PARTS[name]: value for name, value in parts.items()}
+        found |= {name: values.get(each) for name, each in shared.items() if found.get(name) is None}
+        yield system, where, found, dict.fromkeys(found, where)
 
 
-def _output(system: Any, column: str, parts: dict[str, Any], columns: dict[str, str], options: Options) -> OutputCells:
+def _output(options: Options, system: Any, column: str, parts: dict[str, Any], columns: dict[str, str]) -> OutputCells:
     name = parse_name_cell(system, column, 100)
     if not name:
         raise CellRefused(column, "names no system.")

@@ -69,9 +69,8 @@ def pair_texts(rows: Rows, options: Options, seed: int) -> tuple[Rows, Pairing]:
         shuffled = [
             seeded_random(seed, "pairs", alike, place).sample(side, len(side)) for place, side in enumerate(sides)
         ]
-        found.pairs += _matched(
-            *(sorted(side, key=lambda candidate: candidate.words) for side in shuffled), options.pairs_within
-        )
+        ours, theirs = (sorted(side, key=lambda candidate: candidate.words) for side in shuffled)
+        found.pairs += _matched(ours, theirs, options.pairs_within)
     found.pairs = seeded_random(seed, "pairs").sample(found.pairs, len(found.pairs))
     for name, side in ((first, ours), (second, theirs)):
         found.unpaired[name] = len(side) - len(found.pairs)

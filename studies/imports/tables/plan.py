@@ -90,7 +90,7 @@ class ImportPlan:
             else:
                 placed[cells.system] = sample
         if self.batch_collector and entry.batch and is_whole:
-            self.batch_collector.add(entry, placed)
+            self.batch_collector.add(entry, entry.batch, placed)
 
     # Prompts
 

@@ -114,7 +114,7 @@ def store_upload(
     return upload
 
 
-def get_upload(token: str, study_id: int) -> Upload | None:
+def get_upload(token: str, study_id: int | None) -> Upload | None:
     """Return the study's upload with this token, or None if there is none."""
     if not _TOKEN.fullmatch(token):
         return None

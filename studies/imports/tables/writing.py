@@ -250,8 +250,8 @@ def _empty_batches(study: Study, keys: list[str]) -> None:
         placements = Placement.objects.filter(batch__study=study, batch__key__in=some)
         items = set(placements.values_list("item_id", flat=True))
         placements.delete()
-        left = Item.objects.filter(pk__in=items, placements=None, expected=None, kind=Item.Kind.LIVE)
-        left = list(left.values_list("pk", flat=True))
+        unused = Item.objects.filter(pk__in=items, placements=None, expected=None, kind=Item.Kind.LIVE)
+        left = list(unused.values_list("pk", flat=True))
         Exposure.objects.filter(item__in=left).delete()
         Item.objects.filter(pk__in=left).delete()
     for section in study.sections.all():

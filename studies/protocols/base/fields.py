@@ -77,6 +77,10 @@ class Field:
     def parse(self, raw: str) -> Any:
         raise NotImplementedError
 
+    def as_form_values(self, row: Any) -> dict[str, str]:
+        """Return what was sent for a stored row, by input. Only fields with several inputs need it."""
+        raise NotImplementedError
+
     def words(self, raw: str, part: str = "") -> str | None:
         """Return the sent text (of the input ``part``) in the page's words. None if no control of the page can show it."""
         return raw

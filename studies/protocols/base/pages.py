@@ -105,7 +105,7 @@ def question_fields(
     page: Page, question: PageQuestion, item: PageItem | None = None, label: str = "", exposure_id: int | None = None
 ) -> dict[str, PageField]:
     """Return the fields of a question (about nothing, an item or an exposure): one field, or one per option of a multiple choice."""
-    about = {
+    about: dict[str, Any] = {
         "question_id": question.id,
         "item_id": item.id if item else None,
         "exposure_id": exposure_id,

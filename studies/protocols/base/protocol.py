@@ -5,13 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .drawing import DrawnItem, ShownSystems, StimulusPool
 from .pages import Page, PageField, PageItem, PageQuestion, PageSection
 from .problems import Problem
 from .robots import Robot
 from .scales import parse_scale
+
+if TYPE_CHECKING:
+    from django import forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Protocol:
     slug = ""
     label = ""
     help = ""
-    settings_form: type | None = None
+    settings_form: "type[forms.Form] | None" = None
     # "section": one permutation of labels for all items of the section; "item": one for each item.
     labels = "item"
     # A protocol that shows no items (survey) has m = 0.
@@ -225,7 +228,7 @@ class Protocol:
 
 
 @lru_cache(maxsize=1024)
-def _clean_settings(settings_form: type, settings_json: str) -> dict[str, Any]:
+def _clean_settings(settings_form: "type[forms.Form]", settings_json: str) -> dict[str, Any]:
     form = settings_form(data=json.loads(settings_json))
     form.full_clean()  # refused values are not in cleaned_data
     return {name: field.initial for name, field in settings_form.base_fields.items()} | form.cleaned_data

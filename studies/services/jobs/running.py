@@ -191,7 +191,8 @@ def _fail(job: Job, holder: str, error: Exception) -> None:
 def run_waiting_jobs(limit: int = 100, holder: str | None = None) -> int:
     """Run waiting jobs, the oldest first, until there is none to be run or ``limit`` were. Gives their number."""
     holder = holder or new_holder_id()
-    n, passed_over = 0, []
+    passed_over: list[int] = []
+    n = 0
     while n < limit and not stop_requested.is_set():
         waiting = Job.objects.filter(state=State.WAITING).exclude(pk__in=passed_over)
         pk = waiting.order_by("pk").values_list("pk", flat=True).first()

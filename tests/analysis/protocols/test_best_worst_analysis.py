@@ -134,6 +134,14 @@ def test_a_system_that_always_wins_has_no_finite_strength_and_the_report_says_wh
     assert {e.settings["system"]: e.estimate for e in blocks["best_worst.counts"].estimates}["delta"] == 1
 
 
+def test_a_planned_comparison_with_a_system_that_nobody_saw_says_so():
+    section = draft().sections.get()
+    people = [[(("beta", "gamma", "delta"), "delta", "beta"), (("beta", "gamma", "delta"), "gamma", "beta")]] * 4
+    (planned, *_) = blocks_of(section, people)["best_worst.strength"].estimates
+    assert (planned.status, planned.n, planned.estimate) == ("no_data", 0, None)
+    assert planned.reason == "one of the two was never shown" and "delta is chosen over alpha" in planned.estimand
+
+
 def test_nothing_answered_makes_no_block():
     section = draft().sections.get()
     rows, claims = rows_of(section, PEOPLE)

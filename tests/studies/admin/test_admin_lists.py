@@ -138,3 +138,10 @@ def test_pay_of_an_arm_to_which_nobody_came_is_a_dash_and_not_a_blank(client, st
         re.findall(r"<td[^>]*>(.*?)</td>", re.search(r'<tr><th scope="row">all</th>(.*?)</tr>', html, re.S)[1])[-1]
         == "–"
     )
+
+
+def test_a_line_about_no_study_opens_for_administrators_alone(client, owner):
+    line = audit.record("delete draft", by=owner, title="Gone")
+    url = f"/admin/studies/auditevent/{line.pk}/change/"
+    assert logged_in(builders.user("root", is_superuser=True)).get(url).status_code == 200
+    assert client.get(url).status_code == 302  # not found

@@ -171,7 +171,11 @@ class MechanicalTurk(ExternalQuestion):
     # The ledger contains payments made in these ways.
     pays_by = frozenset({"approval", "bonus"})
     submits_to = "https://www.mturk.com"
-    origins: ClassVar = ("https://worker.mturk.com", "https://www.mturk.com", "https://requester.mturk.com")
+    origins: ClassVar[tuple[str, ...]] = (
+        "https://worker.mturk.com",
+        "https://www.mturk.com",
+        "https://requester.mturk.com",
+    )
     # The file that the site exported ("Download CSV").
     file: ClassVar = {
         "file_person": "WorkerId",

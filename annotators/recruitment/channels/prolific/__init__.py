@@ -45,14 +45,14 @@ class ProlificSettings(OutcomeCodesForm):
     project = forms.CharField(
         required=False,
         max_length=24,
-        validators=[clean_prolific_id],
+        validators=[clean_prolific_id],  # type: ignore[list-item]  # its result is not used
         help_text="Prolific's id of the project to publish in. Empty: Prolific's default.",
     )
     barred_group = forms.CharField(
         required=False,
         max_length=64,
         label="participant group to exclude",
-        validators=[clean_prolific_id],
+        validators=[clean_prolific_id],  # type: ignore[list-item]  # its result is not used
         help_text="The id of a group at Prolific. Its members do not see the study.",
     )
 

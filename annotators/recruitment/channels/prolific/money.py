@@ -40,7 +40,7 @@ def parse_charged_fees(answer: Mapping[str, Any]) -> ChargedFees | None:
         return None
     if len(currencies) != 1:
         return None
-    return ChargedFees(*(Decimal(amount) / 100 for amount in (of_rewards, of_bonuses, tax)), currencies.pop())
+    return ChargedFees(Decimal(of_rewards) / 100, Decimal(of_bonuses) / 100, Decimal(tax) / 100, currencies.pop())
 
 
 def _hundredths(part: Mapping[str, Any], name: str, currencies: set[str]) -> int:
@@ -49,8 +49,9 @@ def _hundredths(part: Mapping[str, Any], name: str, currencies: set[str]) -> int
     if one is None:
         return 0
     amount, currency = (one.get("amount"), one.get("currency")) if isinstance(one, Mapping) else (None, None)
-    is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
-    if not is_number or not 0 <= amount < 10**12 or not (isinstance(currency, str) and currency):
+    if not isinstance(amount, int | float) or isinstance(amount, bool) or not 0 <= amount < 10**12:
+        raise ValueError(name)
+    if not (isinstance(currency, str) and currency):
         raise ValueError(name)
     currencies.add(currency)
     return round(amount)

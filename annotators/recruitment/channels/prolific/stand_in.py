@@ -14,6 +14,7 @@ import hmac
 import json
 import threading
 from decimal import Decimal
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from annotators.models.constants import UNKNOWN
@@ -38,7 +39,7 @@ class ProlificStandIn(StandInApi, StandIn):
     # The person's side
 
     def study(self, **columns) -> str:
-        made = {
+        made: dict[str, Any] = {
             "id": self.new_id(),
             "status": "ACTIVE",
             "internal_name": "",

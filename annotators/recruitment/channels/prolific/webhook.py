@@ -46,6 +46,11 @@ def parse_notification(event_id: str, raw: bytes) -> WebhookMessage:
         isinstance(one, str) and len(one) <= MAX_FIELD_LENGTH and (one.isprintable() or not one) for one in told
     ) or (is_submission and not told[0]):
         raise ValueError("The notification names no submission.")
+    submission, person, word = map(str, told)
     return WebhookMessage(
-        event_id, *told, kind if isinstance(kind, str) and len(kind) <= MAX_FIELD_LENGTH and kind.isprintable() else ""
+        event_id,
+        submission,
+        person,
+        word,
+        kind if isinstance(kind, str) and len(kind) <= MAX_FIELD_LENGTH and kind.isprintable() else "",
     )

@@ -33,10 +33,15 @@ class SonaSettings(forms.Form):
     site = forms.CharField(
         max_length=100,
         required=False,
-        validators=[clean_sona_site],
+        validators=[clean_sona_site],  # type: ignore[list-item]  # its result is not used
         help_text=("For example yourschool.sona-systems.com"),
     )
-    experiment_id = forms.CharField(max_length=10, required=False, validators=[clean_digits], label="experiment_id")
+    experiment_id = forms.CharField(
+        max_length=10,
+        required=False,
+        validators=[clean_digits],  # type: ignore[list-item]  # its result is not used
+        label="experiment_id",
+    )
 
     def clean_site(self):
         return self.cleaned_data["site"].lower()
@@ -119,4 +124,4 @@ class Sona(Channel):
             raise RequestRefused(
                 "This is not a credit token. Copy the text between credit_token= and the next & in SONA's address."
             )
-        return SonaService(*(known[name] for name in REQUIRED_SETTINGS), token)
+        return SonaService(known["site"], known["experiment_id"], token)
