@@ -28,13 +28,13 @@ app.conf.update(
     worker_max_tasks_per_child=200,
     task_default_queue="jobs",
     # Releasing places must not wait for an analysis of an hour.
-    task_routes={"heval.tick": {"queue": "periodic"}},
+    task_routes={"heval.run_periodic": {"queue": "periodic"}},
     broker_connection_retry_on_startup=True,
     broker_transport_options={"socket_connect_timeout": 3, "socket_timeout": 10, "max_retries": 1},
     timezone="UTC",
     beat_schedule={
-        "tick": {"task": "heval.tick", "schedule": float(BEAT_SECONDS), "options": {"expires": BEAT_SECONDS}},
-        "look": {"task": "heval.look", "schedule": float(BEAT_SECONDS), "options": {"expires": BEAT_SECONDS}},
+        "tick": {"task": "heval.run_periodic", "schedule": float(BEAT_SECONDS), "options": {"expires": BEAT_SECONDS}},
+        "look": {"task": "heval.run_job", "schedule": float(BEAT_SECONDS), "options": {"expires": BEAT_SECONDS}},
     },
 )
 
@@ -46,16 +46,16 @@ def _configure_logging(**kwargs):
     dictConfig(settings.LOGGING)
 
 
-@app.task(name="heval.look")
-def run_one_job() -> None:
+@app.task(name="heval.run_job")
+def run_one_job_and_requeue() -> None:
     """Run one waiting job, then send another message if more jobs wait."""
     from studies.services import jobs
 
     if jobs.run_waiting_jobs(limit=1) and jobs.has_waiting_jobs():
-        run_one_job.apply_async(expires=60)
+        run_one_job_and_requeue.apply_async(expires=60)
 
 
-@app.task(name="heval.tick")
+@app.task(name="heval.run_periodic")
 def run_periodic_work() -> None:
     """Run the periodic work that is due."""
     from studies.services import jobs

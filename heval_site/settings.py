@@ -58,7 +58,7 @@ if any(host.startswith(("*", ".")) or "/" in host for host in ALLOWED_HOSTS):
 ALLOWED_HOSTS = [f"[{host}]" if ":" in host and not host.startswith("[") else host for host in ALLOWED_HOSTS]
 CSRF_TRUSTED_ORIGINS = [SITE_URL]
 # The address for orders to panels: the panel, or a stand-in on this machine for a rehearsal.
-PROLIFIC_API = env.service_origin("PROLIFIC_API", "https://api.prolific.com")
+PROLIFIC_API = env.official_or_local_stand_in_origin("PROLIFIC_API", "https://api.prolific.com")
 TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, 0, 5)
 
 # Sites that may frame a study and receive its last form.

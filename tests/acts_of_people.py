@@ -118,7 +118,7 @@ def by_file(owner) -> World:
 
 def declared(owner) -> World:
     world = collected(owner)
-    sample.declare_sample_columns(world.study, [("Age", "number", False)], by=owner)
+    sample.replace_sample_columns(world.study, [("Age", "number", False)], by=owner)
     return world
 
 
@@ -259,11 +259,11 @@ ACTS = {
         lambda w, by: reconcile.import_panel_file(w.door, "Person\ndone\n", by),
         may_repeat=True,
     ),
-    "annotators/recruitment/sample:declare_sample_columns": Act(
+    "annotators/recruitment/sample:replace_sample_columns": Act(
         Action.PANEL,
         "declare sample columns",
         collected,
-        lambda w, by: sample.declare_sample_columns(w.study, [("Age", "number", False)], by=by),
+        lambda w, by: sample.replace_sample_columns(w.study, [("Age", "number", False)], by=by),
         may_repeat=True,
     ),
     "annotators/recruitment/sample:import_sample": Act(

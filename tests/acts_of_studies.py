@@ -213,8 +213,8 @@ ACTS = {
         lambda w, by: import_stimuli_file(w.study, w.path, options=Options(), by=by),
         spoil=launch_it,
     ),
-    "studies/services/jobs/queue:cancel": Act(
-        Action.CANCEL, "cancel job", asked, lambda w, by: jobs.cancel(w.job, by), may_repeat=True
+    "studies/services/jobs/queue:request_cancel": Act(
+        Action.CANCEL, "cancel job", asked, lambda w, by: jobs.request_cancel(w.job, by), may_repeat=True
     ),
     "analysis/api/bulk:create_missing_rows": Act(
         Action.EDIT,

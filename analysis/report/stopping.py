@@ -112,7 +112,7 @@ def _locked(study: Study) -> Study:
 
 
 @jobs.register(KIND, is_one_per_study=True)
-def run_stopping_check_job(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
+def apply_stopping_rules_job(job: Job, progress: jobs.ProgressReporter) -> dict[str, Any]:
     """Check the stopping rules once, and delete earlier finished checks, which are no longer needed."""
     progress(0, 1, "Checking the stopping rule")
     result = apply_stopping_rules(job.study)

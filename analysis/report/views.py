@@ -135,7 +135,7 @@ def analysis_progress_page(request, code, job):
     study = get_study(request.user, Action.CANCEL if request.method == "POST" else Action.VIEW, code=code)
     analysis_job = get_object_or_404(Job, study=study, kind="analyse", code=job)
     if request.method == "POST":
-        jobs.cancel(analysis_job, request.user)
+        jobs.request_cancel(analysis_job, request.user)
         return redirect("analysis_progress", code=study.code, job=analysis_job.code)
     if analysis_job.state == Job.State.DONE:
         return redirect("analysis", code=study.code, number=(analysis_job.result or {})["number"])

@@ -103,7 +103,7 @@ class SampleAdminMixin(_Pages):
         if "declare" in request.POST:
             columns = ColumnsForm(recruitment.study, request.POST)
             if columns.is_valid():
-                sample.declare_sample_columns(recruitment.study, columns.columns, by=request.user)
+                sample.replace_sample_columns(recruitment.study, columns.columns, by=request.user)
                 messages.success(request, "The columns are declared. Nothing else is kept from a file.")
                 return here
         elif request.method == "POST":

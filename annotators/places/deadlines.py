@@ -86,7 +86,7 @@ def place_status(assignment: Assignment) -> PlaceStatus | None:
     return _expired_status(_released_state(assignment))
 
 
-def is_cut_off_before_first_answer(assignment: Assignment) -> bool:
+def is_closed_before_first_answer(assignment: Assignment) -> bool:
     """Return whether the study was closed before this person had answered anything, so that no answer would count."""
     return (
         assignment.study.state == Study.State.CLOSED

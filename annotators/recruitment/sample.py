@@ -77,7 +77,7 @@ class ColumnSummary:
 # Declaring
 
 
-def declare_sample_columns(study: Study, columns: Iterable[tuple[str, str, bool]], *, by) -> None:
+def replace_sample_columns(study: Study, columns: Iterable[tuple[str, str, bool]], *, by) -> None:
     """Declare the columns to keep, before any file is read: (name, kind, whether small counts are shown).
 
     Values are deleted if their column is no longer declared or has another kind now.

@@ -14,7 +14,7 @@ from annotators.pay.verdicts.appeals import create_appeal
 from annotators.pay.verdicts.status import work_status
 from annotators.places import assign
 from annotators.places.batch_plan import get_batch_plan
-from annotators.places.deadlines import is_cut_off_before_first_answer, release_place_if_study_closed
+from annotators.places.deadlines import is_closed_before_first_answer, release_place_if_study_closed
 from annotators.places.receipts import compute_receipt
 from annotators.recruitment.channels import REGISTRY
 from annotators.recruitment.panels import credits
@@ -51,7 +51,7 @@ def _first_outcome(assignment) -> str:
         return assignment.released_reason
     closed_at = assignment.study.closed_at
     was_closed_before = closed_at and (not assignment.withdrawn_at or assignment.withdrawn_at > closed_at)
-    if was_closed_before and is_cut_off_before_first_answer(assignment):
+    if was_closed_before and is_closed_before_first_answer(assignment):
         return "closed"
     return "withdrawn" if assignment.withdrawn_at else "closed"
 

@@ -13,7 +13,7 @@ from annotators.pages.record import PREVIOUS_VISIT_COLUMNS, VISIT_COLUMNS
 from annotators.pages.sequence import previous_fixed_page_key
 from annotators.pay.statement import pay_statement
 from annotators.places import assign, leases
-from annotators.places.deadlines import PlaceStatus, is_cut_off_before_first_answer, place_status
+from annotators.places.deadlines import PlaceStatus, is_closed_before_first_answer, place_status
 from studies.models import Study
 
 from .http_responses import allow_framing
@@ -93,7 +93,7 @@ def has_assignment_ended(assignment: Assignment) -> bool:
         or assignment.withdrawn_at
         or assignment.released_reason in assign.FINAL_RELEASE_REASONS
         or assignment.batch_id is None
-        or is_cut_off_before_first_answer(assignment)
+        or is_closed_before_first_answer(assignment)
     )
 
 

@@ -116,7 +116,7 @@ def _is_origin(value: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and is_bare
 
 
-def service_origin(name: str, default: str) -> str:
+def official_or_local_stand_in_origin(name: str, default: str) -> str:
     """Return the origin of an external service: its own, or a stand-in on this machine. Secrets are sent to it."""
     value = text(name, default).rstrip("/")
     if value != default and not re.fullmatch(r"http://(127\.0\.0\.1|localhost|\[::1\]):[0-9]{1,5}", value, re.ASCII):

@@ -68,7 +68,7 @@ def lock_home_and_check_port():
     """
     from . import supervisor
 
-    lock = supervisor.acquire_home_lock(settings.HEVAL_HOME) if settings.EMBEDDED else None
+    lock = supervisor.try_lock_home(settings.HEVAL_HOME) if settings.EMBEDDED else None
     if settings.EMBEDDED and lock is None:
         supervisor.print_to_stderr(
             f"Another `heval up` already serves {settings.HEVAL_HOME}. End it first, or set HEVAL_HOME and PORT "

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from studies.services.signal_flag import SignalFlag
 
@@ -101,7 +102,7 @@ def _terminate_children(children: list[ChildProcess]) -> None:
             child.process.join()
 
 
-def acquire_home_lock(home: Path):
+def try_lock_home(home: Path) -> TextIO | None:
     """Take the lock of this home, held until the process ends. Return None if another `heval up` has it."""
     file = (home / "up.lock").open("a")
     try:

@@ -165,7 +165,7 @@ class JobAdmin(ReadOnlyAdmin):
             return HttpResponseNotAllowed(["POST"])
         if not self._may_cancel(request, job):
             messages.warning(request, "This job has already ended. There is nothing to cancel.")
-        elif jobs.cancel(job, request.user):
+        elif jobs.request_cancel(job, request.user):
             job.refresh_from_db()
             if job.ended_at:
                 messages.info(request, "The job is cancelled. It had not started, so nothing was changed.")

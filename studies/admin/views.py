@@ -168,7 +168,7 @@ def _acted(request, study, upload, job: Job | None) -> HttpResponse:
     here = HttpResponseRedirect(request.path)
     if "cancel" in request.POST:
         if job is not None:
-            jobs.cancel(job, request.user)
+            jobs.request_cancel(job, request.user)
         return here
     report = ImportReport.from_json(upload.report) if upload.report else None
     if upload.is_confirmed or report is None or not (report.is_sound and report.has_changes):

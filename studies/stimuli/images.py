@@ -1,11 +1,12 @@
-"""Images as annotators get them: decoded, encoded anew, named by their content.
+"""Prepare images for annotators: decode them, encode them again and name them by their content.
 
-Every image becomes an RGB WebP of quality 90, whatever it was: one format and one quality for all systems of all
-studies, so that neither type, nor compression, nor file size class tells who made it; at 90 differences are not
-visible at the sizes shown and a page of sixteen images of 1024 pixels stays a few megabytes, which lossless files do
-not. Nothing but pixels survives: no metadata, no profile (colours are brought to sRGB first), no second frame, no
-transparency (laid on white: a page has a light and a dark theme, a stimulus must look the same in both). Equal input
-gives equal bytes under one version of libwebp.
+Every image becomes an RGB WebP of quality 90. All systems of all studies have the same format and quality, so the type,
+the compression and the file size do not reveal the system. At quality 90 no difference is visible at the displayed
+sizes, and a page of sixteen images of 1024 pixels has a few megabytes. Lossless files would be much larger.
+
+Only pixels are kept: no metadata, no profile (colours are converted to sRGB first), no second frame and no transparency.
+Transparent images get a white background, because they must look the same in the light and the dark theme. Equal input
+gives equal bytes with the same version of libwebp.
 """
 
 import hashlib
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_PIXELS = 4096 * 4096
-MAX_SIDE = 16_383  # of the WebP format
+MAX_SIDE = 16_383  # the limit of the WebP format
 EXTENSION = ".webp"
-TEMPORARY_PREFIX = ".new-"  # how the name of a file begins that is still being written
+TEMPORARY_PREFIX = ".new-"  # the name of an unfinished file begins with this
 MEDIA_TYPE = "image/webp"
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 
@@ -34,12 +35,12 @@ _MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 
 
 class ImageRefused(ValueError):
-    """An image that is not accepted; the message says why, to a person."""
+    """The image is not accepted. The message gives the reason in plain words."""
 
 
 @dataclass(frozen=True)
 class EncodedImage:
-    """An image ready to be stored and served; `notes` say what was lost on the way."""
+    """An image that is ready to be stored and served. `notes` lists what the conversion removed."""
 
     data: bytes
     width: int
@@ -49,10 +50,10 @@ class EncodedImage:
 
 
 def encode_image(data: bytes) -> EncodedImage:
-    """The image in the one format of this module, or ImageRefused."""
+    """Return the image in this module's format. Raise ImageRefused."""
     _check_signature(data)
-    # Decoders of hostile bytes raise nearly anything (OSError, SyntaxError, struct.error, IndexError ...); all of it
-    # means the same.
+    # Decoders raise nearly any error for hostile bytes (OSError, SyntaxError, struct.error, IndexError ...).
+    # All of them mean that the image is unreadable.
     try:
         pixels, notes = _pixels(data)
         encoded = BytesIO()
@@ -67,7 +68,7 @@ def encode_image(data: bytes) -> EncodedImage:
 
 
 def store_image(root: Path, image: EncodedImage) -> Path:
-    """The image's path below `root`, written in one step: readers see the whole file or none; again changes nothing."""
+    """Write the image below `root` and return its path. Atomic: readers see the complete file or no file. Idempotent."""
     path = image_path(root, image.name)
     if path.exists():
         return path
@@ -87,7 +88,7 @@ def store_image(root: Path, image: EncodedImage) -> Path:
 
 
 def image_path(root: Path, name: str) -> Path:
-    """Where the image of this name lies below `root`; ImageRefused for what `encode_image` cannot have named."""
+    """Return the path of this image below `root`. Raise ImageRefused for a name that `encode_image` cannot have made."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ImageRefused("This is not the name of a stored image.")
     return Path(root) / name[:2] / name
@@ -116,7 +117,7 @@ def _pixels(data: bytes) -> "tuple[Image, tuple[str, ...]]":
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise ImageRefused(f"The image has more than the {MAX_PIXELS:,} pixels allowed.") from error
     with image:
-        # From the header alone, before a pixel is decoded.
+        # This reads only the header and decodes no pixel.
         if image.width * image.height > MAX_PIXELS or max(image.size) > MAX_SIDE:
             raise ImageRefused(
                 f"The image has {image.width:,} x {image.height:,} pixels; "
@@ -132,7 +133,7 @@ def _pixels(data: bytes) -> "tuple[Image, tuple[str, ...]]":
         flat, was_transparent = _flat(_in_srgb(upright))
         if was_transparent:
             notes.append("its transparent parts are white")
-        # Encoders look here for metadata that nobody passed to them.
+        # Encoders would write this metadata even if it is not passed to them.
         flat.info = {}
         return flat, tuple(notes)
 
@@ -148,7 +149,7 @@ def _in_srgb(image: "Image") -> "Image":
         given, wanted = ImageCms.ImageCmsProfile(BytesIO(profile)), ImageCms.createProfile("sRGB")
         return ImageCms.profileToProfile(image, given, wanted, outputMode=mode) or image
     except (ImageCms.PyCMSError, OSError, ValueError):
-        # A broken or foreign profile: browsers ignore it as well and show the numbers as they are.
+        # Browsers also ignore a broken or unknown profile and show the pixel values unchanged.
         return image
 
 
@@ -156,7 +157,7 @@ def _flat(image: "Image") -> "tuple[Image, bool]":
     from PIL import Image
 
     if image.mode.startswith("I"):
-        # 16 bits a channel: Pillow's own conversion clips at 255 instead of scaling.
+        # For 16 bits per channel Pillow's conversion clips at 255 instead of scaling.
         return image.convert("I").point(lambda value: value * (1 / 257) + 0.5).convert("L").convert("RGB"), False
     if image.mode not in {"RGBA", "LA", "PA", "La", "RGBa"} and "transparency" not in image.info:
         return (image if image.mode == "RGB" else image.convert("RGB")), False

@@ -19,7 +19,7 @@ from analysis.protocols.spa_and_rating import build_overview
 
 from .. import ProtocolAnalysis, register
 from . import layouts
-from .estimates import add_points_equivalence_test, paper_mean_difference, superiority_and_difference
+from .estimates import add_points_equivalence_test, paper_paired_difference, superiority_and_difference
 from .question_ratings import DIFFERENCE, SUPERIORITY, QuestionRatings, read_question_ratings
 from .utilities import utility_blocks
 
@@ -51,7 +51,7 @@ def _comparison_blocks(question_ratings: Sequence[QuestionRatings], context: Ana
     pairs: dict[str, list[tuple[Comparison, Estimate]]] = {"superiority": [], "difference": [], "paper": []}
     for one in question_ratings:
         for compared in one.comparisons:
-            mean = paper_mean_difference(one, compared, context)
+            mean = paper_paired_difference(one, compared, context)
             pairs["paper"].append((compared, compared.named(mean, DIFFERENCE, scored=one.score_unit)))
             chance, points = superiority_and_difference(one, compared, context)
             pairs["superiority"].append((compared, compared.named(chance, SUPERIORITY)))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_MIXED_ROWS = 4000
 
 
-def paper_mean_difference(
+def paper_paired_difference(
     question_ratings: QuestionRatings, comparison: Comparison, context: AnalysisContext
 ) -> "Estimate":
     from analysis.stats import ratings

@@ -58,7 +58,7 @@ def _naming_blocks(answers: SectionAnswers, with_section: bool, context: Analysi
         for column, compared in enumerate(answers.comparisons)
     )
     asymmetry = tuple(
-        compared.named(spa.gap_preference_correlation(kept.xy[:, column], kept.yx[:, column], level=level), ESTIMAND)
+        compared.named(spa.tau_exclusion_asymmetry(kept.xy[:, column], kept.yx[:, column], level=level), ESTIMAND)
         for column, compared in enumerate(answers.comparisons)
     )
     return [

@@ -1,16 +1,16 @@
-"""Long work as rows. docs: explanation/jobs.
+"""Long work is stored as rows. docs: explanation/jobs.
 
-A job is a row of the database from the moment it is asked for, in the transaction that asks. Whoever runs it holds a lease and
-renews it; when the holder dies the lease runs out and the job waits again, three times at most. Neither a broker nor a process
-is needed to remember anything. All times are the database's.
+A job is a row of the database from the moment of the request, in the same transaction. The process that runs it holds a lease
+and renews it. If the process dies, the lease expires and the job waits again, at most three times. No broker or process has
+to remember anything. All times come from the database.
 
     @jobs.register("launch", user_facing_errors=(NotReady,), is_one_per_study=True)
     def work(job, progress):
         progress(0, 10, "Drawing batches")
         return {"batches": 10}
 
-An app's kinds stand in its ``tasks`` module. It is imported here, when the first job is submitted or run, so it must import
-numpy and its friends inside its functions.
+Each app registers its kinds in its ``tasks`` module. This package imports it when the first job is submitted or run, so a
+``tasks`` module must import numpy and similar packages inside its functions.
 """
 
 from .periodic import (
@@ -24,7 +24,7 @@ from .periodic import (
     requeue_or_fail_expired_jobs,
     run_due_periodic_functions,
 )
-from .queue import ENDED, cancel, submit
+from .queue import ENDED, request_cancel, submit
 from .registry import JobKind, UnknownKind, UserFacingError, autodiscover_tasks, kinds, register
 from .running import (
     LEASE_SECONDS,
@@ -53,7 +53,7 @@ __all__ = [
     "UserFacingError",
     "UnknownKind",
     "record_runner_heartbeat",
-    "cancel",
+    "request_cancel",
     "register_periodic",
     "has_waiting_jobs",
     "is_runner_alive",

@@ -1,4 +1,4 @@
-"""Periodic work is run by one process of all, which also says that somebody runs jobs."""
+"""Run periodic functions in one process only, and record that a job runner is alive."""
 
 import logging
 from collections.abc import Callable
@@ -21,7 +21,7 @@ State = Job.State
 
 MAX_ATTEMPTS = 3
 HEARTBEAT_KEY = "heval:runner"
-HEARTBEAT_SECONDS = 90  # without a word for so long, nobody runs jobs
+HEARTBEAT_SECONDS = 90  # after this long without a heartbeat, no runner is alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,10 @@ _periodic: dict[str, PeriodicFunction] = {}
 
 
 def register_periodic(seconds: int):
-    """Run a function without arguments about so often, in one process of all. It must bear being run twice at once."""
+    """Register a function without arguments that one process runs about this often.
+
+    The function must be safe to run twice at the same time.
+    """
 
     def registered(function):
         name = f"{function.__module__}.{function.__qualname__}"
@@ -46,7 +49,7 @@ def register_periodic(seconds: int):
 
 
 def run_due_periodic_functions() -> int:
-    """Run the periodic functions that are due in no other process, and say that somebody runs jobs. Gives their number."""
+    """Run the periodic functions that are due, and record a heartbeat. Return how many functions ran."""
     autodiscover_tasks()
     record_runner_heartbeat()
     n = 0
@@ -54,7 +57,7 @@ def run_due_periodic_functions() -> int:
         if stop_requested.is_set():
             break
         try:
-            # Shared by all processes: who adds the key has the turn.
+            # All processes share the cache: the process that adds the key runs the function.
             if cache.add(f"heval:every:{periodic.name}", 1, periodic.seconds):
                 periodic.function()
                 n += 1
@@ -65,7 +68,7 @@ def run_due_periodic_functions() -> int:
 
 @register_periodic(15)
 def requeue_or_fail_expired_jobs() -> int:
-    """Jobs whose holder died wait again; after the third attempt they fail. Gives their number."""
+    """Let jobs wait again if their process died; after the third attempt they fail. Return the number of jobs."""
     expired = Job.objects.filter(state=State.RUNNING, leased_until__lt=Now())
     n = 0
     for pk in list(expired.order_by("pk").values_list("pk", flat=True)[:1000]):
@@ -92,12 +95,12 @@ def record_runner_heartbeat() -> None:
 
 
 def is_runner_alive() -> bool:
-    """Whether somebody has run periodic work lately."""
+    """Return whether a process ran periodic functions recently."""
     return cache.get(HEARTBEAT_KEY) is not None
 
 
 def job_counts() -> dict[str, int]:
-    """How many jobs wait, run, and run without a living holder."""
+    """Return how many jobs wait, how many run, and how many of these have no living process."""
     rows = Job.objects
     return {
         "waiting": rows.filter(state=State.WAITING).count(),

@@ -1,4 +1,4 @@
-"""A job is asked for and cancelled here."""
+"""Submit and cancel jobs."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ ENDED = (State.DONE, State.FAILED, State.CANCELLED)
 
 
 def submit(kind: str, *, by, study=None, request_token: str | None = None, **arguments: Any) -> Job:
-    """Ask for a job, in the caller's transaction: it exists if and only if that commits.
+    """Create a job in the caller's transaction: the job exists only if the transaction commits.
 
-    The same ``request_token`` gives the same row, however often and from wherever it is asked.
+    Idempotent: a repeated ``request_token`` returns the same row.
     """
     kind_of(kind)
     columns = {"kind": kind, "study": study, "by": by, "arguments": to_json_value(arguments)}
@@ -42,8 +42,8 @@ def wake_runners() -> None:
     signals.jobs_waiting.send(Job)
 
 
-def cancel(job: Job, by) -> bool:
-    """End a waiting job at once, a running one at its next progress. False where it has ended already."""
+def request_cancel(job: Job, by) -> bool:
+    """Cancel a waiting job now, or a running job at its next progress report. Return False if it has already ended."""
     if job.study_id is not None:
         check_permission(by, Action.CANCEL, job.study_id)
     else:

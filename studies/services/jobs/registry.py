@@ -1,4 +1,4 @@
-"""The registry of jobs holds the kinds of work that apps register."""
+"""Register kinds of jobs."""
 
 import json
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from django.utils.module_loading import autodiscover_modules
 
 
 class UnknownKind(LookupError):
-    """No app registers this kind of job."""
+    """No app has registered this kind of job."""
 
 
 class UserFacingError(Exception):
-    """An error whose message is a sentence for the researcher."""
+    """An error with a message for the researcher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ _is_loaded = False
 
 
 def register(kind: str, *, is_one_per_study: bool = False, user_facing_errors: tuple[type[Exception], ...] = ()):
-    """Make a function ``work(job, progress)`` the work of a kind of job. What it returns must fit into JSON.
+    """Register a function ``work(job, progress)`` for a kind of job. Its result must be serializable as JSON.
 
-    ``is_one_per_study``: of one study, only one job of the kind runs at a time. ``readable``: exceptions whose message tells the
-    researcher what to do; of all others only the log has the words. Work is run again after a crash: it must be idempotent.
+    ``is_one_per_study``: only one job of this kind runs at a time for a study. ``user_facing_errors``: exceptions whose message
+    the researcher sees; other errors appear only in the log. A job runs again after a crash, so the work must be idempotent.
     """
 
     def registered(work):
@@ -68,7 +68,7 @@ def kind_of(name: str) -> JobKind:
 
 
 def to_json_value(value: Any) -> Any:
-    """The value, or ValueError/TypeError where JSON (as the database takes it) cannot hold it."""
+    """Return the value. Raise ValueError or TypeError if a JSON column of the database cannot store it."""
     text = json.dumps(value, allow_nan=False)
     if "\\u0000" in text:
         raise ValueError("a NUL character cannot be stored")

@@ -1,4 +1,4 @@
-"""A job is run under a lease, which is renewed until the work ends."""
+"""Run a job under a lease, and renew the lease until the job ends."""
 
 import logging
 import os
@@ -26,18 +26,18 @@ State = Job.State
 
 
 class Cancelled(Exception):
-    """Raised by ``progress`` where a researcher asked for an end."""
+    """Raised by ``progress`` if a researcher cancelled the job."""
 
 
 class Interrupted(Exception):
-    """Raised by ``progress`` where the process that runs the job is asked to stop: the job waits again."""
+    """Raised by ``progress`` if the process has to stop. The job waits again."""
 
 
 class LeaseLost(Exception):
-    """Another holder has the job: whatever this one finds is thrown away."""
+    """Another process has taken over the job. The result of this process is discarded."""
 
 
-# Set when the process should end: running jobs go back to waiting at their next progress.
+# Set when the process should end: running jobs wait again from their next progress report.
 stop_requested = SignalFlag()
 
 
@@ -50,7 +50,7 @@ def new_holder_id() -> str:
 
 
 class ProgressReporter:
-    """What a job reports with: ``progress(done, total, doing)``. It renews the lease and hears of a wish to cancel."""
+    """Report a job's progress: ``progress(done, total, doing)`` renews the lease and notices a cancellation."""
 
     def __init__(self, pk: int, holder: str):
         self._mine = Job.objects.filter(pk=pk, state=State.RUNNING, holder=holder)
@@ -71,7 +71,7 @@ class ProgressReporter:
 
 @contextmanager
 def _lease_renewal(progress: ProgressReporter):
-    """Keep the lease of work that is silent for long: one fit of a model may take minutes. It ends with the process."""
+    """Renew the lease of a job that reports no progress for a long time, such as the fit of a model."""
     ended = threading.Event()
 
     def renew():
@@ -82,7 +82,7 @@ def _lease_renewal(progress: ProgressReporter):
             except (OperationalError, InterfaceError):
                 logger.warning("A lease could not be renewed; the database is not there.")
             finally:
-                connections.close_all()  # this thread's own
+                connections.close_all()  # the connections of this thread
 
     thread = threading.Thread(target=renew, name="heval-lease", daemon=True)
     thread.start()
@@ -93,7 +93,7 @@ def _lease_renewal(progress: ProgressReporter):
 
 
 def run_job(job_pk: int, holder: str | None = None) -> bool:
-    """Run a waiting job to its end. False where it is not there to be run: somebody has it, or its like is running."""
+    """Run a waiting job to its end. Return False if another process has it or a job of its kind runs for the study."""
     autodiscover_tasks()
     holder = holder or new_holder_id()
     job = Job.objects.filter(pk=job_pk).select_related("study", "by").first()
@@ -136,7 +136,7 @@ def _claim(job: Job, holder: str) -> bool:
 
 
 def _may_start(job: Job) -> bool:
-    """Whether an exclusive job may start. Claims of one kind and study go one after the other until they commit."""
+    """Return whether an exclusive job may start. Claims of one kind and study wait for each other's commit."""
     kind = kinds().get(job.kind)
     if kind is None or not kind.exclusive:
         return True
@@ -169,7 +169,7 @@ def _put_back(job: Job, holder: str, **columns: Any) -> None:
 
 
 def _give_up_lease(job: Job, holder: str) -> None:
-    """Let the sweeper decide at once, if the database hears us; otherwise when the lease runs out."""
+    """Expire the lease now, so that the next sweep decides. If the database is unreachable, the lease expires later."""
     try:
         close_old_connections()
         _held_job(job, holder).update(leased_until=Now())
@@ -189,7 +189,7 @@ def _fail(job: Job, holder: str, error: Exception) -> None:
 
 
 def run_waiting_jobs(limit: int = 100, holder: str | None = None) -> int:
-    """Run waiting jobs, the oldest first, until there is none to be run or ``limit`` were. Gives their number."""
+    """Run waiting jobs, oldest first, until no job can run or ``limit`` jobs have run. Return their number."""
     holder = holder or new_holder_id()
     passed_over: list[int] = []
     n = 0

@@ -10,7 +10,7 @@ from annotators.models import Annotator, Assignment, Recruitment, SampleColumn, 
 from annotators.participation.withdrawal import withdraw_annotator
 from annotators.places.exclusions import exclude_assignments
 from annotators.recruitment import sample
-from annotators.recruitment.sample import declare_sample_columns, import_sample, sample_table, summarize_sample_column
+from annotators.recruitment.sample import import_sample, replace_sample_columns, sample_table, summarize_sample_column
 from studies.models import AuditEvent, StudyMember
 from tests.admin_pages import logged_in
 from tests.builders import spa_study, user
@@ -55,7 +55,7 @@ def test_only_declared_columns_of_people_who_came_are_kept(recruitment):
     )
     with pytest.raises(ValueError, match="No column is declared"):
         import_sample(recruitment, text, "Participant id", by=None)
-    declare_sample_columns(recruitment.study, AGE_AND_SEX, by=user("owner"))
+    replace_sample_columns(recruitment.study, AGE_AND_SEX, by=user("owner"))
     annotators = Annotator.objects.count()
     looked = import_sample(recruitment, text, "Participant id", by=None, dry_run=True)
     assert (looked.people, looked.strangers, looked.values, looked.missing) == (2, 1, 2, 2) and not kept()
@@ -76,7 +76,7 @@ def test_only_declared_columns_of_people_who_came_are_kept(recruitment):
 
 def test_a_withdrawal_takes_the_persons_values_along_and_they_are_not_read_again(recruitment):
     first, _ = took_part(recruitment, *PEOPLE[:2])
-    declare_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
+    replace_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
     text = lines((PEOPLE[0], 31, "Female"), (PEOPLE[1], 25, "Male"))
     import_sample(recruitment, text, "Participant id", by=None)
     withdraw_annotator(first)
@@ -86,17 +86,17 @@ def test_a_withdrawal_takes_the_persons_values_along_and_they_are_not_read_again
 
 def test_a_column_that_is_not_declared_any_more_goes_with_its_values(recruitment):
     took_part(recruitment, PEOPLE[0])
-    declare_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
+    replace_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
     import_sample(recruitment, lines((PEOPLE[0], 31, "Female")), "Participant id", by=None)
-    declare_sample_columns(recruitment.study, [("Age", "number", True)], by=None)
+    replace_sample_columns(recruitment.study, [("Age", "number", True)], by=None)
     assert kept() == [("Age", "31")] and SampleColumn.objects.get().shows_small
-    declare_sample_columns(recruitment.study, [("Age", "category", False)], by=None)
+    replace_sample_columns(recruitment.study, [("Age", "category", False)], by=None)
     assert not kept() and AuditEvent.objects.filter(verb="declare sample columns").count() == 3
 
 
 def test_what_cannot_be_read_is_told_by_row_and_column_and_nothing_is_kept(recruitment):
     took_part(recruitment, PEOPLE[0])
-    declare_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
+    replace_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
     for text, words in (
         ("", "empty"),
         ("a,b\n1,2\n", "Row 1 does not name the column Participant id and Age and Sex"),
@@ -167,7 +167,7 @@ def test_numbers_have_a_median_and_a_range_where_enough_tell_them():
 def test_the_table_counts_whom_the_analysis_keeps(recruitment):
     made = took_part(recruitment, *PEOPLE)
     claimed(recruitment.study, "5aaa" * 6, recruitment)  # at work
-    declare_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
+    replace_sample_columns(recruitment.study, AGE_AND_SEX, by=None)
     import_sample(
         recruitment,
         lines(*((person, 20 + n, "Female" if n < 6 else "Male") for n, person in enumerate(PEOPLE))),

@@ -148,7 +148,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         )
         they.is_clean("told by the panel")
     if is_known:
-        sample.declare_sample_columns(
+        sample.replace_sample_columns(
             they.study, [("Age", "number", False), ("Nick", "category", False)], by=they.owner
         )
         text = io.StringIO()
@@ -156,7 +156,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         csv.writer(text).writerows(lines)
         with pytest.raises(ValueError, match="this is the person's panel id"):
             sample.import_sample(they.door, text.getvalue(), "id", by=they.owner)
-        sample.declare_sample_columns(they.study, [("Age", "number", False)], by=they.owner)
+        sample.replace_sample_columns(they.study, [("Age", "number", False)], by=they.owner)
         assert sample.import_sample(they.door, text.getvalue(), "id", by=they.owner).values == 5
         they.is_clean("described by a file")
 

@@ -110,10 +110,10 @@ def test_a_child_that_does_not_end_is_killed(supervised):
 
 
 def test_one_home_is_served_once(tmp_path):
-    held = supervisor.acquire_home_lock(tmp_path)
-    assert held and supervisor.acquire_home_lock(tmp_path) is None
+    held = supervisor.try_lock_home(tmp_path)
+    assert held and supervisor.try_lock_home(tmp_path) is None
     held.close()
-    again = supervisor.acquire_home_lock(tmp_path)
+    again = supervisor.try_lock_home(tmp_path)
     assert again
     again.close()
 

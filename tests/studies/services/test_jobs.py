@@ -169,23 +169,23 @@ def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_at_its_next_progre
     reached = []
 
     def work(job, progress):
-        assert jobs.cancel(job, None)
+        assert jobs.request_cancel(job, None)
         progress(1, 2)
         reached.append("the end")
 
     kind("any", work)
     waiting, running = jobs.submit("any", by=None), jobs.submit("any", by=None)
-    assert jobs.cancel(waiting, None)
+    assert jobs.request_cancel(waiting, None)
     assert not jobs.run_job(waiting.pk)
     jobs.run_job(running.pk)
     assert standing(waiting).state == standing(running).state == State.CANCELLED
     assert not reached
-    assert not jobs.cancel(running, None), "what has ended cannot be cancelled"
+    assert not jobs.request_cancel(running, None), "what has ended cannot be cancelled"
 
 
 def test_a_cancelled_job_whose_holder_died_is_not_run_again(kind):
     def dies(job, progress):
-        jobs.cancel(job, None)
+        jobs.request_cancel(job, None)
         raise SystemExit
 
     job = jobs.submit(kind("fatal", dies), by=None)
