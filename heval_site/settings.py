@@ -43,7 +43,7 @@ SECRET_KEY_FALLBACKS = env.text_list("SECRET_KEY_FALLBACKS")
 # changing it counts them twice.
 PSEUDONYM_KEY = get_secret("PSEUDONYM_KEY")
 if SECRET_KEY == PSEUDONYM_KEY:
-    raise ImproperlyConfigured("PSEUDONYM_KEY must not be the SECRET_KEY.")
+    raise ImproperlyConfigured("PSEUDONYM_KEY must not be the SECRET_KEY. Generate another one: heval secret")
 
 PORT = env.integer("PORT", 8000, 1, 65535)
 LISTEN = env.text("LISTEN", "127.0.0.1" if EMBEDDED else "0.0.0.0")  # noqa: S104 - a container is reached through its proxy

@@ -151,11 +151,11 @@ def check_permission(user, action: Action, study: Study | int | None = None, tok
     if is_allowed(user, action, study, mine):
         return
     if study is None:
-        raise PermissionDenied("Your account does not have this permission.")
+        raise PermissionDenied("Your account does not have this permission. Ask an administrator for it.")
     role = mine.get(_pk(study))
     if role is None:
         raise Http404("This study does not exist.")
-    raise PermissionDenied(f"Your role in this study ({role}) does not allow this.")
+    raise PermissionDenied(f"Your role in this study ({role}) does not allow this. Ask an owner for another role.")
 
 
 def _check_token(token, action: Action, study: Study | int | None) -> None:
@@ -163,7 +163,7 @@ def _check_token(token, action: Action, study: Study | int | None) -> None:
     if token.study_id is None:
         return
     if study is None:
-        raise PermissionDenied("This token is bound to one study.")
+        raise PermissionDenied("This token is bound to one study. Use a token for all your studies.")
     if token.study_id != _pk(study):
         raise Http404("This study does not exist.")
 
@@ -171,7 +171,7 @@ def _check_token(token, action: Action, study: Study | int | None) -> None:
 def check_token_scope(token, is_change: bool) -> None:
     """Refuse a change with a read-only token."""
     if is_change and token.scope != token.Scope.WRITE:
-        raise PermissionDenied("This token may only read.")
+        raise PermissionDenied("This token may only read. Use a token that may also write.")
 
 
 def _pk(study: Study | int) -> int:
@@ -237,7 +237,7 @@ def require_owner_and_distinct_members(member_roles: Sequence[tuple[int, str]]) 
     if len(people) > len(set(people)):
         raise ValidationError("A colleague is listed twice. Delete one of the rows.")
     if not any(role in OWNERS for _, role in member_roles):
-        raise ValidationError("A study needs at least one owner.")
+        raise ValidationError("A study needs at least one owner. Give one person this role.")
 
 
 @transaction.atomic

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from django.test import TransactionTestCase
 
+from tests.frozen import forget_frozen_designs
+
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = "/usr/bin/chromium"
 VENDOR = "postgresql" if os.environ.get("HEVAL_TEST_ON") == "postgres" else "sqlite"
@@ -101,19 +103,9 @@ def _shared_is_there(request):
 
 @pytest.fixture(autouse=True)
 def _nothing_frozen_is_left(request):
-    """A frozen design is cached by its id for ever; a test that is rolled back gives its ids to the next one."""
+    """A test that is rolled back gives its ids to the next one."""
     if touches_database(request.node):
-        from annotators.pages import presentation, sequence
-        from annotators.places import batch_plan
-        from studies.design import wording
-
-        for cached in (
-            wording.frozen_wording,
-            batch_plan.frozen_batch_plan,
-            sequence._cached_itinerary,
-            presentation.text_cache,
-        ):
-            cached.cache_clear()
+        forget_frozen_designs()
 
 
 @pytest.fixture

@@ -198,7 +198,9 @@ def _assignments_by_name(study: Study, names: list[str]) -> list[answers.Assignm
     codes = answers.Assignment.objects.filter(study=study).values_list("code", flat=True)
     by_name = {assignment_pseudonym(code): code for code in codes}
     errors = [
-        row_error(row, "assignments", f"The study has no assignment “{name}”.")
+        row_error(
+            row, "assignments", f"The study has no assignment “{name}”. Copy the name from the list of assignments."
+        )
         for row, name in enumerate(names, 1)
         if name not in by_name
     ]

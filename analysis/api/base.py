@@ -91,7 +91,7 @@ def _serialize(shape, row) -> Any:
 
 def require_json_object(request) -> dict:
     if not isinstance(request.data, dict):
-        raise ParseError("Send one JSON object.")
+        raise ParseError("The body is not one JSON object. Send one object with the fields of this resource.")
     return request.data
 
 

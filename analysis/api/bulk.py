@@ -51,9 +51,17 @@ def create_missing_rows(study: Study, kind: BulkKind, body: Any, by) -> tuple[in
 def _checked(kind: BulkKind, body: Any) -> list[dict]:
     body = [body] if isinstance(body, dict) else body
     if not isinstance(body, list) or not body:
-        raise RowErrors([row_error(None, None, f"Send one object, or a list of 1 to {MAX_ROWS:,} objects.")])
+        raise RowErrors(
+            [
+                row_error(
+                    None, None, f"The body contains no rows. Send one object, or a list of 1 to {MAX_ROWS:,} objects."
+                )
+            ]
+        )
     if len(body) > MAX_ROWS:
-        raise RowErrors([row_error(None, None, f"{len(body):,} rows. Send at most {MAX_ROWS:,} per request.")])
+        raise RowErrors(
+            [row_error(None, None, f"The body has {len(body):,} rows. Send at most {MAX_ROWS:,} per request.")]
+        )
     serializer = kind.serializer(data=body, many=True)
     serializer.is_valid(raise_exception=True)
     return serializer.validated_data
@@ -70,7 +78,9 @@ def _refuse_repeats(kind: BulkKind, keys: Sequence[tuple]) -> None:
     errors = []
     for number, key in enumerate(keys, 1):
         if key in seen:
-            errors.append(row_error(number, _key_field(kind), f"Duplicate of row {seen[key]}."))
+            errors.append(
+                row_error(number, _key_field(kind), f"This row repeats row {seen[key]}. Remove one of the two.")
+            )
         seen.setdefault(key, number)
     if errors:
         raise RowErrors(errors)
@@ -84,7 +94,10 @@ def _refuse_changes(kind: BulkKind, keys, prepared, stored: Mapping[tuple, Any])
             continue
         changed = [name for name, value in columns.items() if getattr(row, name) != value]
         if changed:
-            message = f"This row is already stored with a different {', '.join(changed)}. REST adds rows and never changes them."
+            message = (
+                f"This row is already stored with a different {', '.join(changed)}. REST never changes rows. "
+                "Leave this row out, or change it in the admin."
+            )
             errors.append(row_error(number, _key_field(kind), message))
     if errors:
         raise RowErrors(errors, 409)
@@ -120,7 +133,13 @@ def _prepared_systems(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]
     for number, row in enumerate(rows, 1):
         alike = names.setdefault(name_key(row["name"]), row["name"])
         if alike != row["name"]:
-            errors.append(row_error(number, "name", f"The name differs from “{alike}” only in case, width or spaces."))
+            errors.append(
+                row_error(
+                    number,
+                    "name",
+                    f"The name differs from “{alike}” only in case, width or spaces. Choose a clearly different name.",
+                )
+            )
     if errors:
         raise RowErrors(errors)
     return [{"study": study, **_all_columns(System, row, ("name", "is_human", "reference"))} for row in rows]
@@ -139,9 +158,17 @@ def _prepared_outputs(study: Study, rows: Sequence[dict]) -> list[dict[str, Any]
     for number, row in enumerate(rows, 1):
         system, prompt = row["system"]["name"], row["prompt"]["key"]
         if system not in systems:
-            errors.append(row_error(number, "system", f"The study has no system “{system}”."))
+            errors.append(
+                row_error(
+                    number, "system", f"The study has no system “{system}”. Correct the name, or add the system first."
+                )
+            )
         if prompt not in prompts:
-            errors.append(row_error(number, "prompt", f"The study has no prompt “{prompt}”."))
+            errors.append(
+                row_error(
+                    number, "prompt", f"The study has no prompt “{prompt}”. Correct the key, or add the prompt first."
+                )
+            )
         names = ("sample", "format", "text", "media", "alt", "is_empty", "original", "language")
         columns = {"system": systems.get(system), "prompt": prompts.get(prompt), **_all_columns(Output, row, names)}
         prepared.append(columns)

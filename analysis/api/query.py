@@ -46,7 +46,9 @@ class Parameter:
 def integer_parser(minimum: int = 0, maximum: int = MAX_INTEGER) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) or not minimum <= int(text) <= maximum:
-            raise BadQueryParameter(f"must be an integer from {minimum} to {maximum}.")
+            raise BadQueryParameter(
+                f"This parameter must be an integer from {minimum} to {maximum}. Correct its value."
+            )
         return int(text)
 
     return read
@@ -56,16 +58,16 @@ def parse_single_line(text: str) -> str:
     try:
         name = clean_text(text, is_required=True, max_length=200)
     except TextRefused as refused:
-        raise BadQueryParameter(str(refused).partition(": ")[2]) from None
+        raise BadQueryParameter(f"This parameter {str(refused).partition(': ')[2]}") from None
     if "\n" in name:
-        raise BadQueryParameter("must be one line.")
+        raise BadQueryParameter("This parameter contains a line break. Send one line of text.")
     return name
 
 
 def choice_parser(*allowed: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in allowed:
-            raise BadQueryParameter(f"must be one of {', '.join(allowed)}.")
+            raise BadQueryParameter(f"This parameter must be one of {', '.join(allowed)}. Correct its value.")
         return text
 
     return read
@@ -79,7 +81,10 @@ def parse_origins(text: str) -> tuple[str, ...]:
     """Parse origins separated by commas. Return each once, in the order of the model."""
     given = set(text.split(","))
     if not given <= set(Assignment.Origin.values):
-        raise BadQueryParameter(f"must be one or more of {', '.join(Assignment.Origin.values)}, separated by commas.")
+        raise BadQueryParameter(
+            f"This parameter must be one or more of {', '.join(Assignment.Origin.values)}, separated by commas. "
+            "Correct its value."
+        )
     return tuple(origin for origin in Assignment.Origin.values if origin in given)
 
 
@@ -96,7 +101,7 @@ def cursor_parser(n_key_parts: int) -> Callable[[str], tuple[int, ...]]:
         if not (
             isinstance(key, list) and len(key) == n_key_parts and all(type(n) is int and 0 <= n < 2**63 for n in key)
         ):
-            raise BadQueryParameter("is not a cursor of this list. Use the address in “next” unchanged.")
+            raise BadQueryParameter("This is not a cursor of this list. Use the address in “next” unchanged.")
         return tuple(key)
 
     return read
@@ -147,9 +152,11 @@ def read_query(request, parameters: Sequence[Parameter]) -> dict[str, Any]:
     for name, given in request.query_params.lists():
         try:
             if name not in known:
-                raise BadQueryParameter(f"unknown parameter. Known parameters: {', '.join(sorted(known)) or 'none'}.")
+                raise BadQueryParameter(
+                    f"This address has no such parameter. Remove it. Known parameters: {', '.join(sorted(known)) or 'none'}."
+                )
             if len(given) > 1:
-                raise BadQueryParameter("must be given only once.")
+                raise BadQueryParameter("This parameter is given more than once. Send it once.")
             values[name] = known[name].read(given[0])
         except BadQueryParameter as bad:
             errors.append(row_error(None, name.encode("utf-8", "replace").decode()[:80], str(bad)))

@@ -22,9 +22,9 @@ from studies.stimuli import strict_json
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_ERRORS = 100
-INVALID_REQUEST = "The request is invalid; see errors."
+INVALID_REQUEST = "The request is not valid. Correct what “errors” lists, then send it again."
 # The same answer to every token problem, so that it reveals nothing about tokens.
-INVALID_TOKEN = "Send a valid token in the header: Authorization: Token <token>."  # noqa: S105 - a message
+INVALID_TOKEN = "The token is missing or not valid. Send a valid token in the header: Authorization: Token <token>."  # noqa: S105 - a message
 
 
 class BodyTooLarge(exceptions.APIException):
@@ -32,24 +32,33 @@ class BodyTooLarge(exceptions.APIException):
     default_detail = "The body is too large for one request. Split it into several requests."
 
 
-class Conflict(exceptions.APIException):
-    """The request conflicts with stored data. ``detail`` may be a list of row errors."""
-
-    status_code = status.HTTP_409_CONFLICT
-    default_detail = "The request conflicts with stored data."
+class BodyCompressed(exceptions.APIException):
+    status_code = status.HTTP_415_UNSUPPORTED_MEDIA_TYPE
+    default_detail = "The body is compressed. Send it without compression and without the header Content-Encoding."
 
 
 class RowErrors(exceptions.APIException):
     """A whole request was refused. ``errors`` has the row, field and message of each error."""
 
+    default_detail = "Nothing was stored. Correct what “errors” lists, then send the request again."
+
     def __init__(
         self,
         errors: list[dict[str, Any]],
         code: int = status.HTTP_400_BAD_REQUEST,
-        detail: str = "Nothing was stored; see errors.",
+        detail: str | None = None,
     ):
         self.errors, self.status_code = errors, code
         super().__init__(detail)
+
+
+# What the framework refuses by itself. Its own texts do not say what to do.
+FRAMEWORK_REFUSALS = {
+    exceptions.MethodNotAllowed: "This resource does not accept this method. /api/v1/docs/ lists the methods.",
+    exceptions.UnsupportedMediaType: "The body is not JSON. Send JSON with the header Content-Type: application/json.",
+    exceptions.Throttled: "There were too many requests in this minute. Send the request again after the seconds in Retry-After.",
+    exceptions.PermissionDenied: "A browser session needs a CSRF token for this. Send the header Authorization: Token <token> instead.",
+}
 
 
 class StrictJSONParser(BaseParser):
@@ -60,10 +69,10 @@ class StrictJSONParser(BaseParser):
     def parse(self, stream, media_type=None, parser_context=None):
         request = parser_context["request"]
         if request.META.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
-            raise exceptions.UnsupportedMediaType(request.META["HTTP_CONTENT_ENCODING"], "Send the body uncompressed.")
+            raise BodyCompressed
         charset = request.content_params.get("charset", "utf-8") if hasattr(request, "content_params") else "utf-8"
         if charset.lower() not in ("utf-8", "utf8"):
-            raise exceptions.ParseError("The body must be UTF-8.")
+            raise exceptions.ParseError("The body's charset is not UTF-8. Send the body as UTF-8.")
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
             raise BodyTooLarge
@@ -75,7 +84,7 @@ class StrictJSONParser(BaseParser):
         try:
             return strict_json.loads(body)
         except strict_json.BadJson as error:
-            raise exceptions.ParseError(f"The body {error}") from None
+            raise exceptions.ParseError(f"The body {error} Correct it, then send the request again.") from None
 
 
 class JSONRenderer(RestJSONRenderer):
@@ -141,14 +150,20 @@ def _answer(error: Exception) -> Response | None:
     if isinstance(error, exceptions.AuthenticationFailed | exceptions.NotAuthenticated):
         return problem_response(error.status_code, INVALID_TOKEN, headers=_headers(error))
     if isinstance(error, exceptions.APIException):
-        return problem_response(error.status_code, str(error.detail), headers=_headers(error))
+        text = next((text for kind, text in FRAMEWORK_REFUSALS.items() if isinstance(error, kind)), str(error.detail))
+        return problem_response(error.status_code, text, headers=_headers(error))
     if isinstance(error, Http404):
-        return problem_response(404, "This resource does not exist, or you do not have access to it.")
+        return problem_response(
+            404,
+            "This resource does not exist, or you do not have access to it. Check the address, or ask an owner of the study.",
+        )
     if isinstance(error, PermissionDenied):
-        return problem_response(403, str(error) or "You do not have permission to do this.")
+        return problem_response(403, str(error) or "You do not have permission to do this. Ask an owner of the study.")
     if isinstance(error, NotReady):
         return problem_response(
-            409, "The study is not ready; see errors.", [row_error(None, p.field, p.text) for p in error.problems]
+            409,
+            "The study is not ready. Correct what “errors” lists first.",
+            [row_error(None, p.field, p.text) for p in error.problems],
         )
     if isinstance(error, ActionRefused):
         return problem_response(409, str(error))
@@ -157,7 +172,7 @@ def _answer(error: Exception) -> Response | None:
             409, "The design of a launched study cannot be changed. Clone the study, or amend what an amendment allows."
         )
     if isinstance(error, AppendOnlyViolation):
-        return problem_response(409, "This is a permanent record and cannot be changed.")
+        return problem_response(409, "This is a permanent record and cannot be changed. Add a new record instead.")
     if isinstance(error, IntegrityError):
         return problem_response(409, "Another request stored the same data at the same time. Send the request again.")
     if isinstance(error, TooManyExports | TooManySnapshots):

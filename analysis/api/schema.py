@@ -59,6 +59,6 @@ class NotFoundView(APIView):
         self.headers = {}
         request = self.initialize_request(request, *args, **kwargs)
         answer = problem_response(
-            404, "This resource does not exist. Addresses end in a slash or a file name; see /api/v1/docs/."
+            404, "This address does not exist. Addresses end in a slash or a file name. /api/v1/docs/ lists them."
         )
         return self.finalize_response(request, answer, *args, **kwargs)

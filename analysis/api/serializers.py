@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.db import models
 from rest_framework import serializers
 
 from analysis.data.codings import CODING_COLUMNS
@@ -11,95 +10,31 @@ from analysis.models import AnalysisRun
 from annotators.places.exclusions import EXCLUSION_REASONS
 from studies.design.serialization import STUDY_FIELDS
 from studies.models import Output, Prompt, Study, System
-from studies.stimuli.texts import TextRefused, clean_name, clean_text, is_blank
+from studies.stimuli.texts import is_blank
 
-MAX_TEXT = 1_000_000
+from .fields import (
+    CleanTextField,
+    CodeField,
+    ListedField,
+    ListField,
+    NameField,
+    ObjectField,
+    StrictBooleanField,
+    StrictIntegerField,
+    StrictMixin,
+    TextField,
+)
+
 MAX_ROWS = 1000
-
-
-class CleanTextField(serializers.CharField):
-    """A text, cleaned as in the rest of heval. Only JSON strings are accepted; other types are not converted."""
-
-    def __init__(self, **options):
-        super().__init__(**{"trim_whitespace": False, **options})
-
-    def run_validation(self, data=serializers.empty):
-        if data is serializers.empty or data is None:
-            return super().run_validation(data)
-        try:
-            text = clean_text(data, is_required=not self.allow_blank, max_length=self.max_length or MAX_TEXT)
-        except TextRefused as refused:
-            raise serializers.ValidationError(_refusal_message(refused)) from None
-        return text if text == "" and self.allow_blank else super().run_validation(text)
-
-
-class NameField(serializers.CharField):
-    """A name or key of one line."""
-
-    def run_validation(self, data=serializers.empty):
-        if data is serializers.empty or data is None:
-            return super().run_validation(data)
-        try:
-            return super().run_validation(clean_name(data, max_length=self.max_length or 200))
-        except TextRefused as refused:
-            raise serializers.ValidationError(_refusal_message(refused)) from None
-
-
-def _refusal_message(refused: TextRefused) -> str:
-    """Return the message without the field name, because the problem already names the field."""
-    return str(refused).partition(": ")[2] or str(refused)
-
-
-class StrictIntegerField(serializers.IntegerField):
-    """A JSON integer. '3', 3.0, true and non-ASCII digits are refused."""
-
-    def to_internal_value(self, data):
-        if isinstance(data, bool) or not isinstance(data, int):
-            self.fail("invalid")
-        return super().to_internal_value(data)
-
-
-class StrictDecimalField(serializers.DecimalField):
-    """A decimal number. '' is refused and is not read as null."""
-
-    def validate_empty_values(self, data):
-        if isinstance(data, str) and not data.strip():
-            self.fail("invalid")
-        return super().validate_empty_values(data)
-
-
-class StrictBooleanField(serializers.BooleanField):
-    def to_internal_value(self, data):
-        if not isinstance(data, bool):
-            self.fail("invalid", input=data)
-        return data
-
-
-class _StrictMixin:
-    serializer_field_mapping = serializers.ModelSerializer.serializer_field_mapping | {
-        models.CharField: CleanTextField,
-        models.TextField: CleanTextField,
-        models.IntegerField: StrictIntegerField,
-        models.PositiveIntegerField: StrictIntegerField,
-        models.PositiveSmallIntegerField: StrictIntegerField,
-        models.PositiveBigIntegerField: StrictIntegerField,
-        models.BooleanField: StrictBooleanField,
-        models.DecimalField: StrictDecimalField,
-    }
-
-    def to_internal_value(self, data):
-        if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):  # type: ignore[attr-defined]  # a mixin
-            raise serializers.ValidationError({name[:80]: ["Unknown field."] for name in unknown})
-        return super().to_internal_value(data)  # type: ignore[misc]
 
 
 READ_ONLY = ("state", "open_to", "created_at", "launched_at", "closing_at", "closed_at", "archived_at", "unblinded_at")
 
 
-class StudySerializer(_StrictMixin, serializers.ModelSerializer):
+class StudySerializer(StrictMixin, serializers.ModelSerializer):
     """A study: its texts for annotators and its plan. The design has its sections, questions and contrasts."""
 
-    code = serializers.UUIDField(
+    code = CodeField(
         required=False,
         help_text="You can choose the code when you create a study, so that a repeated request creates no second study.",
     )
@@ -118,7 +53,7 @@ class StudySerializer(_StrictMixin, serializers.ModelSerializer):
         read_only_fields = READ_ONLY
 
 
-class SystemSerializer(_StrictMixin, serializers.ModelSerializer):
+class SystemSerializer(StrictMixin, serializers.ModelSerializer):
     name = NameField(max_length=100)
 
     class Meta:
@@ -126,9 +61,9 @@ class SystemSerializer(_StrictMixin, serializers.ModelSerializer):
         fields = ("name", "is_human", "reference")
 
 
-class PromptSerializer(_StrictMixin, serializers.ModelSerializer):
+class PromptSerializer(StrictMixin, serializers.ModelSerializer):
     key = NameField(max_length=100)
-    attributes = serializers.DictField(required=False)
+    attributes = ObjectField(required=False)
 
     class Meta:
         model = Prompt
@@ -136,7 +71,7 @@ class PromptSerializer(_StrictMixin, serializers.ModelSerializer):
         read_only_fields = ("media",)
 
 
-class OutputSerializer(_StrictMixin, serializers.ModelSerializer):
+class OutputSerializer(StrictMixin, serializers.ModelSerializer):
     """An output. New outputs are texts or empty; add images by importing a zip. Stored images may be sent back unchanged."""
 
     system = NameField(source="system.name", max_length=100)
@@ -160,9 +95,13 @@ class OutputSerializer(_StrictMixin, serializers.ModelSerializer):
         is_text = not is_blank(attrs.get("text") or "")
         if attrs.get("media"):
             if is_text or attrs.get("is_empty"):
-                raise serializers.ValidationError({"media": ["An image has no text and is not empty."]})
+                raise serializers.ValidationError(
+                    {"media": ["An image has no text and is not empty. Remove text and is_empty from this row."]}
+                )
         elif is_text is bool(attrs.get("is_empty")):
-            raise serializers.ValidationError({"text": ["Give either a text or is_empty: true, not both."]})
+            raise serializers.ValidationError(
+                {"text": ["An output has either a text or is_empty: true. Send exactly one of the two."]}
+            )
         return attrs
 
 
@@ -239,16 +178,16 @@ class ExclusionSerializer(serializers.Serializer):
     is_standing = serializers.BooleanField()
 
 
-class ExclusionRequestSerializer(_StrictMixin, serializers.Serializer):
+class ExclusionRequestSerializer(StrictMixin, serializers.Serializer):
     """Exclude submitted assignments from every later analysis. Assignments that are already excluded are skipped."""
 
-    assignments = serializers.ListField(child=NameField(max_length=16), min_length=1, max_length=MAX_ROWS)
-    reason = serializers.ChoiceField(list(EXCLUSION_REASONS))
+    assignments = ListField(child=NameField(max_length=16), min_length=1, max_length=MAX_ROWS)
+    reason = ListedField(list(EXCLUSION_REASONS))
     note = CleanTextField(required=False, default="", allow_blank=True, max_length=2000)
     reopen = StrictBooleanField(default=False, help_text="Open their places for other annotators.")
 
 
-class ReverseExclusionSerializer(_StrictMixin, serializers.Serializer):
+class ReverseExclusionSerializer(StrictMixin, serializers.Serializer):
     """Reverse an exclusion."""
 
     note = CleanTextField(required=False, default="", allow_blank=True, max_length=2000)
@@ -294,12 +233,12 @@ class AnalysisRequestSerializer(serializers.Serializer):
     star_scheme = serializers.CharField(required=False)
 
 
-class ExportRequestSerializer(_StrictMixin, serializers.Serializer):
+class ExportRequestSerializer(StrictMixin, serializers.Serializer):
     """An export to be made by a job."""
 
-    table = serializers.ChoiceField(["responses", "assignments", "codings", "items"], default="responses")
-    format = serializers.ChoiceField(["parquet"], default="parquet")
-    origins = serializers.ListField(child=serializers.CharField(max_length=10), required=False, max_length=4)
+    table = ListedField(["responses", "assignments", "codings", "items"], default="responses")
+    format = ListedField(["parquet"], default="parquet")
+    origins = ListField(child=TextField(max_length=10), required=False, max_length=4)
     withdrawn = StrictBooleanField(default=False)
 
 
@@ -385,4 +324,4 @@ class ProblemSerializer(serializers.Serializer):
     title = serializers.CharField()
     status = serializers.IntegerField()
     detail = serializers.CharField()
-    errors = RowErrorSerializer(many=True)  # type: ignore[assignment]  # only a description
+    errors = RowErrorSerializer(many=True)

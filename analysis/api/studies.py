@@ -76,7 +76,7 @@ class StudyDetailView(StudyView):
         changes = dict(serializer.validated_data)
         version = changes.pop("version", None)
         if changes.pop("code", self.study.code) != self.study.code:
-            raise RowErrors([row_error(None, "code", "The code of a study cannot be changed.")])
+            raise RowErrors([row_error(None, "code", "The code of a study cannot be changed. Leave this field out.")])
         study = drafts.update_draft(self.study, request.user, changes, version)
         return Response(shapes.StudySerializer(_reload_study(study)).data)
 

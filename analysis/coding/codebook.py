@@ -69,25 +69,27 @@ def parse_codebook(lines: list[str], excluded_categories: list[str]) -> Codebook
         parts = [part.strip() for part in line.split("|")]
         if not 3 <= len(parts) <= 5 or not all(parts[:3]):
             raise CodebookRefused(
-                f"Line {number}: write category | key | label, then optionally | description | example."
+                f"Line {number} is not a label. Write category | key | label, then optionally | description | example."
             )
         category, key, name, *words = parts
         if not KEY_PATTERN.fullmatch(key):
             raise CodebookRefused(
-                f"Line {number}: the key “{key[:40]}” must have only lower-case letters, digits and _, and start with a letter."
+                f"Line {number}: the key “{key[:40]}” is not valid. Use lower-case letters, digits and _, and start with a letter."
             )
         if key in {label.key for label in labels}:
             raise CodebookRefused(f"Line {number}: the key “{key}” is used twice. Choose another key.")
         labels.append(Label(key, name, category, *words))
     if not labels:
-        raise CodebookRefused("A codebook needs at least one label.")
+        raise CodebookRefused("The codebook has no label. Write at least one line.")
     if len(labels) > MAX_LABELS:
-        raise CodebookRefused(f"A codebook can have at most {MAX_LABELS} labels; this one has {len(labels)}.")
+        raise CodebookRefused(f"The codebook has {len(labels)} labels. Remove some: at most {MAX_LABELS} are allowed.")
     categories = {label.category for label in labels}
     if unknown := sorted(set(excluded_categories) - categories):
-        raise CodebookRefused(f"Categories that are not counted: the category “{unknown[0]}” has no label.")
+        raise CodebookRefused(
+            f"Categories that are not counted: no label has the category “{unknown[0]}”. Correct its name or remove it."
+        )
     if categories <= set(excluded_categories):
-        raise CodebookRefused("At least one category must be counted.")
+        raise CodebookRefused("Categories that are not counted: every category is listed there. Remove at least one.")
     return Codebook(tuple(labels), tuple(excluded_categories))
 
 

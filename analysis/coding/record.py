@@ -64,7 +64,7 @@ def store_coding(item: CodingItem, user, labels: list[str], is_none: bool, seen_
     """
     known = Codebook.from_json(item.sample.codebook).keys
     if unknown := [label for label in labels if label not in known]:
-        raise ActionRefused(f"The codebook has no label “{unknown[0][:40]}”.")
+        raise ActionRefused(f"The codebook has no label “{unknown[0][:40]}”. Reload the page and choose again.")
     chosen = [label for label in known if label in labels]
     if chosen and is_none:
         raise ActionRefused("Choose either labels or “no label applies”, not both.")

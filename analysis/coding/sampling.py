@@ -47,10 +47,12 @@ def draw_sample(
         raise ActionRefused("A draft has no answers to code. Launch the study first.")
     wanted = 3 if rule == CodingSample.Rule.THIRD else 2
     if len(coders) != wanted or len({coder.pk for coder in coders}) != wanted:
-        raise ActionRefused(f"This rule needs {'three' if wanted == 3 else 'two'} different coders.")
+        raise ActionRefused(
+            f"This rule needs {'three' if wanted == 3 else 'two'} different coders. Choose another person in each field."
+        )
     members = set(allowed_active_member_users(Action.CODE, study).values_list("pk", flat=True))
     if strangers := [coder for coder in coders if coder.pk not in members]:
-        raise ActionRefused(f"{strangers[0]} is not a coder, editor or owner of this study.")
+        raise ActionRefused(f"{strangers[0]} is not a coder, editor or owner of this study. Choose another coder.")
     written: dict[str, dict[tuple[str, int], list[int]]] = {}
     rows = explanation_responses(study, origin).values_list(
         "assignment__batch__arm__name", "assignment__code", "assignment_id", "pk"
@@ -58,7 +60,9 @@ def draw_sample(
     for arm, code, assignment, response in rows:
         written.setdefault(arm, {}).setdefault((code, assignment), []).append(response)
     if not written:
-        raise ActionRefused("No submitted assignment of this origin has an explanation to code.")
+        raise ActionRefused(
+            "No submitted assignment of this origin has an explanation to code. Choose another origin under “answers of”."
+        )
     number = (study.coding_samples.aggregate(last=Max("number"))["last"] or 0) + 1
     rng = seeded_random(study.seed, "coding", number)
     chosen: list[tuple[int, int | None]] = []

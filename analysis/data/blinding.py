@@ -18,6 +18,6 @@ def check_outcomes_visible(study: Study, origins: Iterable[str]) -> None:
     """Raise PermissionDenied if answers by system are hidden."""
     if are_outcomes_hidden(study, origins):
         raise PermissionDenied(
-            "The study is still collecting: answers by system are hidden until it is closed or unblinded. "
-            "You can read assignments, progress, and answers of origin test or robot."
+            "The study is still collecting, so answers by system are hidden. Close or unblind it first, or read only "
+            "test and robot answers."
         )

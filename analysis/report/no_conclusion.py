@@ -26,8 +26,8 @@ def explain_no_conclusion(
         return f"{NO_ESTIMATE_PREFIX}no annotator has submitted answers yet. Run the analysis again when answers are there."
     if not n_kept:
         return (
-            f"{NO_ESTIMATE_PREFIX}the exclusion rules exclude all {n_submitted} submitted assignments. The table “Exclusions by rule” below shows how "
-            "many each rule flags. Check the settings of these rules."
+            f"{NO_ESTIMATE_PREFIX}the exclusion rules exclude all {n_submitted} submitted assignments. Check the "
+            "rules' settings and the table “Exclusions by rule”."
         )
     failed = [problem["row"] for problem in problems if str(problem["row"]).startswith("protocol ")]
     if failed:
@@ -37,8 +37,8 @@ def explain_no_conclusion(
     kept_rows = live_answers[live_answers["is_kept"]]
     if kept_rows.empty:
         return (
-            f"{NO_ESTIMATE_PREFIX}{_assignment_count(n_kept)}, but without an answer to a question of a live section. Check in the list of "
-            "assignments which questions these annotators saw."
+            f"{NO_ESTIMATE_PREFIX}no submitted assignment has answers of a live section. Check in the list of assignments "
+            "which questions they saw."
         )
     apart = [
         contrast
@@ -48,17 +48,13 @@ def explain_no_conclusion(
     if apart:
         named = "; ".join(f"{contrast.x.name} and {contrast.y.name}" for contrast in apart[:5])
         return (
-            f"{NO_ESTIMATE_PREFIX}{_assignment_count(n_kept)}, but no annotator judged both systems of a planned pair ({named}). The tables below "
-            "have the mean of each system. To compare these systems, show both to the same annotators in a clone of the study."
+            f"{NO_ESTIMATE_PREFIX}no annotator judged both systems of a planned pair ({named}). Show both to the same "
+            "annotators in a clone."
         )
     return (
-        f"{NO_ESTIMATE_PREFIX}{_assignment_count(n_kept)} with answers about these systems, but the protocols of the live sections do not estimate the planned "
-        "quantities. The tables below show the measured quantities. Plan comparisons of these quantities in a clone of the study."
+        f"{NO_ESTIMATE_PREFIX}the live sections do not estimate the planned quantities. Plan the quantities of the tables "
+        "below in a clone."
     )
-
-
-def _assignment_count(n: int) -> str:
-    return f"the analysis has {n} submitted assignment{'' if n == 1 else 's'}"
 
 
 def _judged_both(rows: "DataFrame", x: str, y: str) -> bool:

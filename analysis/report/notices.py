@@ -35,8 +35,8 @@ def _of_rules_that_exclude_most(data: ReportData) -> Iterator[Notice]:
         if rule.excludes and 2 * n > len(submitted):
             yield make_notice(
                 "rule_excludes_most",
-                f"The exclusion rule “{rule.label.partition(':')[0]}” excludes {n} of {len(submitted)} annotators who submitted. Before you use these "
-                "results, check the rule's settings and its evidence in the table “Excluded assignments”.",
+                f"The exclusion rule “{rule.label.partition(':')[0]}” excludes {n} of {len(submitted)} annotators who submitted. Check "
+                "its settings and its evidence in the table “Excluded assignments”.",
                 "block",
             )
 
@@ -57,8 +57,8 @@ def _of_amendments(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice
         about = data.responses[data.responses["item"].isin(data.retired_items) & data.responses["is_submitted"]]
         yield make_notice(
             "retired",
-            f"{n} item{'s were' if n > 1 else ' was'} retired by an amendment. Answers about {'them' if n > 1 else 'it'} still count "
-            f"if they came earlier or from annotators who had already started: {about['assignment'].nunique()} submitted assignments have such answers.",
+            f"{n} item{'s were' if n > 1 else ' was'} retired by an amendment. Earlier answers still count, as do answers of annotators "
+            f"who had already started: {about['assignment'].nunique()} submitted assignments have some.",
         )
 
 
@@ -80,7 +80,7 @@ def _of_people(data: ReportData) -> Iterator[Notice]:
         n, who = int(unseen["unseen_pages"].sum()), len(unseen)
         yield make_notice(
             "unseen",
-            f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported that they could not see an image "
+            f"{n} page{'s were' if n > 1 else ' was'} answered by annotators who reported an unseen image "
             f"({who} submitted assignment{'s' if who > 1 else ''}). These answers count. The column “unseen” of the exports names the images.",
         )
 
@@ -114,8 +114,8 @@ def _of_outcomes(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
         if rule.role == "primary" and not rule.is_outcome_blind:
             yield make_notice(
                 "outcome_rule",
-                f"The rule “{rule.label}” uses outcomes, so it applies only to the paper's estimates. The recommended estimates ignore it "
-                "and show its effect as a sensitivity analysis.",
+                f"The rule “{rule.label}” uses outcomes, so it applies only to the paper's estimates. The recommended estimates show "
+                "its effect as a sensitivity analysis.",
             )
     primary = (estimate for block in blocks for estimate in block.estimates)
     codes = {
@@ -127,8 +127,8 @@ def _of_outcomes(data: ReportData, blocks: Iterable[Block]) -> Iterator[Notice]:
     if "tau_one_order_bias" in codes:
         yield make_notice(
             "tau_one_order_bias",
-            "The paper's estimates use the tau exclusion rule and only one order of naming the systems. They are biased downwards even if "
-            "annotators have no preference. Do not base a claim on them.",
+            "The paper's estimates use the tau rule and only one order of the systems. They are biased downwards: do not base a "
+            "claim on them.",
             "block",
         )
     if "order_not_identified" in codes:

@@ -41,7 +41,7 @@ class ReportForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
         label="Answers of",
         help_text="Live: people who took part in this study. Robot: simulated annotators. Imported: answers read from a file.",
-        error_messages={"required": "Choose at least one origin."},
+        error_messages={"required": "No origin is chosen. Choose at least one."},
     )
     level = forms.FloatField(
         min_value=0.5,

@@ -133,7 +133,7 @@ class PanelAdminMixin(_Admin):
         else:
             wished = {"approves": "approve" in request.POST, "listens": "listen" in request.POST}
             sync.schedule_sync(recruitment, by=request.user, **wished)
-            messages.success(request, "heval is asking the panel. Reload this page in a moment.")
+            messages.success(request, "The panel is asked now. Reload this page in a moment.")
         return here
 
     def _import_file(self, request, recruitment, form):
@@ -276,7 +276,10 @@ class PanelAdminMixin(_Admin):
                 sync.schedule_sync(recruitment, by=request.user)
                 messages.success(request, "The round is ordered again. Reload this page in a moment.")
             else:
-                messages.warning(request, "There is no refused round. The panel may have accepted it meanwhile.")
+                messages.warning(
+                    request,
+                    "There is no refused round: the panel may have accepted it meanwhile. You need not do anything.",
+                )
             return HttpResponseRedirect(here)
         if request.method == "POST":
             form = PlanForm(recruitment, request.POST)
@@ -329,7 +332,9 @@ class PanelAdminMixin(_Admin):
         else:
             is_done = False
         if not is_done:
-            messages.warning(request, "This is no longer possible: the order's status has changed.")
+            messages.warning(
+                request, "This is no longer possible: the order's status has changed. Read its new status in the list."
+            )
         return HttpResponseRedirect(f"{reverse('admin:annotators_panel', args=[pk])}#orders")
 
 

@@ -113,5 +113,7 @@ class PlanForm(forms.Form):
     def clean_people(self):
         people = self.cleaned_data["people"]
         if self.study.target_n and people > self.study.target_n:
-            raise forms.ValidationError(f"The study needs {self.study.target_n} people.")
+            raise forms.ValidationError(
+                f"The study needs only {self.study.target_n} people. Enter at most this number."
+            )
         return people

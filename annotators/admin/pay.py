@@ -53,7 +53,7 @@ class BonusForm(forms.Form):
         cleaned = super().clean() or {}
         if file := cleaned.get("file"):
             if file.size > MAX_FILE_SIZE:
-                raise forms.ValidationError("The file is larger than 2 MB.")
+                raise forms.ValidationError("The file is larger than 2 MB. Split it into several files.")
             try:
                 cleaned["lines"] = file.read().decode("utf-8-sig")
             except UnicodeDecodeError:
@@ -172,7 +172,7 @@ class PayAdminMixin(_Pages):
             )
         if "compensate" in request.POST:
             return f"{compensation.record_reward_compensations(recruitment, ticked, request.user)} to be paid by hand."
-        raise ActionRefused("No action was chosen.")
+        raise ActionRefused("No action was chosen. Press one of the buttons on this page.")
 
     def _pay_context(self, request, recruitment, bonus, looked) -> dict:
         may_edit = is_request_allowed(request, Action.PAY, recruitment.study_id)
@@ -236,4 +236,6 @@ def _amount(typed: str) -> Decimal:
     try:
         return Decimal(typed.strip())
     except InvalidOperation:
-        raise ActionRefused("Enter the total as shown, for example 12.50. Nothing was ordered.") from None
+        raise ActionRefused(
+            "The total is not a number, so nothing was ordered. Enter it as shown, for example 12.50."
+        ) from None

@@ -80,9 +80,11 @@ class PromisesFormMixin(_Form):
         for outcome, (name, amount) in zip(Outcome, FIELD_NAMES, strict=True):
             rule, much = cleaned.get(name), cleaned.get(amount)
             if rule == Rule.AMOUNT and much is None and amount not in self.errors:
-                self.add_error(amount, "Enter the amount.")
+                self.add_error(amount, f"“{Rule.AMOUNT.label}” needs an amount. Enter it here.")
             elif rule != Rule.AMOUNT and much is not None:
-                self.add_error(amount, f"Leave the amount empty unless you choose “{Rule.AMOUNT.label}”.")
+                self.add_error(
+                    amount, f"Only “{Rule.AMOUNT.label}” has an amount. Choose it, or leave the amount empty."
+                )
             elif rule:
                 found[outcome] = (rule, much)
         return found

@@ -61,13 +61,17 @@ class ColumnsForm(forms.Form):
         }
         columns = named["numbers"] + named["categories"]
         if long := next((name for name in columns if len(name) > sample.MAX_VALUE_LENGTH), None):
-            raise forms.ValidationError(f"“{long[:40]}…” is longer than {sample.MAX_VALUE_LENGTH} characters.")
+            raise forms.ValidationError(
+                f"The column “{long[:40]}…” has more than {sample.MAX_VALUE_LENGTH} characters. Shorten it here and in the file."
+            )
         if twice := next((name for name in columns if [one.lower() for one in columns].count(name.lower()) > 1), None):
-            raise forms.ValidationError(f"The column {twice} is named twice.")
+            raise forms.ValidationError(f"The column “{twice}” is named twice. Remove one of the two lines.")
         if len(columns) > MAX_COLUMNS:
-            raise forms.ValidationError(f"Declare at most {MAX_COLUMNS} columns.")
+            raise forms.ValidationError(f"There are {len(columns)} columns. Declare at most {MAX_COLUMNS}.")
         if unknown := [name for name in named["shown_small"] if name not in columns]:
-            raise forms.ValidationError(f"{unknown[0]} is not one of the columns to keep.")
+            raise forms.ValidationError(
+                f"Small counts: “{unknown[0]}” is not a declared column. Declare it above, or remove it here."
+            )
         kinds = {"numbers": SampleColumn.Kind.NUMBER, "categories": SampleColumn.Kind.CATEGORY}
         self.columns = [
             (name, kind, name in named["shown_small"]) for field, kind in kinds.items() for name in named[field]

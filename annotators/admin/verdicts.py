@@ -252,7 +252,7 @@ class _VerdictPage:
         form = self.forms["back"] = ReverseRejectionForm(self.request.POST, prefix="back")
         standing = decisions.effective_rejection(self.assignment) if self.assignment else None
         if standing is None:
-            raise ActionRefused("This work has no rejection to take back.")
+            raise ActionRefused("This work has no rejection to take back. You need not do anything.")
         if not form.is_valid():
             return ""
         return _reversal_message(decisions.reverse_rejection(standing, self.request.user, form.cleaned_data["message"]))

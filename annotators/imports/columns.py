@@ -90,13 +90,13 @@ def _layout(columns: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> A
     if "annotator" not in cells:
         column_list = ", ".join(columns)
         problem = problem or (
-            f"no column annotator; the columns found are: {column_list[:500]}. If another column names the annotator, write its name under "
-            f"“Columns that have other names in the file”: annotator = {columns[0][:50] if columns else 'worker'}."
+            f"no column annotator; the columns found are: {column_list[:500]}. If one of them names the annotator, write "
+            f"under “Column mapping”: annotator = {columns[0][:50] if columns else 'worker'}."
         )
     if not problem and not any(name in cells for name in (*ANSWER_COLUMNS, "label")):
         problem = (
-            f"no column holds an answer ({', '.join(ANSWER_COLUMNS)}); the columns found are: {', '.join(columns)[:500]}. The file needs one row per "
-            f"answer. If another column holds the answers, write its name under “Columns that have other names in the file”: value = {columns[-1][:50]}."
+            f"no column holds an answer ({', '.join(ANSWER_COLUMNS)}); the columns found are: {', '.join(columns)[:500]}. If one of them "
+            f"does, write under “Column mapping”: value = {columns[-1][:50]}."
         )
     places = sorted((name.partition(":")[2], column) for name, column in cells.items() if SHOWN_COLUMN.fullmatch(name))
     return AnswerLayout(cells, tuple(ignored), problem, tuple(places))

@@ -228,8 +228,8 @@ def _add_findings(study: Study, report: ImportReport, rows: dict[str, list[Answe
     if study.is_draft:
         report.add_finding(
             "freezes",
-            "The study is a draft. Writing these answers freezes its design and closes it, so it cannot collect answers later. "
-            "Clone it to collect answers of your own.",
+            "The study is a draft. Writing these answers freezes its design and closes it. Clone it first to collect answers of "
+            "your own.",
         )
     all_rows = list(chain.from_iterable(rows.values()))
     if n := sum(not row.has_utc_offset for row in all_rows):

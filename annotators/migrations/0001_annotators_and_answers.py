@@ -45,7 +45,11 @@ class Migration(migrations.Migration):
             currency=models.CharField(
                 max_length=3,
                 blank=True,
-                validators=[RegexValidator("\\A[A-Z]{3}\\Z", "Three letters, such as USD or EUR, in capitals.")],
+                validators=[
+                    RegexValidator(
+                        "\\A[A-Z]{3}\\Z", "This is not a currency code. Enter three letters, such as USD or EUR."
+                    )
+                ],
                 help_text="Empty: as in the study.",
             ),
             wanted=models.PositiveIntegerField(

@@ -75,7 +75,7 @@ def parse_page_form(
             f"This page does not ask for {', '.join(name[:40] for name in sorted(unknown)[:3])}. Please reload it."
         )
     if has_files:
-        sent.non_field_errors.append("You cannot send files on this page.")
+        sent.non_field_errors.append("You cannot send files on this page. Please send your answers without a file.")
     for slot, ask in page_fields.items():
         values = {part: data.getlist(name) for part, name in names[slot].items()}
         skips = [reason for reason in data.getlist(slot + SKIP_SUFFIX) if reason]

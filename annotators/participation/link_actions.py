@@ -45,10 +45,10 @@ def find_link_errors(recruitment: Recruitment, promises: Promises) -> dict[str, 
     errors = {}
     if Recruitment.objects.filter(key__iexact=recruitment.key).exclude(pk=recruitment.pk).exists():
         # A key may be read aloud, so it must be unique without regard to case.
-        errors["key"] = "A recruitment with this key already exists."
+        errors["key"] = "Another link already has this name. Choose another name."
     opens, closes = recruitment.opens_at, recruitment.closes_at
     if opens and closes and closes <= opens:
-        errors["closes_at"] = "It must close after it opens."
+        errors["closes_at"] = "The link would close before it opens. Enter a later time, or leave this empty."
     if recruitment.pk and recruitment.assignments.exclude(origin="test").exists():
         errors |= _find_lowered_promises(recruitment, promises)
     return errors
@@ -59,15 +59,17 @@ def _find_lowered_promises(recruitment: Recruitment, promises: Promises) -> dict
     before = Recruitment.objects.get(pk=recruitment.pk)
     promised, pays = sorted_arm_rewards(recruitment, before.reward), sorted_arm_rewards(recruitment, recruitment.reward)
     if any(new < old for new, old in zip(pays, promised, strict=True)):
-        errors["reward"] = f"People have come, so pay can only rise. They were promised {promised[-1]}."
+        errors["reward"] = f"People have come, so pay can only rise. Enter at least {promised[-1]}, as promised."
     if recruitment.currency != before.currency:
-        errors["currency"] = "People have come, so the currency cannot change."
+        errors["currency"] = "People have come, so the currency cannot change. Enter the earlier currency again."
     old = {row.outcome: row for row in OutcomePay.objects.filter(recruitment=recruitment)}
     for outcome in Outcome:
         rule, amount = promises.get(outcome, (None, None))
         new = OutcomePay(outcome=outcome, rule=rule, amount=amount) if rule else None
         if is_pay_reduced(new, old.get(outcome), promised):
-            errors[outcome] = "People have come, so the promised pay can only rise."
+            errors[outcome] = (
+                "People have come, so the promised pay can only rise. Choose the earlier rule, or a better one."
+            )
     return errors
 
 

@@ -99,12 +99,12 @@ def _check(study: Study, strengths: Mapping[str, float]) -> None:
     names = set(study.systems.values_list("name", flat=True))
     if unknown := sorted(set(strengths) - names):
         raise ValueError(
-            f"preferences: the study has no system {unknown[0]!r}; its systems are {', '.join(sorted(names))}"
+            f"preferences: the study has no system {unknown[0]!r}. Use its systems: {', '.join(sorted(names))}."
         )
     if missing := sorted(names - set(strengths)):
-        raise ValueError(f"preferences: the system {missing[0]!r} has no preference")
+        raise ValueError(f"preferences: the system {missing[0]!r} has no preference. Add one.")
     if wrong := sorted(name for name, value in strengths.items() if not math.isfinite(value)):
-        raise ValueError(f"preferences: the preference of {wrong[0]!r} must be a finite number")
+        raise ValueError(f"preferences: the preference of {wrong[0]!r} must be a finite number. Correct it.")
 
 
 class SharedRobotData:
@@ -172,7 +172,7 @@ def robot_refusal_message(step: Step, form: PageForm) -> str:
     broken = "; ".join([*form.non_field_errors, *(f"{slot}: {text}" for slot, text in form.errors.items())])
     return (
         f"page {step.page.key}: a robot's answers were refused: {broken[:300]} The protocol {slug} must define plausible answers: give it a "
-        "method `plausible(asks, robot)` whose answers its own `clean` accepts (studies.protocols.base.robots)."
+        "method `plausible(asks, robot)` that its `clean` accepts."
     )
 
 

@@ -57,7 +57,7 @@ def parse_bonus_csv(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
     if not rows:
         raise ValueError("The file has no rows. Each row needs a receipt, an amount and a reason, separated by commas.")
     if len(rows) > MOST_ROWS:
-        raise ValueError(f"There are more than {MOST_ROWS} rows.")
+        raise ValueError(f"The file has more than {MOST_ROWS} rows. Split it into several files.")
     people = Assignment.objects.filter(recruitment=recruitment, origin=Assignment.Origin.LIVE)
     by_receipt = {normalize_receipt(compute_receipt(one.code)): one for one in people.only("pk", "code")}
     known: dict[int, list[Payment]] = {}
@@ -69,9 +69,11 @@ def parse_bonus_csv(recruitment: Recruitment, text: str) -> list[ExtraPayment]:
         try:
             extra = _extra(n, cells, by_receipt)
             if is_extra_payment_recorded(known.get(extra.assignment.pk, ()), Payment.Kind.BONUS, extra):
-                raise ValueError(f"Row {n}: this bonus is already recorded, with the same reason.")
+                raise ValueError(
+                    f"Row {n}: this bonus is already recorded, with the same reason. Remove the row, or change its reason."
+                )
             if (before := first.setdefault((extra.assignment.pk, extra.amount, extra.reason), n)) != n:
-                raise ValueError(f"Row {n}: it repeats row {before}.")
+                raise ValueError(f"Row {n}: it repeats row {before}. Remove one of them.")
             extras.append(extra)
         except ValueError as fault:
             faults.append(str(fault))
@@ -87,7 +89,7 @@ def _rows(text: str) -> Iterable[tuple[int, list[str]]]:
         for cells in reader:
             yield reader.line_num, cells
     except csv.Error as wrong:
-        raise ValueError(f"Row {reader.line_num} is not valid CSV ({wrong}).") from None
+        raise ValueError(f"Row {reader.line_num} is not valid CSV ({wrong}). Correct this row.") from None
 
 
 def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> ExtraPayment:
@@ -99,17 +101,19 @@ def _extra(n: int, cells: list[str], by_receipt: dict[str, Assignment]) -> Extra
     receipt, amount, reason = cells
     assignment = by_receipt.get(normalize_receipt(receipt))
     if assignment is None:
-        raise ValueError(f"Row {n}, receipt: no annotator of this link has “{receipt[:40]}”.")
+        raise ValueError(f"Row {n}, receipt: no annotator of this link has “{receipt[:40]}”. Correct the receipt.")
     try:
         much = Decimal(amount)
         is_money = much.is_finite() and 0 < much <= MAX_BONUS and much == much.quantize(CENT)
     except InvalidOperation:
         is_money = False
     if not is_money:
-        raise ValueError(f"Row {n}, amount: “{amount[:40]}” is not an amount such as 1.50, of at most {MAX_BONUS}.")
+        raise ValueError(
+            f"Row {n}, amount: “{amount[:40]}” is not an amount. Enter one such as 1.50, at most {MAX_BONUS}."
+        )
     if not reason or len(reason) > LONGEST_REASON or "\x00" in reason:
         raise ValueError(
-            f"Row {n}, reason: enter a reason of at most {LONGEST_REASON} characters. The annotator may read it."
+            f"Row {n}, reason: it is empty, too long or not text. Enter at most {LONGEST_REASON} characters."
         )
     return ExtraPayment(assignment, much.quantize(CENT), reason)
 

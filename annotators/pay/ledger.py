@@ -351,10 +351,10 @@ def order_due_payments_at_panel(
     with _locked_ledger(recruitment) as locked:
         rows = list(payments_orderable_at_panel(locked, operations).select_related("assignment"))
         if not rows:
-            raise ActionRefused("There are no due payments that can be ordered at the panel.")
+            raise ActionRefused("No due payment can be ordered at the panel. You need not do anything.")
         if total_amount(rows) != expected_total:
             raise ActionRefused(
-                f"The total is now {total_amount(rows)}, but {expected_total} was entered. Nothing was ordered."
+                f"The total is now {total_amount(rows)}, but you entered {expected_total}. Nothing was ordered. Check the list and enter the new total."
             )
         about = submissions_by_assignment(rows)
         for row in rows:

@@ -107,7 +107,7 @@ def describe_excluded_places(study: Study, n_excluded: int, is_reopened: bool) -
     left = None if study.cap is None else max(0, study.cap - lifecycle.count_opened_places(study))
     how = f"{its} {places} {stay} taken: no other annotator gets {'it' if n_excluded == 1 else 'them'}."
     if left == 0:
-        return f"{how} The cap of {study.cap} places is reached, so no other place can be opened. Clone the study to collect more."
+        return f"{how} The cap of {study.cap} places is reached. Clone the study to collect more."
     return f"{how} To let another annotator answer, choose “Open more places” on the study's page."
 
 
@@ -174,10 +174,9 @@ def open_replacement_places(study: Study, assignments: Sequence[Assignment], by)
         }
         counted = sum(originals[row.batch_id].origin != TOP_UP for row in assignments)
         if study.cap is not None and counted and open_now + counted > study.cap:
-            left = max(0, study.cap - open_now)
             raise ActionRefused(
-                f"The study is capped at {study.cap} places, and {open_now} are open or taken, so {counted} more cannot be opened. "
-                f"{lifecycle.remaining_places_text(left)} Exclude without opening the place again, or clone the study to collect more."
+                f"The study is capped at {study.cap} places, and {open_now} are open or taken. Exclude without opening the place "
+                "again, or clone the study."
             )
         last = batches.aggregate(n=Max("number"))["n"]
         first = 0 if last is None else last + 1

@@ -152,12 +152,12 @@ def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn
                 places = _places(row, [person_column, *(column.name for column in columns)])
                 continue
             if len(row) <= max(places.values()):
-                raise ValueError(f"Row {line} has {len(row)} columns, fewer than the first row.")
+                raise ValueError(f"Row {line} has {len(row)} columns, fewer than the first row. Correct this row.")
             if line > MOST_ROWS:
-                raise ValueError(f"There are more than {MOST_ROWS} rows.")
+                raise ValueError(f"The file has more than {MOST_ROWS} rows. Split it into several files.")
             person = channel.normalize_person_id(row[places[person_column.lower()]])
             if not person:
-                raise ValueError(f"Row {line}, {person_column}: the cell is empty.")
+                raise ValueError(f"Row {line}, {person_column}: the cell is empty. Fill it in, or remove the row.")
             mine = found.setdefault(person, {column.pk: None for column in columns})
             for column in columns:
                 cell = row[places[column.name.lower()]].strip()
@@ -171,9 +171,9 @@ def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn
                     revoked.add((person, column.pk))
                 mine[column.pk] = mine[column.pk] if value is None else value
     except csv.Error as error:
-        raise ValueError(f"Row {reader.line_num} is not valid CSV ({error}).") from None
+        raise ValueError(f"Row {reader.line_num} is not valid CSV ({error}). Correct this row.") from None
     if not places:
-        raise ValueError("The file is empty.")
+        raise ValueError("The file is empty. Choose another file.")
     # A person has one row per submission; consent revoked in one row is revoked in all.
     for person, pk in revoked:
         found[person][pk] = None
@@ -183,7 +183,9 @@ def _told(recruitment, text: str, person_column: str, columns: list[SampleColumn
 def _places(row: list[str], needed: list[str]) -> dict[str, int]:
     places = {name.strip().lower(): place for place, name in enumerate(row) if name.strip()}
     if missing := [name for name in needed if name.lower() not in places]:
-        raise ValueError(f"Row 1 does not name the column {' and '.join(missing)}.")
+        raise ValueError(
+            f"Row 1 does not name the column {' and '.join(missing)}. Correct this row, or the names on this page."
+        )
     return {name.lower(): places[name.lower()] for name in needed}
 
 
@@ -192,7 +194,7 @@ def _value(cell: str, column: SampleColumn, line: int) -> str | None:
         return None
     if len(cell) > MAX_VALUE_LENGTH or not cell.isprintable():
         raise ValueError(
-            f"Row {line}, {column.name}: the value is longer than {MAX_VALUE_LENGTH} characters, or not text."
+            f"Row {line}, {column.name}: the value is longer than {MAX_VALUE_LENGTH} characters, or not text. Correct it."
         )
     if column.kind == SampleColumn.Kind.NUMBER:
         try:
@@ -200,7 +202,9 @@ def _value(cell: str, column: SampleColumn, line: int) -> str | None:
         except InvalidOperation:
             number = Decimal("NaN")
         if not number.is_finite():
-            raise ValueError(f"Row {line}, {column.name}: “{cell[:40]}” is not a number.")
+            raise ValueError(
+                f"Row {line}, {column.name}: “{cell[:40]}” is not a number. Correct it, or declare the column as categorical."
+            )
     return cell
 
 

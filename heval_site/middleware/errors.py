@@ -133,7 +133,7 @@ def bad_request(request, exception=None):
     elif isinstance(exception, RequestDataTooBig):
         detail = f"The request was larger than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20} MB. Send it in parts."
     elif isinstance(exception, NotUtf8):
-        detail = "The request did not use the character set UTF-8."
+        detail = "The request did not use the character set UTF-8. Send it as UTF-8."
     elif isinstance(exception, IncompleteBody):
         detail = "The connection ended before all data had arrived. Please send it again."
     else:

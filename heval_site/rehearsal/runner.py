@@ -48,15 +48,19 @@ def build_rehearsal_plan(recruitment: Recruitment, n_people: int, seed: int) -> 
     Raises RehearsalRefused.
     """
     if not MIN_PEOPLE <= n_people <= MAX_PEOPLE:
-        raise RehearsalRefused(f"A rehearsal has {MIN_PEOPLE} to {MAX_PEOPLE} people, not {n_people}.")
+        raise RehearsalRefused(
+            f"A rehearsal has {MIN_PEOPLE} to {MAX_PEOPLE} people, not {n_people}. Change the number of people."
+        )
     channel = REGISTRY.get(recruitment.channel)
     if channel is None:
-        raise RehearsalRefused(f"This link's channel, {recruitment.channel}, is not installed.")
+        raise RehearsalRefused(
+            f"This link's channel, {recruitment.channel}, is not installed. Install its package first."
+        )
     study = recruitment.study
     if study.state == Study.State.DRAFT and (
         found := [one.text for one in find_design_problems(study) if one.is_blocking]
     ):
-        raise RehearsalRefused(f"The study cannot be launched as it is: {'; '.join(found)}")
+        raise RehearsalRefused(f"The study cannot be launched as it is. Correct this first: {'; '.join(found)}")
     try:
         bundle = serialize_bundle(study)
     except BundleIncomplete as words:
@@ -171,7 +175,7 @@ def _wait_for_report(said: queue.Queue, progress, deadline: float, limit: float)
         if "report" in words:
             return words["report"]
         if words.get("is_refused"):
-            raise RehearsalRefused(f"The study cannot be launched as it is: {words['failed']}")
+            raise RehearsalRefused(f"The study cannot be launched as it is. Correct this first: {words['failed']}")
         if "failed" in words:
             raise _ChildFailed(words["kind"])
         if time.monotonic() > deadline:

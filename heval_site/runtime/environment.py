@@ -27,12 +27,14 @@ def text(name: str, default: str = "") -> str:
     path = os.environ.get(f"{name}_FILE")
     if path:
         if os.environ.get(name):
-            raise ImproperlyConfigured(f"Set {name} or {name}_FILE, not both.")
+            raise ImproperlyConfigured(f"{name} and {name}_FILE are both set. Remove one of them.")
         try:
             return Path(path).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8"
-            raise ImproperlyConfigured(f"{name}_FILE: {path} cannot be read ({reason}).") from error
+            raise ImproperlyConfigured(
+                f"{name}_FILE: {path} cannot be read ({reason}). Correct the path or the file."
+            ) from error
     return os.environ.get(name, "").strip() or default
 
 

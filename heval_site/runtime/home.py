@@ -19,7 +19,7 @@ def home_folder(create: bool = True) -> Path:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ImproperlyConfigured(
-                f"HEVAL_HOME: the folder {path} cannot be created ({error.strerror})."
+                f"HEVAL_HOME: the folder {path} cannot be created ({error.strerror}). Name another folder."
             ) from error
     return path.resolve()
 
@@ -36,7 +36,9 @@ def get_or_create_site_secret(name: str) -> str:
             _create_secret(path)
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise ImproperlyConfigured(f"HEVAL_HOME: {path} cannot be stored ({error.strerror}).") from error
+        raise ImproperlyConfigured(
+            f"HEVAL_HOME: {path} cannot be stored ({error.strerror}). Make the folder writable."
+        ) from error
 
 
 def _create_secret(path: Path) -> None:

@@ -13,8 +13,8 @@ ADVISORY_LOCK_ID = 0x6865766C  # heval's key among PostgreSQL's advisory locks, 
 
 
 TOO_OLD_MESSAGE = (
-    "This database is from a version before 0.1.0 and was not upgraded to the last of them. Check out commit "
-    "be16bda of heval, run “heval prepare” there, then run this version again."
+    "This database is from a version before 0.1.0. Check out commit be16bda of heval, run “heval prepare” there, "
+    "then run this version again."
 )
 
 

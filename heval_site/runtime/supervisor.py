@@ -77,7 +77,7 @@ def supervise(children: list[ChildProcess]) -> int:
             if child.record_death_and_check_limit():
                 print_to_stderr(
                     f"{child.name} ended {MAX_DEATHS} times within a minute, last with exit code "
-                    f"{child.process.exitcode}. Ending."
+                    f"{child.process.exitcode}. Ending. The lines above say why."
                 )
                 asked.set()
                 code = 1

@@ -86,7 +86,7 @@ def _resume(study, user, cleaned):
 def _close(study, user, cleaned):
     lifecycle.start_closing(study, user, cleaned["reason"])
     study.refresh_from_db()
-    return f"The study is closing. No new annotators can start. {workflow.closing_status_text(study)}", ""
+    return f"The study is closing. {workflow.closing_status_text(study)}", ""
 
 
 def _draw_more(study, user, cleaned):

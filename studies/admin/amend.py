@@ -123,7 +123,7 @@ def amend_page(request, site, pk):
     if request.method == "POST" and form.is_valid():
         differences = form.differences()
         if not differences:
-            form.add_error(None, "You have not changed anything.")
+            form.add_error(None, "You have not changed anything. Change at least one value.")
         elif "confirm" in request.POST:
             try:
                 design = lifecycle.amend(study, form.changes(), request.user, form.cleaned_data["reason"])

@@ -56,7 +56,10 @@ class PracticeForm(CleanTextMixin, forms.Form):
         for name in ("first", "second"):
             system = cleaned.get(name)
             if system and system.pk not in by_system:
-                self.add_error("prompt", f"{system.name} has no output for a prompt with the key “{key}”.")
+                self.add_error(
+                    "prompt",
+                    f"{system.name} has no output for a prompt with the key “{key}”. Choose another prompt or system.",
+                )
         cleaned["outputs"] = [by_system[system.pk] for system in systems if system.pk in by_system]
         return cleaned
 

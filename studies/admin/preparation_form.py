@@ -101,12 +101,17 @@ class PreparationForm(CleanTextMixin, forms.Form):
         cleaned = super().clean() or self.cleaned_data
         manner = cleaned.get("manner")
         if manner in ("characters", "words") and not cleaned.get("limit") and "limit" not in self.errors:
-            self.add_error("limit", "Enter how many.")
+            self.add_error("limit", "The number of characters or words is missing. Enter it here.")
         if manner == "longest_of_others" and not cleaned.get("trimmed") and "trimmed" not in self.errors:
-            self.add_error("trimmed", "Tick the systems whose outputs are shortened to the length of the others.")
+            self.add_error(
+                "trimmed",
+                "No system is ticked. Tick the systems whose outputs are shortened to the length of the others.",
+            )
         low, high = cleaned.get("minimum_words") or 0, cleaned.get("maximum_words") or 0
         if 0 < high < low:
-            self.add_error("maximum_words", f"The maximum must not be below the minimum ({low}).")
+            self.add_error(
+                "maximum_words", f"The maximum is below the minimum ({low}). Raise the maximum, or lower the minimum."
+            )
         return cleaned
 
     def settings(self) -> dict[str, Any]:

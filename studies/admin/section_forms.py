@@ -90,11 +90,13 @@ class GenerateQuestionsForm(CleanTextMixin, forms.Form):
 
     def clean_order(self):
         if unknown := unknown_system_names(self.study, self.cleaned_data["order"]):
-            raise forms.ValidationError(f"The study has no system “{unknown[0]}”.")
+            raise forms.ValidationError(f"The study has no system “{unknown[0]}”. Correct or remove this line.")
         return self.cleaned_data["order"]
 
     def clean_text(self):
         text = self.cleaned_data["text"]
         if "{x}" not in text or "{y}" not in text:
-            raise forms.ValidationError("The question must contain {x} and {y}. heval replaces them by the letters.")
+            raise forms.ValidationError(
+                "The question does not contain {x} and {y}. Add both; heval replaces them by the letters."
+            )
         return text

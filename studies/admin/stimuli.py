@@ -38,7 +38,7 @@ class PromptForm(CleanTextMixin, forms.ModelForm):
         key = self.cleaned_data["key"]
         others = Prompt.objects.filter(study=self.instance.study_id).exclude(pk=self.instance.pk)
         if other := find_lookalike_name(key, others.values_list("key", flat=True)):
-            raise forms.ValidationError(f"Another prompt has this key: “{other}”.")
+            raise forms.ValidationError(f"Another prompt has this key: “{other}”. Choose another key.")
         return key
 
 
@@ -49,7 +49,7 @@ class OutputForm(CleanTextMixin, forms.ModelForm):
             return cleaned
         contents = [not is_blank(cleaned.get("text") or ""), bool(self.instance.media), bool(cleaned.get("is_empty"))]
         if sum(contents) != 1:
-            words = "An output must be exactly one of these: a text, an image, or empty."
+            words = "An output must be exactly one of these: a text, an image, or empty. Change its text or its tick."
             self.add_error("is_empty" if cleaned.get("is_empty") else "text", words)
         return cleaned
 

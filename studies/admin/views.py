@@ -186,7 +186,11 @@ def _acted(request, study, upload, job: Job | None) -> HttpResponse:
 def _render_report(request, study, upload, job: Job | None, status: int = 200, fault: str = "") -> HttpResponse:
     report = ImportReport.from_json(upload.report) if upload.report else None
     if job is not None and job.state in (Job.State.FAILED, Job.State.CANCELLED):
-        fault = fault or job.error or "The import was cancelled. Nothing was written."
+        fault = (
+            fault
+            or job.error
+            or "The import was cancelled, and nothing was written. To import the file, choose it again."
+        )
     importer = import_job.importer_of(upload)
     findings = report.findings if report else []
     return render_page(
@@ -279,7 +283,9 @@ class BundleForm(forms.Form):
     def clean_file(self):
         file = self.cleaned_data["file"]
         if file.size > MAX_BUNDLE_BYTES:
-            raise forms.ValidationError(f"The file has {file.size:,} bytes. At most {MAX_BUNDLE_BYTES:,} are allowed.")
+            raise forms.ValidationError(
+                f"The file has {file.size:,} bytes. At most {MAX_BUNDLE_BYTES:,} are allowed. Choose a smaller bundle."
+            )
         return file
 
 

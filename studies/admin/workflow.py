@@ -84,10 +84,10 @@ def closing_status_text(study: Study) -> str:
     for _, counted in signals.counting_progress.send(Study, study_ids=[study.pk]):
         progress = counted.get(study.pk)
         answering = progress.in_progress if progress else 0
-    until_when = f"until {until:%d %B %Y at %H:%M} UTC at the latest"
+    until_when = f"until {until:%d %B %Y at %H:%M} UTC"
     if not answering:
         return (
-            f"No annotators are still answering. The study takes answers {until_when}, and then it closes. "
+            f"No annotators are still answering. The study takes answers {until_when}, and then closes. "
             "You need not do anything."
         )
     people = "1 annotator is" if answering == 1 else f"{answering} annotators are"
@@ -113,7 +113,7 @@ def next_step(study: Study, problems: "Iterable[LinkedProblem]", may_edit: bool)
     words = {
         State.LAUNCHED: "Annotators can start.",
         State.PAUSED: "The study is paused. No new annotators can start until you resume it.",
-        State.CLOSING: f"The study is closing. No new annotators can start. {closing_status_text(study)}",
+        State.CLOSING: f"The study is closing. {closing_status_text(study)}",
     }
     return NextStep(
         "Watch progress", reverse_or_empty("admin:annotators_collecting", study.pk), words[State(study.state)]

@@ -42,8 +42,8 @@ def build_arm_block(arms: list) -> list:
     shared = gcd(*wanted)
     if sum(wanted) // shared > MAX_BLOCK_SIZE:
         raise ArmSharesRefused(
-            f"The places of the arms ({', '.join(map(str, wanted))}) have no common divisor that gives blocks of at most {MAX_BLOCK_SIZE} "
-            "batches. Batches are drawn in blocks that hold each arm in its share. Give the arms rounder numbers."
+            f"The places of the arms ({', '.join(map(str, wanted))}) need blocks of more than {MAX_BLOCK_SIZE} batches, in which each arm "
+            "has its share. Give the arms rounder numbers."
         )
     return [arm for arm, n in zip(arms, wanted, strict=True) for _ in range(n // shared)]
 

@@ -37,7 +37,8 @@ class Migration(migrations.Migration):
                 default="en",
                 validators=[
                     RegexValidator(
-                        "\\A(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\\Z", "A language tag, such as en, de or pt-BR."
+                        "\\A(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\\Z",
+                        "This is not a language tag. Enter one such as en, de or pt-BR.",
                     )
                 ],
                 help_text="Language of the annotators' pages, such as en or pt-BR.",
@@ -127,7 +128,11 @@ class Migration(migrations.Migration):
             currency=models.CharField(
                 max_length=3,
                 default="USD",
-                validators=[RegexValidator("\\A[A-Z]{3}\\Z", "Three letters, such as USD or EUR, in capitals.")],
+                validators=[
+                    RegexValidator(
+                        "\\A[A-Z]{3}\\Z", "This is not a currency code. Enter three letters, such as USD or EUR."
+                    )
+                ],
             ),
             reward=models.DecimalField(
                 max_digits=7,

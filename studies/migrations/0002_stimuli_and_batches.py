@@ -26,7 +26,8 @@ class Migration(migrations.Migration):
                 blank=True,
                 validators=[
                     RegexValidator(
-                        "\\A(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\\Z", "A language tag, such as en, de or pt-BR."
+                        "\\A(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\\Z",
+                        "This is not a language tag. Enter one such as en, de or pt-BR.",
                     )
                 ],
             ),
@@ -65,7 +66,8 @@ class Migration(migrations.Migration):
                 blank=True,
                 validators=[
                     RegexValidator(
-                        "\\A(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\\Z", "A language tag, such as en, de or pt-BR."
+                        "\\A(?:[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\\Z",
+                        "This is not a language tag. Enter one such as en, de or pt-BR.",
                     )
                 ],
             ),

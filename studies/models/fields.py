@@ -16,8 +16,12 @@ SMALLINT_VALIDATORS = [MaxValueValidator(32_767)]
 HEADCOUNT_VALIDATORS = [MaxValueValidator(1_000_000)]
 MINUTES_VALIDATORS = [MaxValueValidator(24 * 60)]
 NONNEGATIVE_VALIDATORS = [MinValueValidator(0)]
-LANGUAGE_VALIDATORS = [RegexValidator(rf"\A(?:{LANGUAGE_TAG})\Z", "A language tag, such as en, de or pt-BR.")]
-CURRENCY_VALIDATORS = [RegexValidator(r"\A[A-Z]{3}\Z", "Three letters, such as USD or EUR, in capitals.")]
+LANGUAGE_VALIDATORS = [
+    RegexValidator(rf"\A(?:{LANGUAGE_TAG})\Z", "This is not a language tag. Enter one such as en, de or pt-BR.")
+]
+CURRENCY_VALIDATORS = [
+    RegexValidator(r"\A[A-Z]{3}\Z", "This is not a currency code. Enter three letters, such as USD or EUR.")
+]
 
 
 def duration_validators(min_seconds: int, max_days: int) -> list:

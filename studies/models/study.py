@@ -279,11 +279,13 @@ class Study(models.Model):
     def clean(self):
         errors = {}
         if self.target_n == 0:
-            errors["target_n"] = "Enter at least 1, or leave it empty if a stopping rule decides."
+            errors["target_n"] = "The target is 0. Enter at least 1, or leave it empty if a stopping rule decides."
         if self.target_n and self.target_cap and self.target_cap < self.target_n:
-            errors["target_cap"] = f"The cap ({self.target_cap}) must not be below the target ({self.target_n})."
+            errors["target_cap"] = (
+                f"The cap ({self.target_cap}) is below the target ({self.target_n}). Raise the cap, or lower the target."
+            )
         if self.idle_seconds == 0:
-            errors["idle_seconds"] = "Enter at least 60 seconds, or leave it empty for the default."
+            errors["idle_seconds"] = "0 seconds are too short. Enter at least 60, or leave it empty for the default."
         if errors:
             raise ValidationError(errors)
 

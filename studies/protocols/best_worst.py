@@ -104,8 +104,8 @@ class BestWorst(Protocol):
         ends = [system.name for system in systems if system.reference in EXTREME_REFERENCES]
         if ends:
             yield Problem(
-                f"{', '.join(sorted(ends))} would always be chosen: a maximal or minimal reference hides the best or the worst of the other "
-                "systems. Remove the mark, or leave the system out.",
+                f"{', '.join(sorted(ends))} would always be chosen, because of the maximal or minimal reference. "
+                "Remove the mark, or leave the system out.",
                 "systems",
             )
         for arm in arms_of(section):
@@ -125,8 +125,8 @@ class BestWorst(Protocol):
             )
         elif section.reuses_id and not REGISTRY[source.protocol].shows_every_system:
             yield Problem(
-                f"Section {source.position} shows one output at a time, so no output can be the best or the worst. "
-                "Reuse the items of another section, or give this section its own items.",
+                f"Section {source.position} shows one output at a time, so none can be the best. "
+                "Reuse another section's items, or give this section its own.",
                 "reuses",
             )
 

@@ -225,8 +225,8 @@ class TwoChoice(Protocol):
                 )
         elif settings["stopping"] == "first":
             yield Problem(
-                "Hoeffding's bound is valid for one check at a fixed number of items. With a check after every item, it decides "
-                "between two equal systems far more often than delta says.",
+                "Hoeffding's bound is valid for one check. Checked after every item, it decides between two equal systems far more "
+                "often than delta says.",
                 "settings",
                 False,
                 "fixed_n_bound",

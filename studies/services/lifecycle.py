@@ -191,8 +191,8 @@ def open_more_places(study: Study, places: int, by) -> int:
         if study.cap is not None and open_now + places > study.cap:
             left = max(0, study.cap - open_now)
             raise ActionRefused(
-                f"The study is capped at {study.cap} places; {open_now} are open. {remaining_places_text(left)} To collect more "
-                "answers, clone the study and give the copy a higher cap: it cannot change after launch."
+                f"The study is capped at {study.cap} places; {open_now} are open. {remaining_places_text(left)} "
+                "Clone the study with a higher cap."
             )
         there = batches.exclude(origin=Batch.Origin.TOP_UP).aggregate(n=models.Sum("wanted"))["n"] or 0
         missing = open_now + places - there
@@ -200,7 +200,7 @@ def open_more_places(study: Study, places: int, by) -> int:
             if batches.filter(origin=Batch.Origin.IMPORTED).exists():
                 raise ActionRefused(
                     "The study has ready-made batches, and all of them are open. To collect more answers, clone the study and import "
-                    "more ready-made batches into the copy."
+                    "more."
                 )
             drawn_so_far = batches.filter(origin=Batch.Origin.DRAWN).count()
             count = -(-missing // study.annotators_per_batch)
@@ -209,8 +209,8 @@ def open_more_places(study: Study, places: int, by) -> int:
                 drawn = draw_batches(study, drawn_so_far, count)
             except UnfillableBatch as spent:
                 raise ActionRefused(
-                    f"There are not enough items left for {count} more batches. {spent} The design of a launched study cannot "
-                    "change: clone it, and do this in the copy."
+                    f"There are not enough items left for {count} more batches. {spent} The design cannot change now: "
+                    "clone it, and do this in the copy."
                 ) from None
             store_drawn_batches(study, drawn, places_per_batch=study.annotators_per_batch, first_number=following)
         open_to = _open_to(study, open_now + places)

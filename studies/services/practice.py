@@ -27,26 +27,28 @@ def create_practice_item(section: Section, outputs: Sequence[Output], explanatio
 
 def _made(section: Section, outputs: Sequence[Output], explanation: str) -> Item:
     if section.purpose != Section.Purpose.TRAINING:
-        raise ActionRefused("Only training sections can have practice items.")
+        raise ActionRefused("Only training sections can have practice items. Choose a training section.")
     if not outputs:
-        raise ActionRefused("Choose a text.")
+        raise ActionRefused("No text is chosen. Choose at least one.")
     prompts = {output.prompt_id for output in outputs}
     if len(prompts) > 1:
-        raise ActionRefused("The texts of one practice item must have the same prompt.")
+        raise ActionRefused("The texts have different prompts. Choose texts of the same prompt.")
     if len({output.pk for output in outputs}) < len(outputs):
-        raise ActionRefused("Choose two different texts.")
+        raise ActionRefused("The same text is chosen twice. Choose two different texts.")
     authors = [(output.system.name, output.system.is_human) for output in outputs]
     try:
         truths = REGISTRY[section.protocol].expected_practice_answers(section, authors)
     except ValueError as refused:
         raise ActionRefused(str(refused)) from None
     if not truths:
-        raise ActionRefused("This protocol cannot have practice items: it has no expected answers.")
+        raise ActionRefused(
+            "This protocol has no expected answers, so it cannot have practice items. Use another protocol."
+        )
     questions = {question.key: question for question in section.questions.all()}
     (prompt,) = prompts
     content = item_content_hash(prompt, [output.pk for output in outputs], Item.Kind.PRACTICE)
     if section.items.filter(content=content).exists():
-        raise ActionRefused("This practice item already exists.")
+        raise ActionRefused("This practice item already exists. Choose other texts.")
     numbers = section.items.filter(number__lt=FIRST_TEST_NUMBER).aggregate(last=Max("number"))
     item = Item.objects.create(
         study_id=section.study_id,

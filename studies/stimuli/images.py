@@ -61,7 +61,7 @@ def encode_image(data: bytes) -> EncodedImage:
     except ImageRefused:
         raise
     except Exception as error:
-        raise ImageRefused("The image is damaged or cut off and cannot be read.") from error
+        raise ImageRefused("The image is damaged or cut off and cannot be read. Export it again.") from error
     result = encoded.getvalue()
     name = hashlib.sha256(result).hexdigest() + EXTENSION
     return EncodedImage(result, pixels.width, pixels.height, name, notes)
@@ -96,17 +96,17 @@ def image_path(root: Path, name: str) -> Path:
 
 def _check_signature(data: bytes) -> None:
     if not data:
-        raise ImageRefused("The image is empty (0 bytes).")
+        raise ImageRefused("The image is empty (0 bytes). Export it again.")
     if len(data) > MAX_BYTES:
-        raise ImageRefused(f"The image has {len(data):,} bytes, {MAX_BYTES:,} are allowed.")
+        raise ImageRefused(f"The image has {len(data):,} bytes. At most {MAX_BYTES:,} are allowed. Make it smaller.")
     if data.startswith(_MAGIC) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP"):
         return
     start = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if b"<svg" in start:
-        raise ImageRefused("SVG is a program as much as an image and is not accepted: export it as PNG.")
+        raise ImageRefused("An SVG image can contain a program, so it is not accepted. Export it as PNG.")
     if start.startswith(b"<"):
-        raise ImageRefused("This is a web page or XML, not an image.")
-    raise ImageRefused("This is not an image of a known kind: PNG, JPEG, WebP and GIF are accepted.")
+        raise ImageRefused("This is a web page or XML, not an image. Choose an image.")
+    raise ImageRefused("This is not an image of a known kind. Use PNG, JPEG, WebP or GIF.")
 
 
 def _pixels(data: bytes) -> "tuple[Image, tuple[str, ...]]":
@@ -115,13 +115,13 @@ def _pixels(data: bytes) -> "tuple[Image, tuple[str, ...]]":
     try:
         image = Image.open(BytesIO(data), formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise ImageRefused(f"The image has more than the {MAX_PIXELS:,} pixels allowed.") from error
+        raise ImageRefused(f"The image has more than the {MAX_PIXELS:,} pixels allowed. Make it smaller.") from error
     with image:
         # This reads only the header and decodes no pixel.
         if image.width * image.height > MAX_PIXELS or max(image.size) > MAX_SIDE:
             raise ImageRefused(
                 f"The image has {image.width:,} x {image.height:,} pixels; "
-                f"{MAX_PIXELS:,} in all and {MAX_SIDE:,} a side are allowed."
+                f"{MAX_PIXELS:,} in all and {MAX_SIDE:,} a side are allowed. Make it smaller."
             )
         notes = ["only the first of its frames is shown"] if getattr(image, "n_frames", 1) > 1 else []
         image.seek(0)

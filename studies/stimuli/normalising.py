@@ -164,7 +164,9 @@ class LengthControl:
             )
         get_sentence_end_rule(self.ends)
         if self.manner == "longest_of_others" and not self.trimmed:
-            raise SettingsRefused("length: longest_of_others needs “trimmed”, the systems whose texts are shortened.")
+            raise SettingsRefused(
+                "length: longest_of_others needs “trimmed”, the systems whose texts are shortened. Add it."
+            )
         require_whole_number("limit", self.limit, minimum=1 if self.manner in {"characters", "words"} else 0)
 
 
@@ -182,7 +184,7 @@ class Preparation:
         parts = validate_settings_object(settings, "settings", {"prompt_filters", "normalisation", "length"})
         filters = parts.get("prompt_filters", [])
         if not isinstance(filters, list):
-            raise SettingsRefused("prompt_filters: must be a list.")
+            raise SettingsRefused("prompt_filters: must be a list of filters.")
         return cls(
             tuple(parse_prompt_filter(each, f"prompt_filters[{number}]") for number, each in enumerate(filters, 1)),
             parse_record(Normalisation, parts.get("normalisation", {}), "normalisation"),

@@ -86,7 +86,9 @@ class WordLimits:
 
     def __post_init__(self) -> None:
         if self.minimum < 0 or self.maximum < 0 or 0 < self.maximum < self.minimum:
-            raise SettingsRefused("word_limits: minimum and maximum must be from 0, and minimum not above maximum.")
+            raise SettingsRefused(
+                "word_limits: minimum and maximum must be from 0, and minimum not above maximum. Correct them."
+            )
 
     def reason(self, prompt: str) -> str:
         words = word_count(prompt)
@@ -122,7 +124,9 @@ class CopiesAtMost:
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or self.words < 1:
-            raise SettingsRefused("copies_at_most: share must lie between 0 and 1 and words must be at least 1.")
+            raise SettingsRefused(
+                "copies_at_most: share must lie between 0 and 1 and words must be at least 1. Correct them."
+            )
 
     def reason(self, prompt: str) -> str:
         runs = _runs_of_words(prompt, self.words)
@@ -182,7 +186,7 @@ def _runs_of_words(text: str, length: int) -> set[tuple[str, ...]]:
 def parse_prompt_filter(value: object, error_prefix: str) -> PromptFilter:
     """Return the filter of a JSON object, which has its name as "filter" and its parameters beside it."""
     if not isinstance(value, dict):
-        raise SettingsRefused(f"{error_prefix}: must be an object.")
+        raise SettingsRefused(f"{error_prefix}: must be an object with the name of a filter.")
     parts = dict(value)
     name = parts.pop("filter", None)
     if not isinstance(name, str) or name not in FILTERS:

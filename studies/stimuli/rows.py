@@ -291,8 +291,7 @@ def _json_rows(
     if is_bundle(lines.beginning):
         raise UnreadableFile(
             None,
-            "This file is a bundle: it contains a whole study, not rows. To make a new draft from it, choose “New study from a file” on the page of "
-            "all studies, or run: heval import new FILE",
+            "This is a bundle of a whole study. Choose “New study from a file” on the studies page, or run: heval import new FILE",
         )
     rows = _json_records(lines, names, required, limits, problems)
     first = next(rows, None)

@@ -1,7 +1,7 @@
 """Read settings from JSON into frozen records, and write them back as plain JSON for the design."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 
@@ -13,22 +13,20 @@ def parse_record(record_class: type[Any], value: object, error_prefix: str) -> A
     """Return a record of this class from a JSON object. SettingsRefused names the wrong part and its allowed values."""
     types = {each.name: each.type for each in fields(record_class)}
     parts = validate_settings_object(value, error_prefix, set(types))
-    try:
-        return record_class(
-            **{name: _typed(part, types[name], f"{error_prefix}.{name}") for name, part in parts.items()}
-        )
-    except TypeError as error:  # the only remaining cause: a parameter without a default is missing
-        raise SettingsRefused(f"{error_prefix}: {str(error).partition(' ')[2]}.") from error
+    needed = [each.name for each in fields(record_class) if each.default is MISSING and each.default_factory is MISSING]
+    if missing := [name for name in needed if name not in parts]:
+        raise SettingsRefused(f"{error_prefix}: {missing[0]} is missing. Add it.")
+    return record_class(**{name: _typed(part, types[name], f"{error_prefix}.{name}") for name, part in parts.items()})
 
 
 def validate_settings_object(value: object, error_prefix: str, allowed_names: set[str]) -> dict[str, Any]:
     """Return the value if it is an object with only these names."""
     if not isinstance(value, dict):
-        raise SettingsRefused(f"{error_prefix}: must be an object.")
+        raise SettingsRefused(f"{error_prefix}: must be an object with names and values.")
     unknown = sorted(str(name) for name in value if name not in allowed_names)
     if unknown:
         raise SettingsRefused(
-            f"{error_prefix}: unknown names {', '.join(unknown)}. Allowed are: {', '.join(sorted(allowed_names)) or 'none'}."
+            f"{error_prefix}: unknown names {', '.join(unknown)}. Remove them. Allowed are: {', '.join(sorted(allowed_names)) or 'none'}."
         )
     return value
 

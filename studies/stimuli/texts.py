@@ -37,11 +37,11 @@ def clean_text(value: object, *, is_required: bool = False, max_length: int | No
     text = _LINE_BREAK.sub("\n", value)
     refused = _REFUSED.search(text)
     if refused:
-        raise TextRefused(f"{field}: {_refusal(refused.group())} at character {refused.start() + 1}.")
+        raise TextRefused(f"{field}: {_refusal(refused.group())} at character {refused.start() + 1}. Remove it.")
     if is_required and is_blank(text):
-        raise TextRefused(f"{field}: must not be empty.")
+        raise TextRefused(f"{field}: must not be empty. Enter a text.")
     if max_length is not None and len(text) > max_length:
-        raise TextRefused(f"{field}: has {len(text):,} characters. At most {max_length:,} are allowed.")
+        raise TextRefused(f"{field}: has {len(text):,} characters. At most {max_length:,} are allowed. Shorten it.")
     return text
 
 
@@ -51,10 +51,10 @@ def clean_name(value: object, *, max_length: int = 200, field: str = "name") -> 
     for number, character in enumerate(text, 1):
         if unicodedata.category(character) in {"Cf", "Zl", "Zp", "Cc"} and character not in "\u200c\u200d":
             raise TextRefused(
-                f"{field}: contains an invisible character (U+{ord(character):04X}) at character {number}."
+                f"{field}: contains an invisible character (U+{ord(character):04X}) at character {number}. Remove it."
             )
     if len(text) > max_length:
-        raise TextRefused(f"{field}: has {len(text):,} characters. At most {max_length:,} are allowed.")
+        raise TextRefused(f"{field}: has {len(text):,} characters. At most {max_length:,} are allowed. Shorten it.")
     return text
 
 

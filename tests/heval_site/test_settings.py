@@ -54,7 +54,7 @@ BAD = {
     "a secret key of one letter": ({"SECRET_KEY": "a" * 80}, "SECRET_KEY must have"),
     "no pseudonym key": ({"PSEUDONYM_KEY": ""}, "PSEUDONYM_KEY is not set"),
     "one key for both": ({"PSEUDONYM_KEY": KEY}, "must not be the SECRET_KEY"),
-    "a key and a file": ({"SECRET_KEY_FILE": "/nowhere"}, "not both"),
+    "a key and a file": ({"SECRET_KEY_FILE": "/nowhere"}, "are both set"),
     "a key file that is not there": (
         {"SECRET_KEY": "", "SECRET_KEY_FILE": "/nowhere"},
         "SECRET_KEY_FILE: /nowhere cannot be read",

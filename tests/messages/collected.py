@@ -1,4 +1,4 @@
-"""Every message that the code can show on the checklist, on a study's pages and by its importers, collected from the source.
+"""Every message that the code can show on the checklist, on pages and forms, by importers, REST and commands, collected from the source.
 
 A message is found where it is made: as the text of a ``Problem``, of a refusal that is raised, of a notice on a page, of a finding
 or a problem of an importer. It is named by its module, its function and its words, with ``…`` for each value that is put in. What only
@@ -23,30 +23,89 @@ AREAS = {
     "importers": (
         "studies/imports/tables/**/*.py", "studies/stimuli/rows.py", "studies/stimuli/lines.py", "studies/stimuli/strict_json.py", "studies/stimuli/archives.py", "studies/admin/views.py",
         "annotators/imports/**/*.py", "annotators/admin/views.py",
+        "studies/stimuli/images.py", "studies/stimuli/lengths.py", "studies/stimuli/normalising.py", "studies/stimuli/prompt_filters.py",
+        "studies/stimuli/settings_records.py", "studies/imports/preparation.py",
     ),
     "bundle": ("studies/imports/bundle/**/*.py",),
     "report": ("analysis/report/notices.py", "analysis/report/no_conclusion.py"),
+    "answers": (
+        "studies/protocols/**/*.py", "annotators/pages/form_data.py", "annotators/views/assignment_pages.py", "annotators/views/entry.py",
+        "annotators/views/pages.py",
+    ),
+    "forms": (
+        "studies/admin/**/*.py", "studies/access.py", "studies/models/**/*.py", "studies/services/practice.py", "studies/stimuli/texts.py",
+        "annotators/admin/**/*.py", "annotators/participation/link_actions.py", "annotators/recruitment/sample.py",
+        "annotators/recruitment/channels/*.py", "annotators/recruitment/channels/external_question/__init__.py",
+        "annotators/recruitment/channels/prolific/__init__.py", "annotators/recruitment/channels/prolific/files.py",
+        "annotators/recruitment/channels/sona/__init__.py", "annotators/recruitment/panels/publishing.py", "annotators/recruitment/panels/reconcile.py",
+        "annotators/recruitment/panels/secrets.py", "annotators/pay/files.py", "annotators/pay/ledger.py", "annotators/pay/verdicts/*.py",
+        "analysis/coding/*.py", "analysis/admin.py", "analysis/exclusions/rules/answered.py", "analysis/report/views.py",
+    ),
+    "rest": (
+        "analysis/api/**/*.py", "analysis/data/blinding.py", "analysis/data/export_requests.py", "analysis/data/frames.py",
+        "analysis/report/parameters.py", "heval_site/middleware/errors.py",
+    ),
+    "commands": (
+        "heval_site/management/**/*.py", "heval_site/runtime/**/*.py", "heval_site/settings.py", "heval_site/rehearsal/runner.py", "studies/services/study_lookup.py",
+        "annotators/participation/simulate.py", "analysis/data/parquet.py", "analysis/data/snapshot.py",
+    ),
+    "panels": (
+        "annotators/recruitment/channels/external_question/question.py", "annotators/recruitment/channels/sona/service.py",
+        *(f"annotators/recruitment/channels/prolific/{name}.py" for name in ("client", "money", "service", "submissions", "webhook")),
+        *(f"annotators/recruitment/panels/{name}.py" for name in ("__init__", "http_client", "incremental_sync", "orders", "sync")),
+    ),
 }  # fmt: skip
 
 # What makes a message: the name that is called, and which of its arguments holds the words.
 MAKERS = {
     "Problem": 0, "NextStep": 2, "ActionRefused": 0, "UnfillableBatch": 0, "ArmSharesRefused": 0, "StudyChanged": 0, "UnreadableFile": 1, "BadJson": 0, "_BadLine": 0,
     "CellRefused": 1, "StimulusLayout": 2, "AnswerLayout": 2,
-    "_Fault": 0, "fault": 0, "ValueRefused": 1, "AnswerRefused": 1, "SettingsRefused": 0, "BundleRefused": 0, "BundleIncomplete": 0,
+    "_Fault": 0, "fault": 0, "ValueRefused": 1, "SettingsRefused": 0, "BundleRefused": 0, "BundleIncomplete": 0,
     "ImageRefused": 0, "MemberMissing": 0, "ZipRefused": 0, "ValidationError": 0, "ValueError": 0,
-    "make_notice": 1, "_wrong": 1,
+    "make_notice": 1, "_wrong": 1, "CodebookRefused": 0, "RegexValidator": 1, "NoService": 0, "RequestRefused": 0, "TextRefused": 0, "PermissionDenied": 0,
 }  # fmt: skip
 METHODS = {
     ("messages", "success"): 1, ("messages", "warning"): 1, ("messages", "error"): 1, ("messages", "info"): 1, ("messages", "add_message"): 2,
     ("self", "message_user"): 1, ("self", "add_problem"): 1, ("form", "add_error"): 1, ("self", "add_error"): 1, ("lifecycle", "ActionRefused"): 0,
     ("report", "add_finding"): 1, ("forms", "ValidationError"): 0, ("unmet", "append"): 0,
 }  # fmt: skip
-# Whatever a form says of one of its own fields stands beside that field and is tested with the forms.
-FIELD_ERRORS = {"ValidationError", "add_error"}
-# What nobody can see: a fault of the code itself.
-INTERNAL = ("register: ", "register_importer: ", "_build_field: a question on a ")
+# What makes a message only in one area, by the words of the call.
+MAKERS_OF = {
+    "rest": {
+        "row_error": 2, "build_problem": 1, "ParseError": 0, "exceptions.ParseError": 0, "serializers.ValidationError": 0, "PermissionDenied": 0,
+        "BadQueryParameter": 0, "BadParameters": 0, "BadOrigins": 0,
+    },
+    "commands": {
+        "CommandError": 0, "ImproperlyConfigured": 0, "RehearsalRefused": 0, "TooManySnapshots": 0, "ParquetNotInstalled": 0, "Error": 0,
+        "print_to_stderr": 0, "supervisor.print_to_stderr": 0,
+    },
+    "panels": {
+        "RequestRefused": 0, "ResultUnclear": 0, "PanelBusy": 0, "OrderNotReady": 0, "PanelUnavailable": 0, "lost": 0, "error_class": 0,
+    },
+}  # fmt: skip
+# Of REST: an argument that is given by its name, and constants that hold messages.
+KEYWORDS = {"error_response": "detail"}
+CONSTANTS = {"default_detail", "default_error_messages", "FRAMEWORK_REFUSALS"}
+# Whatever a form says of one of its own fields is in the list of the forms, and a protocol's own settings in the checklist's.
+FIELD_ERRORS = {"ValidationError", "add_error", "TextRefused"}
+AREAS_OF_FIELD_ERRORS = {"checklist", "forms"}
+# What nobody can see: a fault of the code itself, or an answer to a panel's server.
+INTERNAL = (
+    "register_importer: ", "_build_field: a question on a ", "approve_submissions: Somebody approves.", "bulk_texts: ", "add: The rule ",
+    "reading_minutes: ", ": Please answer this question.", "path_of: ", "create_order: ", "_require_https: ", "_build_xml: ", "read_message: ",
+)  # fmt: skip
 # Functions whose words are shown as they return them; those of acts are found by their parameter ``cleaned``.
 RETURNS = {"explain_no_conclusion", "describe_excluded_places"}
+RETURNS_OF_FORMS = {
+    "find_link_errors",
+    "_find_lowered_promises",
+    "_fault",
+    "problems",
+    "publishing_obstacles",
+}
+RETURNS_OF_ANSWERS = {"clean", "_not_stored_message"}
+# Names that hold a refusal until a page of the forms shows it.
+KEPT_REFUSALS = {"fault", "error"}
 GAP = "…"
 # Two words at least: what only passes on the words of others has none.
 SENTENCE = re.compile(r"[A-Za-z]{2,}\W+[A-Za-z]+")
@@ -101,8 +160,8 @@ class _Module:
         self.constants = {
             target.id: node.value
             for node in self.tree.body
-            if isinstance(node, ast.Assign)
-            for target in node.targets
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
             if isinstance(target, ast.Name)
         }
 
@@ -113,14 +172,24 @@ class _Module:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef):
                 parameters = {argument.arg for argument in child.args.args}
-                if child.name in RETURNS or {"study", "user", "cleaned"} <= parameters:
+                returns = {"forms": RETURNS | RETURNS_OF_FORMS, "answers": RETURNS_OF_ANSWERS}.get(self.area, RETURNS)
+                if child.name in returns or {"study", "user", "cleaned"} <= parameters:
                     yield from self._returned(child)
                 yield from self._of(child, child.name, child)
                 continue
-            if isinstance(child, ast.Call) and (words := self._words_of(child)) is not None:
+            if (
+                self.area == "rest"
+                and isinstance(child, ast.Assign)
+                and getattr(child.targets[0], "id", "") in CONSTANTS
+            ):
+                for text in self.texts(child.value, scope, set()):
+                    yield Message(self.area, self.name, function, child.lineno, re.sub(r"{\w+}", GAP, text))
+            if (words := self._words_of(child)) is not None:
                 for text in self.texts(words, scope, set()):
                     if SENTENCE.search(text.replace(GAP, " ")):
-                        yield Message(self.area, self.name, function, child.lineno, text)
+                        yield Message(
+                            self.area, self.name, function, getattr(child, "lineno", 0) or child.value.lineno, text
+                        )
             yield from self._of(child, function, scope)
 
     def _returned(self, function):
@@ -146,6 +215,8 @@ class _Module:
             return [text for value in node.elts for text in self.texts(value, scope, seen)]
         if isinstance(node, ast.Dict):
             return [text for value in node.values for text in self.texts(value, scope, seen)]
+        if isinstance(node, ast.DictComp | ast.ListComp):
+            return self.texts(node.value if isinstance(node, ast.DictComp) else node.elt, scope, seen)
         if isinstance(node, ast.Subscript):
             return self.texts(node.value, scope, seen)
         if isinstance(node, ast.Starred):
@@ -187,6 +258,8 @@ class _Module:
             return self.texts(self.constants[name], None, seen)
         found = []
         for node in ast.walk(scope) if scope is not None else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{name}.append":
+                found += self.texts(node.args[0], scope, seen)
             targets = (
                 node.targets
                 if isinstance(node, ast.Assign)
@@ -196,8 +269,13 @@ class _Module:
             )
             for target in targets:
                 value = node.iter if isinstance(node, ast.For) else node.value
+                target = target.value if isinstance(target, ast.Subscript) else target  # errors["name"] = words
                 if isinstance(target, ast.Name) and target.id == name:
                     found += self.texts(value, scope, seen)
+                elif isinstance(node, ast.For) and isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                    place = next((n for n, one in enumerate(target.elts) if getattr(one, "id", "") == name), None)
+                    rows = value.elts if place is not None else ()
+                    found += [text for row in rows for text in self.texts(row.elts[place], scope, seen)]
         return found or [GAP]
 
     def _called(self, node, scope, seen) -> list[str]:
@@ -208,21 +286,50 @@ class _Module:
                 each.value for each in ast.walk(inner) if isinstance(each, ast.Return) and each.value is not None
             )
             return [text for value in returned for text in self.texts(value, inner, seen)] or [GAP]
-        if isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "format", "values"):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "format", "values", "fromkeys"):
             return [
                 *self.texts(node.func.value, scope, seen),
                 *(t for arg in node.args[1:] for t in self.texts(arg, scope, seen)),
             ]
         return [GAP]
 
-    def _words_of(self, call: ast.Call):
-        """The argument of a call that holds the words of a message; None where the call makes none."""
+    def _words_of(self, node):
+        """What holds the words of a message: the argument of a call, or a value that is kept; None where no message is made."""
+        if self.area == "answers":
+            return self._words_for_annotators(node)
+        if self.area == "forms" and isinstance(node, ast.keyword) and node.arg == "error_messages":
+            return node.value
+        if (
+            self.area == "forms"
+            and isinstance(node, ast.Assign)
+            and getattr(node.targets[0], "id", "") in KEPT_REFUSALS
+        ):
+            return node.value
+        return self._words_of_call(node) if isinstance(node, ast.Call) else None
+
+    def _words_for_annotators(self, node):
+        """What a page for annotators says of an answer."""
+        if isinstance(node, ast.keyword) and node.arg in ("error", "problem"):
+            return node.value
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "error":
+            return node.value
+        if isinstance(node, ast.AnnAssign) and node.target.id == "missing":  # of a kind of field
+            return node.value
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("AnswerRefused", "errors.append")):
+            return node.args[-1]
+        return None
+
+    def _words_of_call(self, call: ast.Call):
+        if (place := MAKERS_OF.get(self.area, {}).get(ast.unparse(call.func))) is not None:
+            return call.args[place] if len(call.args) > place else None
         func = call.func
         name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
-        if self.area != "checklist" and name in FIELD_ERRORS:
+        if self.area not in AREAS_OF_FIELD_ERRORS and name in FIELD_ERRORS:
             return None
         if isinstance(func, ast.Name):
             place = MAKERS.get(func.id)
+            if func.id in KEYWORDS:
+                return next((word.value for word in call.keywords if word.arg == KEYWORDS[func.id]), None)
         elif isinstance(func, ast.Attribute):
             owner = func.value
             name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""

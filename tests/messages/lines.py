@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
+from tests.frozen import forget_frozen_designs
+
 from .collected import Message, collected
 
 FILE = "<correct the file>"
@@ -85,6 +87,7 @@ def _fault(there: list[Message], cause: str, following: str, shown: list[Shown],
 
 def _undone(scenario) -> list[Shown]:
     """What a scenario shows; of what it wrote nothing stays."""
+    forget_frozen_designs()
     with transaction.atomic():
         try:
             return scenario()

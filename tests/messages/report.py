@@ -111,7 +111,7 @@ def why(submitted=6, kept=6, answers=(), problems=(), together=False):
 
 LINES = {
     f"{REPORT}:_of_rules_that_exclude_most": [
-        ("excludes 6 of 6 annotators who submitted", "check the rule's settings", notices(make=hurried)),
+        ("excludes 6 of 6 annotators who submitted", "Check its settings", notices(make=hurried)),
     ],
     f"{REPORT}:_of_origins": [
         ("This analysis uses only answers of robots", NOTHING, notices(origins=["robot"])),
@@ -122,7 +122,7 @@ LINES = {
     ],
     f"{REPORT}:_of_people": [
         (
-            "1 page was answered by annotators who reported that they could not see an image",
+            "1 page was answered by annotators who reported an unseen image",
             NOTHING,
             notices(make=with_unseen_image),
         ),
@@ -144,26 +144,26 @@ LINES = {
     ],
     f"{REPORT}:_of_outcomes": [
         ("uses outcomes, so it applies only to the paper's estimates", NOTHING, notices(make=with_tau)),
-        ("They are biased downwards", "Do not base a claim on them", notices(make=with_tau)),
+        ("They are biased downwards", "do not base a claim on them", notices(make=with_tau)),
         ("Some pairs were asked in only one order", NOTHING, notices(make=one_order)),
     ],
     f"{REPORT}:explain_no_conclusion": [
         ("no annotator has submitted answers", "Run the analysis again", why(submitted=0, kept=0)),
-        ("the exclusion rules exclude all 6 submitted assignments", "Check the settings of these rules", why(kept=0)),
+        ("the exclusion rules exclude all 6 submitted assignments", "Check the rules' settings", why(kept=0)),
         ("the analysis of the protocol spa failed", "gives the reason", why(problems=[{"row": "protocol spa"}])),
         (
-            "the analysis has 6 submitted assignments, but without an answer to a question of a live section",
+            "no submitted assignment has answers of a live section",
             "Check in the list of assignments",
             why(),
         ),
         (
             "no annotator judged both systems of a planned pair (alpha and beta)",
-            "show both to the same annotators",
+            "Show both to the same annotators",
             why(answers=["alpha", "beta"]),
         ),
         (
             "do not estimate the planned quantities",
-            "Plan comparisons of these quantities",
+            "Plan the quantities",
             why(answers=["alpha", "beta"], together=True),
         ),
     ],

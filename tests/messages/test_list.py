@@ -1,9 +1,10 @@
-"""Every message that the checklist, a study's pages and the importers can show is in a list, and is provoked from there.
+"""Every message that the checklist, a study's pages, the forms and the importers can show is in a list, and is provoked from there.
 
 A message without its line in the list fails, so does a line whose scenario does not show its message, and so does a text that lacks its
 cause or the next step. The list of an area is the module of its name beside this file; ``lines`` says how a line is written.
 """
 
+import re
 from collections import Counter
 from importlib import import_module
 
@@ -18,6 +19,7 @@ from . import lines
 from .collected import AREAS, Message, collected
 
 pytestmark = pytest.mark.django_db
+WORD = re.compile(r"[\w…]")
 
 
 def test_the_collection_finds_messages_in_every_area():
@@ -29,6 +31,13 @@ def test_the_collection_finds_messages_in_every_area():
 def test_each_message_is_shown_with_its_cause_and_the_next_step(area):
     found = lines.faults(area, import_module(f"tests.messages.{area}").LINES)
     assert not found, "\n".join([f"{len(found)} faults in the list of {area}:", *found])
+
+
+def test_no_message_is_longer_than_25_words():
+    """A value that is put in counts as one word."""
+    counted = ((message, sum(1 for word in message.text.split() if WORD.search(word))) for message in collected())
+    found = [f"{one.module}.py, line {one.line}: {n} words: {one.text}" for one, n in counted if n > 25]
+    assert not found, "\n".join([f"{len(found)} messages are too long:", *found])
 
 
 def test_the_pages_say_once_what_to_do_about_the_problems_of_a_file():

@@ -111,8 +111,8 @@ def test_an_image_is_sent_back_over_rest_and_never_made(owner, settings, tmp_pat
         ({"media": "0" * 64 + ".webp"}, 409, "a different media"),
         ({"text": "words"}, 400, "An image has no text"),
         ({"is_empty": True}, 400, "An image has no text"),
-        ({"media": ""}, 400, "Give either a text"),
-        ({"media": 3}, 400, "Give either a text"),
+        ({"media": ""}, 400, "An output has either a text"),
+        ({"media": 3}, 400, "An output has either a text"),
     ):
         answer = api.post(url, [row | changes])
         assert (answer.status_code, said in answer.body.decode()) == (status, True), (changes, answer.body)

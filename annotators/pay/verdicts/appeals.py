@@ -37,9 +37,9 @@ def create_appeal(assignment: Assignment, text: str) -> Appeal:
     except TextRefused as refused:
         raise ActionRefused(str(refused)) from None
     if is_blank(text):
-        raise ActionRefused("Please write a few words.")
+        raise ActionRefused("Your objection is empty. Please write a few words.")
     if len(text) > MAX_MESSAGE_LENGTH:
-        raise ActionRefused(f"Please use at most {MAX_MESSAGE_LENGTH} characters.")
+        raise ActionRefused(f"Your objection is too long. Please use at most {MAX_MESSAGE_LENGTH} characters.")
     try:
         with transaction.atomic():
             lock_annotator(assignment.annotator_id)
@@ -50,7 +50,9 @@ def create_appeal(assignment: Assignment, text: str) -> Appeal:
             made = Appeal.objects.create(verdict=verdict, rejected_by_id=verdict.by_id, text=text, due_at=due)
             audit.record("appeal", study=assignment.study, by=None, assignment_code=assignment.code)
     except IntegrityError:
-        raise ActionRefused("You have already sent an objection. The researchers are reading it.") from None
+        raise ActionRefused(
+            "You have already sent an objection, and the researchers are reading it. You do not need to send it again."
+        ) from None
     return made
 
 
@@ -77,7 +79,7 @@ def answer_appeal(
     with transaction.atomic():
         unanswered = Appeal.objects.filter(pk=appeal.pk, answered_at=None)
         if not unanswered.update(answer=answer_text, is_upheld=is_upheld, answered_by=by, answered_at=Now()):
-            raise ActionRefused("This appeal is already answered.")
+            raise ActionRefused("This appeal is already answered. You need not do anything.")
         said = {"says_another": True} if appeal.rejected_by_id is None else {}
         audit.record(
             "answer appeal", study=study, by=by, assignment_code=verdict.assignment.code, is_upheld=is_upheld, **said

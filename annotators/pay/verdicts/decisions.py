@@ -142,23 +142,23 @@ def reason_not_rejectable(work: WorkUnderReview) -> str:
     """Return why this work cannot be rejected, whatever the evidence; '' if it can."""
     one = work.assignment
     if one is None:
-        return "The panel shows a person who is unknown in heval. This is never a reason to reject."
+        return "The panel shows a person who is unknown in heval. This is never a reason to reject. Ask the person."
     if work.rejection_policy is None:
-        return "heval does not reject work at this channel."
+        return "heval does not reject work at this channel. Approve the work, or leave it undecided."
     if one.origin != Assignment.Origin.LIVE:
-        return "This work has no real annotator: it is from a robot, a test run, or an imported file."
+        return "This work has no real annotator: it is from a robot, a test run, or a file. You need not decide."
     if one.withdrawn_at:
-        return "The annotator has withdrawn. They get the promised pay, and their work is not judged any more."
+        return "The annotator has withdrawn and gets the promised pay. You need not decide about the work."
     if one.released_reason and not one.submitted_at and one.released_reason not in ("expired", "returned"):
         return "heval ended this visit early. Pay the amount promised for this."
     if work.standing and work.standing not in REJECTABLE_STATUSES:
         return f"Status: {MATCH_STATUSES[work.standing][0]}. {MATCH_STATUSES[work.standing][1]}".strip()
     if not work.standing and not one.submitted_at:
-        return "The work is not finished, and no panel shows it."
+        return "The work is not finished, and no panel shows it. Wait until it is submitted."
     if effective_rejection(one):
-        return "The work is rejected already."
+        return "The work is rejected already. To change this, take the rejection back."
     if effective_approval(work):
-        return "The work is approved already."
+        return "The work is approved already. You need not do anything."
     return ""
 
 
@@ -186,13 +186,13 @@ def clean_message_to_annotator(study: Study, text: str, min_length: int = 1, lab
     if MESSAGE_PLACEHOLDER in text:
         raise ActionRefused(f"The {label} still says “{MESSAGE_PLACEHOLDER}”. Replace this with your own words.")
     if is_blank(text) or len(text) < min_length:
-        raise ActionRefused(f"The {label} has {len(text)} characters; at least {min_length} are needed.")
+        raise ActionRefused(f"The {label} has {len(text)} characters. Write at least {min_length}.")
     if len(text) > MAX_MESSAGE_LENGTH:
-        raise ActionRefused(f"The {label} has {len(text)} characters; at most {MAX_MESSAGE_LENGTH} are allowed.")
+        raise ActionRefused(f"The {label} has {len(text)} characters. Shorten it to at most {MAX_MESSAGE_LENGTH}.")
     for name in System.objects.filter(study=study).values_list("name", flat=True):
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
             raise ActionRefused(
-                f"The {label} names the system “{name}”. Annotators must not learn what a system is called."
+                f"The {label} names the system “{name}”. Remove it: annotators must not learn the names of systems."
             )
     return text
 
@@ -207,10 +207,10 @@ def validate_rejection(
     found = measure_work_evidence(assignment)
     open_to = {one.category: one for one in list_rejection_grounds(policy, found, bool(assignment.submitted_at))}
     if category not in open_to:
-        raise ActionRefused("Choose one of the panel's categories.")
+        raise ActionRefused("The panel has no such category. Choose one of its categories.")
     ground = open_to[category]
     if ground.missing:
-        raise ActionRefused(f"{category} cannot be chosen: {ground.missing}.")
+        raise ActionRefused(f"{category} cannot be chosen: {ground.missing}. Choose another category.")
     if ground.needs_note and is_blank(note):
         raise ActionRefused(f"{category} has no measured evidence. Describe your observations in the note.")
     return found, ground, clean_message_to_annotator(assignment.study, message, policy.min_message_length)
@@ -263,7 +263,7 @@ def approve_work(work: WorkUnderReview, by) -> Verdict:
         if work.assignment and effective_rejection(work.assignment):
             raise ActionRefused("The work is rejected. Take back the rejection instead.")
         if work.submission is None and not (work.assignment and work.assignment.submitted_at):
-            raise ActionRefused("The work is not finished, and no panel shows it.")
+            raise ActionRefused("The work is not finished, and no panel shows it. Wait until it is submitted.")
         if work.submission and work.submission.state not in SENT_STATES:
             _may_be_credited(work)
         made = _find_approval(work) or Verdict.objects.create(**work.about, kind=Kind.APPROVE, by=by)
@@ -286,7 +286,9 @@ def _may_be_credited(work: WorkUnderReview) -> None:
     )
     order = _latest_approval_order(work.submission)
     if not is_credited or order is None:
-        raise ActionRefused("The work was not submitted at the panel, so nothing can be approved there.")
+        raise ActionRefused(
+            "The work was not submitted at the panel, so nothing can be approved there. Wait until it is submitted."
+        )
     if order.state not in INEFFECTIVE_STATES:
         raise ActionRefused("The credit is ordered already. See its status on the panel page.")
 
@@ -320,7 +322,7 @@ def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
     """
     check_permission(by, Action.REJECT, verdict.assignment.study)
     if verdict.kind != Kind.REJECT:
-        raise ActionRefused("This is not a rejection.")
+        raise ActionRefused("This decision is not a rejection. Choose a rejection to take back.")
     assignment = verdict.assignment
     message = clean_message_to_annotator(assignment.study, message) if message.strip() else ""
     try:
@@ -342,7 +344,7 @@ def reverse_rejection(verdict: Verdict, by, message: str = "") -> Verdict:
             if submission and submission.state == SUBMITTED:
                 approve_work(_found(get_work_by_submission(submission.recruitment, submission.pk)), by)
     except IntegrityError:
-        raise ActionRefused("The rejection was taken back already.") from None
+        raise ActionRefused("The rejection was taken back already. You need not do anything.") from None
     return made
 
 
@@ -374,12 +376,14 @@ def order_return_request(work: WorkUnderReview, message: str, by) -> PanelOrder:
     """Ask the person to return the task before any rejection. Only once; the panel asks, and the person decides."""
     check_permission(by, Action.REJECT, work.recruitment.study)
     if work.submission is None or "request_return" not in available_operations(work.recruitment):
-        raise ActionRefused("This panel cannot ask for a return.")
+        raise ActionRefused("heval cannot ask for a return here. Write to the annotator at the panel.")
     if work.submission.state not in ("working", "submitted"):
-        raise ActionRefused("The panel has decided, or the annotator has left, so there is nothing to return.")
+        raise ActionRefused(
+            "The panel has decided, or the annotator has left, so there is nothing to return. You need not do anything."
+        )
     token = f"return-{work.submission.pk}"
     if PanelOrder.objects.filter(token=token).exists():
-        raise ActionRefused("The annotator was asked already.")
+        raise ActionRefused("The annotator was asked already. Wait for the answer at the panel.")
     message = clean_message_to_annotator(work.recruitment.study, message)
     return create_order(work.recruitment, "request_return", token, submission=work.submission, by=by, message=message)
 

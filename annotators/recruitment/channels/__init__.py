@@ -188,7 +188,7 @@ class Channel:
 
     def read_export(self, recruitment, text: str, task: str = "") -> list[SubmissionSnapshot]:
         """Return the submissions in a file exported by the panel. Raises ValueError naming the row and the column."""
-        raise ValueError("heval cannot read files of this panel.")
+        raise ValueError("heval cannot read files of this panel. Compare its submissions by hand.")
 
     def normalize_person_id(self, cell: str) -> str:
         """Return a person's id in a panel's file, in the form in which ``arrive`` reads it from an address."""

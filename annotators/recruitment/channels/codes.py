@@ -35,7 +35,7 @@ def generate_outcome_code() -> str:
 
 def clean_outcome_code(value: str) -> str:
     if not CODE_PATTERN.fullmatch(value):
-        raise forms.ValidationError("Enter a code of 6 to 64 letters and digits, without spaces.")
+        raise forms.ValidationError("This code is not valid. Enter 6 to 64 letters and digits, without spaces.")
     if word := next((word for word in GUESSABLE_STEMS if word in re.sub("[^a-z]", "", value.lower())), None):
         raise forms.ValidationError(f"The code contains “{word}” and is easy to guess. Choose another code.")
     if len(set(value.lower())) < 4:

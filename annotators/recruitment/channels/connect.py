@@ -18,9 +18,9 @@ PARTIAL_OUTCOMES = ("screened_out", "failed_checks")
 def clean_connect_return(value: str) -> str:
     value = clean_return_code_or_url(value)
     if "://" in value and re.split(r"[/?#]", value.partition("://")[2], maxsplit=1)[0].lower() != HOST:
-        raise forms.ValidationError(f"Copy the address from Connect: it begins with https://{HOST}/")
+        raise forms.ValidationError(f"This is not an address of Connect. Copy the one that begins with https://{HOST}/")
     if "{" in value:
-        raise forms.ValidationError("Paste it exactly as Connect shows it. heval fills nothing in.")
+        raise forms.ValidationError("heval fills in nothing here. Paste the address exactly as Connect shows it.")
     return value
 
 

@@ -35,13 +35,13 @@ def parse_status_meanings(text: str) -> dict[str, str]:
             continue
         word, is_told, meaning = line.rpartition("=")
         if not is_told or not name_key(word):
-            raise ValueError(
-                f"Line {n}: write the panel's word, =, and the meaning, for example “Completed = submitted”."
-            )
+            raise ValueError(f"Line {n} has no word with a meaning. Write both, for example “Completed = submitted”.")
         if (meaning := meaning.strip().lower()) not in KNOWN_STATES:
-            raise ValueError(f"Line {n}: “{meaning[:40]}” is not one of {', '.join(KNOWN_STATES)}.")
+            raise ValueError(
+                f"Line {n}: “{meaning[:40]}” is not a known meaning. Use one of {', '.join(KNOWN_STATES)}."
+            )
         if (before := lines.setdefault(name_key(word), n)) != n:
-            raise ValueError(f"Line {n}: “{word.strip()[:40]}” is already in line {before}.")
+            raise ValueError(f"Line {n}: “{word.strip()[:40]}” is already in line {before}. Remove one of these lines.")
         meanings[name_key(word)] = meaning
     return meanings
 
@@ -109,8 +109,8 @@ class FileColumnsForm(forms.Form):
         if named and "file_person" not in named and "file_person" not in self.errors:
             self.add_error("file_person", "Enter this column. No file can be read without it.")
         for name, other, words in (
-            ("file_state", "file_words", "Enter the meaning of the words in that column."),
-            ("file_words", "file_state", "Name the column that contains these words."),
+            ("file_state", "file_words", "A column with the status is named. Enter the meaning of its words here."),
+            ("file_words", "file_state", "The words have meanings, but no column. Name the column that contains them."),
         ):
             if name in named and other not in named and other not in self.errors:
                 self.add_error(other, words)
@@ -147,7 +147,7 @@ def parse_submissions_file(
         if before.state != one.state:
             whom = f"the submission {one.submission} of {one.person}" if "session" in columns else one.person
             state = f"{before.word} ({before.state}) in row {row} and {one.word} ({one.state}) here"
-            table.problems.add(number, columns["state"], f"{whom} is {state}: only one of these can be right.")
+            table.problems.add(number, columns["state"], f"{whom} is {state}. Correct one of them.")
     _refuse(table.problems)
     return [one for _, one in found.values()]
 
@@ -174,10 +174,10 @@ def _submissions(
 
 def _fault(cell: str, ids: re.Pattern[str] | None) -> str:
     if is_blank(cell):
-        return "the cell is empty."
+        return "the cell is empty. Fill it in, or remove the row."
     if len(cell) > MAX_EXTERNAL_ID_LENGTH:
-        return f"the cell has {len(cell)} characters; an id has at most {MAX_EXTERNAL_ID_LENGTH}."
-    return f"“{cell}” is not an id of this panel." if ids and not ids.fullmatch(cell) else ""
+        return f"the cell has {len(cell)} characters, but an id has at most {MAX_EXTERNAL_ID_LENGTH}. Correct the cell."
+    return f"“{cell}” is not an id of this panel. Correct the cell." if ids and not ids.fullmatch(cell) else ""
 
 
 def _refuse(problems: TableProblems) -> None:

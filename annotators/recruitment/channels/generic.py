@@ -21,15 +21,19 @@ def clean_return_code_or_url(value: str) -> str:
     value = value.strip()
     if "://" not in value:
         if any(mark in value for mark in "/\\: ") or len(value) > 64:
-            raise forms.ValidationError("Enter a code without spaces, or a full address that begins with https://")
+            raise forms.ValidationError(
+                "This is no code or address. Enter a code without spaces, or a full address that begins with https://"
+            )
         return value
     scheme, _, rest = value.partition("://")
     host = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if "{" in host:
-        raise forms.ValidationError("The host of a return address must not depend on the visitor's parameters.")
+        raise forms.ValidationError(
+            "The host of a return address must not depend on the visitor's parameters. Write the host in full."
+        )
     # The host also appears in a security header among other words, so it must be a plain host name.
     if scheme.lower() != "https" or not HOST.fullmatch(host) or "\\" in value or any(c.isspace() for c in value):
-        raise forms.ValidationError("A return address must begin with https:// and name a host.")
+        raise forms.ValidationError("This is not a return address. It must begin with https:// and name a host.")
     return value
 
 
@@ -71,7 +75,7 @@ class GenericSettings(exported_file.FileColumnsForm):
         # Without its secret, every link would count as the panel's own.
         for name, other in (("key_parameter", "key_value"), ("key_value", "key_parameter")):
             if cleaned.get(name) and not cleaned.get(other) and other not in self.errors:
-                self.add_error(other, "Enter both the parameter and its secret, or neither.")
+                self.add_error(other, "One of the two is missing. Enter both the parameter and its secret, or neither.")
         return cleaned
 
 
@@ -155,7 +159,7 @@ class Generic(Channel):
         for outcome, words in OUTCOMES.items():
             if not is_allowed_return_site(recruitment.settings.get(f"return_{outcome}", "")):
                 found.append(
-                    f"heval does not use the return address for “{words}”, because RETURN_SITES does not list its site."
+                    f"heval does not use the return address for “{words}”, because RETURN_SITES does not list its site. Enter another address."
                 )
         return found
 

@@ -33,7 +33,9 @@ class InvitationSettings(forms.Form):
     def clean_revoked(self):
         numbers = [number.strip() for number in self.cleaned_data["revoked"].split(",") if number.strip()]
         if not all(number.isascii() and number.isdigit() for number in numbers):
-            raise forms.ValidationError("Enter whole numbers separated by commas, for example 3, 17.")
+            raise forms.ValidationError(
+                "These are not numbers of invitations. Enter whole numbers separated by commas, for example 3, 17."
+            )
         return ", ".join(numbers)
 
 
@@ -75,4 +77,8 @@ class Invitation(Channel):
         return f"{base}?i={invitation_token(recruitment.key, number)}", str(number)
 
     def problems(self, recruitment):
-        return [] if recruitment.settings.get("people") else ["Enter the number of invitations in the link's settings."]
+        return (
+            []
+            if recruitment.settings.get("people")
+            else ["The link has no invitations. Enter their number in the link's settings."]
+        )

@@ -114,12 +114,14 @@ class PanelService:
 
     def subscribe(self, webhook_url: str) -> str:
         """Subscribe to notifications at this address. Return the secret that signs them. Idempotent."""
-        raise RequestRefused("This panel sends no notifications.")
+        raise RequestRefused("This panel sends no notifications. heval asks it regularly instead.")
 
     def do(self, order: Order) -> dict[str, Any]:
         """Carry out the order. Return the parts of the answer to store (``{"task": id}`` for a published task)."""
         if order.operation not in self.operations:
-            raise RequestRefused(f"This panel does not support “{order.operation.replace('_', ' ')}”.")
+            raise RequestRefused(
+                f"This panel does not support “{order.operation.replace('_', ' ')}”. Do it at the panel itself."
+            )
         return getattr(self, order.operation)(order.values, order.token)
 
     def look(self, order: Order) -> dict[str, Any] | None:

@@ -41,7 +41,7 @@ def clean_secret(secret: str) -> str:
     """Raises RequestRefused, without repeating the secret."""
     secret = secret.strip()
     if not SECRET_PATTERN.fullmatch(secret):
-        raise RequestRefused("The token is empty, or contains spaces or invalid characters.")
+        raise RequestRefused("The token is empty, or contains spaces or invalid characters. Copy it again.")
     return secret
 
 
@@ -61,7 +61,7 @@ class PanelHttpClient:
             host == one or (one.startswith(".") and host.endswith(one)) for one in hosts
         )
         if not is_known or not (is_panel or is_loopback_host(host)):
-            raise RequestRefused(f"{parts.scheme}://{host} is not an address of this panel.")
+            raise RequestRefused(f"{parts.scheme}://{host} is not an address of this panel. Correct it.")
         self.host, self._origin = host, f"{parts.scheme}://{parts.netloc}"
         self._secret = clean_secret(secret) if header else secret
         self._header = header
@@ -94,7 +94,7 @@ class PanelHttpClient:
         try:
             return json.loads(raw) if raw.strip() else {}
         except (ValueError, RecursionError):
-            raise error_class("The panel's answer is not JSON.") from None
+            raise error_class("The panel's answer is not JSON. Look at the panel before you try again.") from None
 
     def _request(self, method, path, body, accepts, *, is_order) -> tuple[bytes, Mapping[str, str]]:
         import httpx
@@ -118,13 +118,16 @@ class PanelHttpClient:
                 for part in response.iter_raw():
                     raw += part
                     if len(raw) > MAX_ANSWER_BYTES:
-                        raise lost("The panel's answer is too large.")
+                        raise lost("The panel's answer is too large. Look at the panel before you try again.")
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise PanelBusy(f"The panel cannot be reached ({self._redact_secret(error)}). Try again later.") from None
         except httpx.InvalidURL:
-            raise PanelBusy("The panel cannot be asked: its address is not valid.") from None
+            raise PanelBusy("The panel cannot be asked: its address is not valid. Correct it.") from None
         except httpx.HTTPError as error:
-            raise lost(f"The connection broke before the answer arrived ({type(error).__name__}).") from None
+            raise lost(
+                f"The connection broke before the answer arrived ({type(error).__name__}). "
+                "Look at the panel before you try again."
+            ) from None
         self._check(response.status_code, response.headers, bytes(raw), lost)
         return bytes(raw), response.headers
 
@@ -134,15 +137,19 @@ class PanelHttpClient:
             self._throttled += 1
             wait = headers.get("Retry-After", "")
             seconds = float(wait) if wait.isascii() and wait.isdigit() else 5.0 * 2**self._throttled
-            raise PanelBusy("The panel asks to try again later.", min(seconds, LONGEST_WAIT))
+            raise PanelBusy("The panel receives too many requests. Try again later.", min(seconds, LONGEST_WAIT))
         self._throttled = 0
         if 200 <= status < 300:
             return
         words = self._redact_secret(parse_error_text(raw) or "no message")
         if status == 408 or status >= 500:
-            raise lost(f"The panel's server failed ({status}): {words}")
+            raise lost(
+                f"The panel's server failed ({status}). Look at the panel before you try again. Its message: {words}"
+            )
         if status < 400:
-            raise RequestRefused(f"The panel answers with a redirect ({status}), which heval does not follow.")
+            raise RequestRefused(
+                f"The panel answers with a redirect ({status}), which heval does not follow. Correct the address."
+            )
         raise (NotFound if status == 404 else RequestRefused)(f"{words} ({status})")
 
     def _redact_secret(self, words: object) -> str:

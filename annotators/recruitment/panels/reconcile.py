@@ -142,7 +142,7 @@ def import_submissions(
             if len(name) > MAX_EXTERNAL_ID_LENGTH or "\x00" in name or not (name or what == "task"):
                 raise ValueError(
                     f"Submission {n}: the {what}'s id is empty, longer than {MAX_EXTERNAL_ID_LENGTH} "
-                    "characters, or not text."
+                    "characters, or not text. Correct it at the panel."
                 )
     try:
         with transaction.atomic():

@@ -57,7 +57,9 @@ def sync_panel(recruitment: Recruitment, progress, dry_run: bool = False) -> Imp
     try:
         shown, tasks = _shown(recruitment, service, progress) if is_shown else ([], [])
     except (RequestRefused, ResultUnclear, PanelBusy) as words:
-        raise PanelUnavailable(f"The panel did not show its submissions: {words}") from words
+        raise PanelUnavailable(
+            f"The panel did not show its submissions. Check the token and the link's settings. Reason: {words}"
+        ) from words
     try:
         summary = import_submissions(recruitment, shown, PanelSubmission.Source.SERVICE, dry_run)
     except ValueError as words:
@@ -128,7 +130,9 @@ def enable_webhooks(recruitment: Recruitment, *, by) -> None:
     try:
         secret = get_panel_service(recruitment).subscribe(webhook_url(recruitment))
     except (RequestRefused, ResultUnclear, PanelBusy) as words:
-        raise PanelUnavailable(f"The panel does not send notifications: {words}") from words
+        raise PanelUnavailable(
+            f"The panel does not send notifications. Check the token and the link's settings. Reason: {words}"
+        ) from words
     store_secrets(recruitment, {WEBHOOK_SECRET: secret}, by=by)
 
 

@@ -65,7 +65,7 @@ class Command(BaseCommand):
 
     def _write_parquet(self, table, selection, output):
         if output == "-":
-            raise CommandError("A Parquet file needs --output.")
+            raise CommandError("A Parquet file cannot be printed. Name a file with --output.")
         try:
             with database_snapshot(), _atomic_output(Path(output)) as temporary:
                 rows = write_parquet(table, selection, temporary)
@@ -77,7 +77,7 @@ class Command(BaseCommand):
 def _parse_origins(text: str) -> tuple[str, ...]:
     given = set(text.split(","))
     if unknown := sorted(given - set(Assignment.Origin.values)):
-        raise CommandError(f"--origin: {unknown[0]!r} is not one of {', '.join(Assignment.Origin.values)}.")
+        raise CommandError(f"--origin: {unknown[0]!r} is not an origin. Use {', '.join(Assignment.Origin.values)}.")
     return tuple(origin for origin in Assignment.Origin.values if origin in given)
 
 
@@ -107,6 +107,6 @@ def _atomic_output(path: Path):
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        raise CommandError(f"{path} cannot be written ({error.strerror}).") from error
+        raise CommandError(f"{path} cannot be written ({error.strerror}). Name another file with --output.") from error
     finally:
         temporary.unlink(missing_ok=True)

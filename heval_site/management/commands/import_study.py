@@ -65,7 +65,7 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         path = options["file"]
         if not path.is_file():
-            raise CommandError(f"There is no file {path}.")
+            raise CommandError(f"There is no file {path}. Correct the path.")
         by = self._get_user(options["owner"])
         if options["study"] == "new" and _is_bundle(path):
             self._import_bundle(path, by, options)
@@ -125,7 +125,9 @@ class Command(BaseCommand):
         for pair in options["column"]:
             ours, equals, theirs = pair.partition("=")
             if not equals or ours in columns:
-                raise CommandError(f"--column {pair}: write HEVAL_NAME=FILE_NAME, and each heval name only once.")
+                raise CommandError(
+                    f"--column {pair}: this is not HEVAL_NAME=FILE_NAME, or the name is repeated. Correct this option."
+                )
             columns[ours] = theirs
         try:
             report = import_job.get_importer("answers").read(
@@ -137,7 +139,9 @@ class Command(BaseCommand):
 
     def _import_bundle(self, path: Path, by, options) -> None:
         if path.stat().st_size > MAX_BUNDLE_BYTES:
-            raise CommandError(f"The file is larger than {MAX_BUNDLE_BYTES:,} bytes.")
+            raise CommandError(
+                f"The file is larger than {MAX_BUNDLE_BYTES:,} bytes. Remove outputs from it, and import them from a table."
+            )
         try:
             with transaction.atomic():
                 study = create_draft_from_bundle(path.read_bytes(), by)
@@ -162,7 +166,7 @@ class Command(BaseCommand):
         try:
             return model.objects.get_by_natural_key(name)
         except model.DoesNotExist:
-            raise CommandError(f"There is no user {name}.") from None
+            raise CommandError(f"There is no user {name}. Correct --owner.") from None
 
     def _print_report(self, report: ImportReport, study: str | None) -> None:
         out = self.stdout.write

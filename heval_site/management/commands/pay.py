@@ -19,9 +19,11 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         recruitment = Recruitment.objects.select_related("study").filter(key=options["key"]).first()
         if recruitment is None:
-            raise CommandError(f"There is no link with the key {options['key']}.")
+            raise CommandError(f"There is no link with the key {options['key']}. Copy the key from its address.")
         if recruitment.channel not in REGISTRY:
-            raise CommandError(f"The channel {recruitment.channel} of this link is not installed.")
+            raise CommandError(
+                f"The channel {recruitment.channel} of this link is not installed. Install its package first."
+            )
         told = ledger.update_ledger(recruitment, by=None, dry_run=options["dry_run"])
         for outcome, n in sorted(told.outcomes.items()):
             if n:

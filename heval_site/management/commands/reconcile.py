@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         recruitment = Recruitment.objects.select_related("study").filter(key=options["key"]).first()
         if recruitment is None:
-            raise CommandError(f"There is no link with the key {options['key']}.")
+            raise CommandError(f"There is no link with the key {options['key']}. Copy the key from its address.")
         try:
             if options["file"]:
                 summary = self._reconcile_file(recruitment, options["file"], options["dry_run"])
@@ -48,8 +48,8 @@ class Command(BaseCommand):
             text = Path(name).read_text(encoding="utf-8-sig")
             return import_panel_file(recruitment, text, None, is_dry)
         except OSError as error:
-            raise CommandError(f"{name} cannot be read: {error.strerror}.") from None
+            raise CommandError(f"{name} cannot be read: {error.strerror}. Correct --file.") from None
         except UnicodeDecodeError:
-            raise CommandError(f"{name} is not UTF-8 text.") from None
+            raise CommandError(f"{name} is not UTF-8 text. Save it as UTF-8.") from None
         except ValueError as refused:
             raise CommandError(str(refused)) from None

@@ -28,7 +28,7 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         recruitment = Recruitment.objects.select_related("study").filter(key=options["key"]).first()
         if recruitment is None:
-            raise CommandError(f"There is no link with the key {options['key']}.")
+            raise CommandError(f"There is no link with the key {options['key']}. Copy the key from its address.")
         try:
             report = run_rehearsal(recruitment, options["people"], options["seed"])
         except RehearsalRefused as words:

@@ -35,7 +35,7 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         study = find_study(options["study"])
         if options["n"] < 1:
-            raise CommandError("--n: enter at least 1.")
+            raise CommandError(f"--n: {options['n']} robots cannot answer. Enter at least 1.")
         preferences = (
             self._parse_preferences(options["prefer"]) if options["prefer"] else default_system_strengths(study)
         )
@@ -43,7 +43,9 @@ class Command(BaseCommand):
             name: options[name] for name in ("acquiescent", "screened_out", "abandoning") if options[name] is not None
         }
         if wrong := [name for name, share in shares.items() if not 0 <= share <= 1]:
-            raise CommandError(f"--{wrong[0].replace('_', '-')}: enter a share between 0 and 1.")
+            raise CommandError(
+                f"--{wrong[0].replace('_', '-')}: {shares[wrong[0]]:g} is not a share. Enter a number from 0 to 1."
+            )
         seed = options["seed"] if options["seed"] is not None else study.seed
         begun = time.monotonic()
         # Another run with the same seed must simulate other people; otherwise heval refuses them as people who took
@@ -70,5 +72,7 @@ class Command(BaseCommand):
             except ValueError:
                 equals = ""
             if not equals or not name or not math.isfinite(preferences[name]):
-                raise CommandError(f"--prefer {text!r}: write SYSTEM=NUMBER, for example alpha=0.5.")
+                raise CommandError(
+                    f"--prefer: {text!r} is not a preference. Write SYSTEM=NUMBER, for example alpha=0.5."
+                )
         return preferences

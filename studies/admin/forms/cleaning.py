@@ -72,7 +72,7 @@ class CleanTextMixin(_Form):
             label = str(field.label or name.replace("_", " "))
             try:
                 if field.required and is_blank(value):
-                    raise TextRefused(f"{label}: it contains no visible character.")
+                    raise TextRefused(f"{label}: it contains no visible character. Enter a visible text.")
                 self.cleaned_data[name] = (clean_name if name in NAMES else clean_text)(value, field=label)
             except TextRefused as refused:
                 self.add_error(name, str(refused))
@@ -89,6 +89,6 @@ def add_duplicate_name_errors(forms_and_names: Iterable[tuple[forms.BaseForm, st
     for form, name in forms_and_names:
         key = name_key(name or "")
         if key in seen:
-            form.add_error("name", f"Another {noun} has this name: “{seen[key]}”.")
+            form.add_error("name", f"Another {noun} has this name: “{seen[key]}”. Choose another name.")
         elif key:
             seen[key] = name

@@ -131,9 +131,9 @@ class OptionsField(LinesField):
             parts = [_key_of(parts[0]), parts[0]]
         key, label, *more = parts
         if not key or not label:
-            raise ValidationError(f"Line {number}: write “key | label”, such as “yes | Yes, fluently”.")
+            raise ValidationError(f"Line {number} has no key or no label. Write both, such as “yes | Yes, fluently”.")
         if len(key) > 50:
-            raise ValidationError(f"Line {number}: a key has at most 50 characters.")
+            raise ValidationError(f"Line {number}: the key has {len(key)} characters. Use at most 50.")
         if more and (not self.allows_screening or len(more) > 1 or more[0].casefold() not in ("screens out", "")):
             allowed = "“screens out” or nothing" if self.allows_screening else "nothing"
             raise ValidationError(

@@ -124,7 +124,10 @@ class ScaleForm(CleanTextMixin, ScaleFields, forms.ModelForm):
             if value not in (None, "", []):
                 stored[part] = value
         if kind == "text" and stored.get("minimum_length", 0) > stored.get("maximum_length", 2000):
-            self.add_error("scale_minimum_length", "The minimum must not be above the maximum number of characters.")
+            self.add_error(
+                "scale_minimum_length",
+                "The minimum is above the maximum number of characters. Lower the minimum, or raise the maximum.",
+            )
         labels = stored.get("labels")
         if labels and {"minimum", "maximum"} <= set(stored):
             points = stored["maximum"] - stored["minimum"] + 1

@@ -182,7 +182,7 @@ class SettingsCell(CleanTextMixin, forms.ModelForm):
                     self.instance.settings or {}, self.inner.cleaned_data, changed_field_names(self.inner)
                 )
             else:
-                self.add_error("parameters", "Correct these settings.")
+                self.add_error("parameters", "Some of these settings are not valid. Correct the marked fields.")
         elif not self.instance.pk or self.inner is not None or kind is not None:
             # A new row, or a row whose kind changed: settings of the old kind no longer apply.
             self.instance.settings = (

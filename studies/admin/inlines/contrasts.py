@@ -19,15 +19,19 @@ class ContrastForm(CleanTextMixin, forms.ModelForm):
         x, y = cleaned.get("x"), cleaned.get("y")
         first, second = cleaned.get("x_condition"), cleaned.get("y_condition")
         if bool(x) != bool(y):
-            self.add_error("y" if x else "x", "Choose two systems.")
+            self.add_error("y" if x else "x", "Only one system is chosen. Choose two systems.")
         elif x and x == y:
             self.add_error("y", "Choose another system: a system cannot be compared with itself.")
         if bool(first) != bool(second):
-            self.add_error("y_condition" if first else "x_condition", "Choose two conditions.")
+            self.add_error(
+                "y_condition" if first else "x_condition", "Only one condition is chosen. Choose two conditions."
+            )
         elif first and first == second:
             self.add_error("y_condition", "Choose another condition: a condition cannot be compared with itself.")
         if x and first:
-            self.add_error("x_condition", "Choose two systems or two conditions, not both.")
+            self.add_error(
+                "x_condition", "Systems and conditions are chosen. Choose two systems or two conditions, not both."
+            )
         if cleaned.get("margin") == 0:
             self.add_error("margin", "The margin must be above 0. Leave it empty for none.")
         return cleaned

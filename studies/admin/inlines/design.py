@@ -54,7 +54,7 @@ class ArmFormSet(DistinctNamesFormSet):
         if self.instance.pk and not any(
             form for form in self.forms if getattr(form, "cleaned_data", None) and not form.cleaned_data.get("DELETE")
         ):
-            raise ValidationError("A study needs at least one arm. With one arm, all annotators do the same.")
+            raise ValidationError("A study needs at least one arm. Keep one: with one arm, all annotators do the same.")
 
 
 class ArmInline(StudyRowsInline):

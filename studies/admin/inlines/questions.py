@@ -23,7 +23,7 @@ class QuestionForm(ScaleForm):
         cleaned = super().clean() or self.cleaned_data
         x, y = cleaned.get("x"), cleaned.get("y")
         if bool(x) != bool(y):
-            self.add_error("y" if x else "x", "Choose two systems or none.")
+            self.add_error("y" if x else "x", "Only one system is chosen. Choose two systems or none.")
         elif x and x == y:
             self.add_error("y", "Choose another system: a system cannot be compared with itself.")
         return cleaned
@@ -40,7 +40,7 @@ class QuestionFormSet(SwappableFormSetMixin, OrderedFormSetMixin, LabelledDelete
             if not key or form.cleaned_data.get("DELETE"):
                 continue
             if other := find_lookalike_name(key, seen):
-                form.add_error("key", f"Another question of this section has the key “{other}”.")
+                form.add_error("key", f"Another question of this section has the key “{other}”. Choose another key.")
             seen.append(key)
 
 

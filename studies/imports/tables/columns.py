@@ -266,8 +266,8 @@ def _output(options: Options, system: Any, column: str, parts: dict[str, Any], c
         if not is_empty and not options.allows_empty:
             raise CellRefused(
                 where,
-                f"the output of {name} is empty. If the system produced nothing, set is_empty in the file, or allow empty "
-                "outputs. To leave an output out, use null in an outputs object, or one row per output.",
+                f"the output of {name} is empty. If this is intended, set is_empty or allow empty outputs. Otherwise use null, or "
+                "remove the row.",
             )
         text, is_empty = "", True
     return OutputCells(

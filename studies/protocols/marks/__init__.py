@@ -255,7 +255,7 @@ class Marks(Protocol):
         if (marks or has_refused) and data.get(none):
             return {none: "You marked errors. Please remove them, or remove this tick."}
         if not marks and not has_refused and not data.get(none):
-            return {none: "Please mark an error, or say that there is none."} if asked.required else {}
+            return {none: "Please mark an error, or tick that there is no error."} if asked.required else {}
         parts = split_sentences(_exposure_texts([exposure])[exposure])
         errors, seen = {}, set()
         for slot, answer in marks.items():
@@ -267,7 +267,7 @@ class Marks(Protocol):
                 # The words belong to a sentence chosen before. Keep only the new sentence.
                 data[slot] = answer = Answer(value=answer.value, choice=answer.choice, part=number)
             if answer in seen:
-                errors[slot] = "This error is marked twice."
+                errors[slot] = "This error is marked twice. Please remove one of the two."
             seen.add(answer)
         return errors
 

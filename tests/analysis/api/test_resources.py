@@ -121,7 +121,9 @@ def test_one_bad_output_refuses_all_and_every_bad_row_is_named(owner):
     rows = outputs_of(8)
     rows[7] = rows[0]
     answer = api.post(f"studies/{study.code}/outputs/", rows)
-    assert answer.json()["errors"] == [{"row": 8, "field": "system", "message": "Duplicate of row 1."}]
+    assert answer.json()["errors"] == [
+        {"row": 8, "field": "system", "message": "This row repeats row 1. Remove one of the two."}
+    ]
     assert not Output.objects.filter(sample=3).exists()
 
 

@@ -73,12 +73,12 @@ def test_a_codebook_is_read_from_lines_and_written_back():
 @pytest.mark.parametrize(
     "lines, left_out, words",
     [
-        (["Form | grammar"], [], "Line 1: write category"),
+        (["Form | grammar"], [], "Line 1 is not a label. Write category"),
         (["Form | Bad key | Grammar"], [], "Line 1: the key"),
         (["Form | a | A", "Form | a | B"], [], "Line 2: the key “a” is used twice"),
-        ([], [], "at least one label"),
-        (["Form | a | A"], ["Null"], "the category “Null” has no label"),
-        (["Form | a | A"], ["Form"], "must be counted"),
+        ([], [], "at least one line"),
+        (["Form | a | A"], ["Null"], "no label has the category “Null”"),
+        (["Form | a | A"], ["Form"], "every category is listed"),
         ([f"Form | a{n} | A" for n in range(61)], [], "at most 60"),
     ],
 )

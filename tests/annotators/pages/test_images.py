@@ -153,7 +153,7 @@ def test_the_note_is_in_every_export_and_in_the_codebook_and_a_notice_counts_the
     assert mine == {keys[0]: "i1;i1.A", keys[2]: "i3;i3.A"}
     notices = {notice["code"]: notice["text"] for notice in build_report(study, {"resamples": 99})["notices"]}
     assert notices["unseen"].startswith(
-        "2 pages were answered by annotators who reported that they could not see an image (1 submitted assignment)."
+        "2 pages were answered by annotators who reported an unseen image (1 submitted assignment)."
     )
 
 

@@ -133,9 +133,9 @@ def test_the_form_proposes_that_nobody_is_refused_and_keeps_what_is_said(study):
     page = client.get(address(recruitment)).content.decode()
     assert "early ends: screened out, no place left" in page
     answer = saved(client, recruitment, ends_full="amount")
-    assert "Enter the amount." in errors_of(answer)
+    assert "needs an amount" in errors_of(answer)
     answer = saved(client, recruitment, ends_full="all", ends_full_amount="1")
-    assert "Leave the amount empty unless you choose" in errors_of(answer)
+    assert "or leave the amount empty" in errors_of(answer)
     answer = saved(client, recruitment, ends_full="amount", ends_full_amount="0.10", ends_screened_out="nothing")
     assert answer.status_code == 302, errors_of(answer)
     assert OutcomePay.objects.get(outcome="full").amount == Decimal("0.10")
@@ -147,7 +147,7 @@ def test_once_people_came_pay_only_rises_and_who_is_done_gets_the_difference(stu
     client, recruitment = logged_in(user("owner")), promised(panel(study, reward=Decimal("2.00")), full="0.10")
     submitted(study, "early", recruitment=recruitment)
     for changes, words in (
-        ({"reward": "1.99"}, "pay can only rise. They were promised 2.00"),
+        ({"reward": "1.99"}, "pay can only rise. Enter at least 2.00"),
         ({"currency": "EUR"}, "the currency cannot change"),
         ({"ends_full_amount": "0.05"}, "the promised pay can only rise"),
         ({"ends_full": "", "ends_full_amount": ""}, "can only rise"),

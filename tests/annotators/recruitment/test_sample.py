@@ -199,8 +199,8 @@ def test_the_page_declares_looks_reads_and_shows(recruitment, client):
     assert "The file" not in client.get(address).content.decode(), "columns come first"
     for wrong, words in (
         ({"numbers": "Age\nage"}, "named twice"),
-        ({"shown_small": "Sex"}, "not one of the columns to keep"),
-        ({"numbers": "\n".join(f"c{n}" for n in range(21))}, "Declare at most 20 columns"),
+        ({"shown_small": "Sex"}, "not a declared column"),
+        ({"numbers": "\n".join(f"c{n}" for n in range(21))}, "Declare at most 20"),
     ):
         refused = client.post(address, wrong | {"declare": "1"})
         assert refused.status_code == 400 and words in refused.content.decode()

@@ -42,7 +42,7 @@ def test_the_page_is_accessible_in_each_state(visit):
     page.locator("[name=go]").click()
     page.wait_for_selector("#problems")
     said = page.locator("#problems").inner_text()
-    assert "Please mark an error, or say that there is none." in said and "Story A" in said
+    assert "Please mark an error, or tick that there is no error." in said and "Story A" in said
     page.get_by_role("button", name="Mark an error in sentence 2").click()
     page.locator("[name=go]").click()
     page.wait_for_selector(".mark .wrong")

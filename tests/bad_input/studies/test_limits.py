@@ -64,7 +64,7 @@ OVER_LIMITS = {
     "annotators_per_batch": (32_768, "less than or equal to 32767"),
     "batches_per_annotator": (32_768, "less than or equal to 32767"),
     "language": ("en_GB!", "language tag"),
-    "currency": ("€", "Three letters"),
+    "currency": ("€", "three letters"),
 }
 
 

@@ -15,11 +15,14 @@ pytestmark = pytest.mark.django_db
 NO_LINKS = {
     "pay below 0": ({"reward": "-1"}, "greater than or equal to 0"),
     "wants more than a million": ({"wanted": "1000001"}, "less than or equal to 1000000"),
-    "no currency": ({"currency": "€"}, "Three letters"),
+    "no currency": ({"currency": "€"}, "three letters"),
     "no such day": ({"opens_at": "2026-02-29T10:00"}, "valid date/time"),
     "year 99999": ({"opens_at": "99999-01-01T00:00"}, "valid date/time"),
     "no time": ({"opens_at": "٢٠٢٦"}, "valid date/time"),
-    "closes as it opens": ({"opens_at": "2026-05-01T10:00", "closes_at": "2026-05-01T10:00"}, "close after it opens"),
+    "closes as it opens": (
+        {"opens_at": "2026-05-01T10:00", "closes_at": "2026-05-01T10:00"},
+        "would close before it opens",
+    ),
     "wants 1e309": ({"wanted": "1e309"}, "whole number"),
     "script": ({"settings-return_complete": "javascript:alert(1)"}, "begins with https"),
     "no scheme": ({"settings-return_complete": "//evil.example.org"}, "begins with https"),

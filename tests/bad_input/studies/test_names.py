@@ -45,7 +45,7 @@ def test_keys_of_questions_and_links_that_differ_only_in_case_are_refused(client
     keys = {"questions-0-key": "better", "questions-1-key": "Better"}
     refused(client, section, "Another question of this section has the key “better”", **keys)
     one, other = builders.panel(study, key="autumn"), builders.panel(study)
-    refused(client, other, "key already exists", key="AUTUMN")
+    refused(client, other, "already has this name", key="AUTUMN")
     saved(client, one, key="Autumn")  # its own
 
 

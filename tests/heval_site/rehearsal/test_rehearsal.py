@@ -368,7 +368,7 @@ def test_what_cannot_be_rehearsed_is_told_before_anything_starts(monkeypatch):
     launched = spa_study(user("owner"))
     with pytest.raises(CommandError, match="3 to 200 people, not 2"):
         call_command("rehearse", of(launched).key, "--people", "2")
-    with pytest.raises(CommandError, match="cannot be launched as it is: .*target"):
+    with pytest.raises(CommandError, match="cannot be launched as it is. Correct this first: .*target"):
         call_command("rehearse", of(spa_draft(owner=user("owner"), target_n=None)).key)
     with pytest.raises(CommandError, match="not installed"):
         call_command("rehearse", of(launched, "gone").key)

@@ -55,7 +55,7 @@ LINES = {
         ("1 ready-made items have fewer than 3 outputs", "/", on(lambda: shown_again("rating"), ready_made(1))),
         (
             "Section 1 shows one output at a time",
-            "Reuse the items of another section",
+            "Reuse another section's items",
             on(lambda: shown_again("humanlike")),
         ),
     ],

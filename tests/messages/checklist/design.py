@@ -24,7 +24,24 @@ from tests.messages.checklist.drafts import (
 )
 
 D = "studies/design"
+
+
+def paying_link(**rules):
+    """A link whose panel pays 1.00 to people who are screened out; with the rules of early ends, if any are given."""
+
+    def change(study):
+        link = builders.recruitment(study, "prolific", settings={"screen_out_pay": 1.0})
+        if rules:
+            builders.promised(link, **rules)
+
+    return change
+
+
 LINES = {
+    "annotators/pay:find_pay_problems": [
+        ("No pay is set for these early ends", "Set it in the link's form", on(spa, paying_link())),
+        ("The panel pays 1.0 to screened-out people", "Use the same amount", on(spa, paying_link(screened_out="2.00"))),
+    ],
     f"{D}:exclusion_rule_problems": [
         ("The exclusion rule “gone” is not installed", "Delete it", on(ruled("gone"))),
         (

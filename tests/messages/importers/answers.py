@@ -107,12 +107,12 @@ LINES = {
         ),
         (
             "no column annotator; the columns found are: who, prompt_key",
-            "write its name under “Columns that have other names in the file”",
+            "write under “Column mapping”",
             answers("who,prompt_key,chosen\nw,p001,alpha\n"),
         ),
         (
             "no column holds an answer",
-            "write its name under “Columns that have other names in the file”",
+            "write under “Column mapping”",
             answers("annotator,prompt_key,naturalness\nw,p001,4\n"),
         ),
         (
@@ -200,7 +200,7 @@ LINES = {
         ),
     ],
     f"{ANSWERS}:_add_findings": [
-        ("The study is a draft. Writing these answers freezes its design", "Clone it to collect", answers(ONE)),
+        ("The study is a draft. Writing these answers freezes its design", "Clone it first to collect", answers(ONE)),
         (
             "1 times have no UTC offset. They are read as UTC",
             NOTHING,

@@ -45,7 +45,7 @@ LINES = {
             FILE,
             file(HEAD.replace("text\n", "text,is_empty\n") + "p1,P,ada,a,yes\n"),
         ),
-        ("the output of bo is empty", "set is_empty in the file", bad("blank wide cell")),
+        ("the output of bo is empty", "set is_empty or allow empty outputs", bad("blank wide cell")),
     ],
     f"{TABLES}:_batch": [
         ("names a batch", "remove the column", bad("unwanted batches")),

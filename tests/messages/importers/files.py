@@ -105,8 +105,8 @@ LINES = {
     ],
     f"{FILES}:_json_rows": [
         (
-            "This file is a bundle",
-            "make a new draft from it",
+            "This is a bundle",
+            "Choose “New study from a file”",
             file('{"schema": "heval.bundle/1", "study": {}}', "t.json"),
         ),
     ],

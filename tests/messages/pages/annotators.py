@@ -209,7 +209,7 @@ LINES = {
             ),
         ),
         (
-            "The study is capped at 4 places, and 4 are open or taken, so 1 more cannot be opened",
+            "The study is capped at 4 places, and 4 are open or taken",
             "clone the study",
             with_test(lambda s, done: open_replacement_places(s, [done], None), make=small_cap),
         ),

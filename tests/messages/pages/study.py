@@ -175,12 +175,12 @@ LINES = {
         ),
         (
             "The study is capped at 9 places; 6 are open. You can open at most 3 more",
-            "clone the study",
+            "Clone the study",
             refused(launched, lambda s: lifecycle.open_more_places(s, 4, by=None)),
         ),
         (
             "The study is capped at 4 places; 4 are open. You cannot open any more",
-            "clone the study",
+            "Clone the study",
             refused(small_cap, lambda s: lifecycle.open_more_places(s, 1, by=None)),
         ),
         (
@@ -283,7 +283,7 @@ LINES = {
     f"{ADMIN}:_resume": [("The study is resumed", NOTHING, says(paused, act("resume")))],
     f"{ADMIN}:_close": [
         (
-            "The study is closing. No new annotators can start. No annotators are still answering.",
+            "The study is closing. No annotators are still answering.",
             "You need not do anything",
             says(launched, act("close", reason="")),
         )

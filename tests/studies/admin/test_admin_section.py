@@ -216,7 +216,7 @@ BAD_SCALES = {
     "too many points": ({"kind": "likert", "minimum": "1", "maximum": "90"}, "at most 20"),
     "labels for other points": ({"kind": "likert", "minimum": "1", "maximum": "5", "labels": "a\nb"}, "2 labels for 5"),
     "an end that is no number": ({"kind": "number", "minimum": "1e3", "maximum": "5"}, "whole number"),
-    "lengths reversed": ({"kind": "text", "minimum_length": "50", "maximum_length": "10"}, "must not be above"),
+    "lengths reversed": ({"kind": "text", "minimum_length": "50", "maximum_length": "10"}, "is above the maximum"),
     "kind unknown": ({"kind": "stars"}, "not one of the available choices"),
     "control character": ({"kind": "choice", "options": "a | A\x07\nb | B"}, "control character"),
 }
@@ -334,7 +334,7 @@ def test_the_pen_writes_from_the_page(client, study):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"pen-text": "which?"}, "must contain {x}"),
+        ({"pen-text": "which?"}, "does not contain {x}"),
         ({"pen-which": "some"}, "not one of"),
         ({"pen-text": ""}, "required"),
         ({"pen-order": "gamma\nnobody"}, "The study has no system “nobody”."),

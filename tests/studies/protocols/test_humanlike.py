@@ -253,8 +253,8 @@ def test_practice_is_made_of_one_text_or_of_a_human_and_a_machine_text():
     human, machine = Output.objects.filter(prompt=prompt).order_by("-system__is_human")
     elsewhere = Output.objects.filter(system=human.system).exclude(prompt=prompt).first()
     for outputs, words in (
-        ([], "Choose a text"),
-        ([human, elsewhere], "must have the same prompt"),
+        ([], "No text is chosen"),
+        ([human, elsewhere], "have different prompts"),
         ([human, human], "two different"),
     ):
         with pytest.raises(ActionRefused, match=words):

@@ -189,7 +189,7 @@ def test_a_mark_is_a_row_with_kind_weight_and_place(assignment):
 
 
 def test_no_error_is_said_and_stored_as_nought(assignment):
-    assert send(assignment).sent.errors == {f"{SLOT}0": "Please mark an error, or say that there is none."}
+    assert send(assignment).sent.errors == {f"{SLOT}0": "Please mark an error, or tick that there is no error."}
     both = send(assignment, row(1, "1", "style", "minor"), **{f"{SLOT}0": "1"})
     assert both.sent.errors == {f"{SLOT}0": "You marked errors. Please remove them, or remove this tick."}
     assert send(assignment, **{f"{SLOT}0": "1"}).sent is None
@@ -199,7 +199,7 @@ def test_no_error_is_said_and_stored_as_nought(assignment):
 def test_one_look_tells_all_that_is_wrong(assignment):
     nothing = send(assignment, score="")
     assert nothing.sent.errors == {
-        f"{SLOT}0": "Please mark an error, or say that there is none.",
+        f"{SLOT}0": "Please mark an error, or tick that there is no error.",
         SCORE: "Please give a whole number from 0 to 100.",
     }
     # A mark that was begun is a mark: what it lacks is said, and not that there is none.
@@ -233,7 +233,7 @@ def test_bad_marks_are_refused_by_name_and_nothing_is_lost(assignment):
         shown = build_shown_page(assignment, outcome.step.page, outcome.asks, form=outcome.sent)
         assert [(where, field.text) for where, field in shown.located_errors] == [("Story A", "Error 1")]
     twice = send(assignment, row(1, "1", "style", "minor"), row(2, "1", "style", "minor"))
-    assert twice.sent.errors == {f"{SLOT}2": "This error is marked twice."}
+    assert twice.sent.errors == {f"{SLOT}2": "This error is marked twice. Please remove one of the two."}
     assert send(assignment, row(7, "1", "style", "minor")).sent.non_field_errors
     assert send(assignment, row(1, "1", "style", "minor"), score="101").sent.errors.keys() == {SCORE}
     assert not Response.objects.exists()

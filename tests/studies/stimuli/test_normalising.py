@@ -104,7 +104,10 @@ def test_settings_are_read_and_written_without_loss():
     ("settings", "message"),
     [
         ([], "settings: must be an object"),
-        ({"lenght": {}}, "settings: unknown names lenght. Allowed are: length, normalisation, prompt_filters"),
+        (
+            {"lenght": {}},
+            "settings: unknown names lenght. Remove them. Allowed are: length, normalisation, prompt_filters",
+        ),
         ({"prompt_filters": {}}, "prompt_filters: must be a list"),
         (
             {"prompt_filters": [{"filter": "has_no_question"}, {"filter": "x"}]},

@@ -40,7 +40,7 @@ def test_a_text_keeps_all_but_its_line_breaks(given_text, stored):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("abc\0d", "story: contains a NUL character at character 4."),
+        ("abc\0d", "story: contains a NUL character at character 4. Remove it."),
         ("\ud800", "U+D800"),
         ("a\udfffb", "half of a surrogate pair"),
         ("a\x1bb", "control character (U+001B) at character 2"),

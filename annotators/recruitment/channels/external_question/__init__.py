@@ -56,7 +56,9 @@ class ExternalQuestionSettings(exported_file.FileColumnsForm, QuestionSettings):
         value = self.cleaned_data["site"].strip().rstrip("/")
         if value and value not in settings.EXTERNAL_QUESTION_SITES:
             known = ", ".join(settings.EXTERNAL_QUESTION_SITES) or "none"
-            raise forms.ValidationError(f"EXTERNAL_QUESTION_SITES does not list {value}. It lists: {known}.")
+            raise forms.ValidationError(
+                f"EXTERNAL_QUESTION_SITES does not list {value}. It lists: {known}. Enter a listed site, or ask the operator to add yours."
+            )
         return value
 
 

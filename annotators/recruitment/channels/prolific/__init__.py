@@ -17,7 +17,9 @@ HOME_URL = "https://app.prolific.com/"
 
 def clean_prolific_id(value: str) -> str:
     if not ID_PATTERN.fullmatch(value):
-        raise forms.ValidationError("Prolific's ids have 24 characters: digits and the letters a to f.")
+        raise forms.ValidationError(
+            "This is not an id of Prolific. Copy its 24 characters: digits and the letters a to f."
+        )
     return value
 
 
@@ -61,7 +63,9 @@ class ProlificSettings(OutcomeCodesForm):
         pair = ("screen_out_pay", "screen_out_places")
         for name, other in (pair, pair[::-1]):
             if cleaned.get(name) and not cleaned.get(other) and other not in self.errors:
-                self.add_error(other, "Enter both the pay and the number of people for Prolific, or neither.")
+                self.add_error(
+                    other, "Prolific needs both the pay and the number of screened-out people. Enter both, or neither."
+                )
         return cleaned
 
 

@@ -44,7 +44,7 @@ class ProlificClient:
             # The host of a link is never followed: the token is sent to one host only.
             following = f"{parts.path}?{parts.query}" if link else None
             if following in passed or (following and not following.startswith("/api/v1/")):
-                raise PanelBusy("Prolific's page links form a loop.")
+                raise PanelBusy("Prolific's page links form a loop. Try again later.")
 
 
 def quote_id(value: Any) -> str:
@@ -54,5 +54,5 @@ def quote_id(value: Any) -> str:
 
 def require_json_object(body: Any, error_class: type[Exception]) -> dict[str, Any]:
     if not isinstance(body, dict):
-        raise error_class("Prolific's answer is not an object.")
+        raise error_class("Prolific's answer is not an object. Look at Prolific before you try again.")
     return body

@@ -33,19 +33,25 @@ def parse_submissions_csv(text: str, task: str = "") -> list[SubmissionSnapshot]
                 names = _columns(row)
                 continue
             if len(row) <= max(names[name] for name in (n.lower() for n in REQUIRED_COLUMNS)):
-                raise ValueError(f"Row {line} has {len(row)} columns; the first row has {max(names.values()) + 1}.")
+                raise ValueError(
+                    f"Row {line} has {len(row)} columns; the first row has {max(names.values()) + 1}. Export the file again."
+                )
             cells = {name: row[place].strip() for name, place in names.items() if place < len(row)}
             for name in ("submission id", "participant id"):
                 if not ID_PATTERN.fullmatch(cells[name]):
-                    raise ValueError(f"Row {line}, {name.capitalize()}: “{cells[name][:40]}” is not a Prolific id.")
+                    raise ValueError(
+                        f"Row {line}, {name.capitalize()}: “{cells[name][:40]}” is not a Prolific id. Export the file again."
+                    )
             if not cells["status"]:
-                raise ValueError(f"Row {line}, Status: the cell is empty.")
+                raise ValueError(f"Row {line}, Status: the cell is empty. Export the file again.")
             submission = cells["submission id"].lower()
             if submission in found:
-                raise ValueError(f"Row {line}: the submission {submission} is already in row {found[submission]}.")
+                raise ValueError(
+                    f"Row {line}: the submission {submission} is already in row {found[submission]}. Remove one of them."
+                )
             found[submission] = line
             if len(found) > MOST_ROWS:
-                raise ValueError(f"There are more than {MOST_ROWS} rows.")
+                raise ValueError(f"The file has more than {MOST_ROWS} rows. Split it into several files.")
             state, submitted = submission_state(cells["status"]), _parse_time(cells, "completed at", line)
             reviewed = _parse_time(cells, "reviewed at", line)
             submissions.append(
@@ -63,9 +69,9 @@ def parse_submissions_csv(text: str, task: str = "") -> list[SubmissionSnapshot]
                 )
             )
     except csv.Error as error:
-        raise ValueError(f"Row {reader.line_num} is not valid CSV ({error}).") from None
+        raise ValueError(f"Row {reader.line_num} is not valid CSV ({error}). Export the file again.") from None
     if not names:
-        raise ValueError("The file is empty.")
+        raise ValueError("The file is empty. Export it again.")
     return submissions
 
 
@@ -89,10 +95,10 @@ def _parse_time(cells: dict[str, str], name: str, line: int) -> datetime | None:
         at = datetime.fromisoformat(told) if told else None
     except ValueError:
         raise ValueError(
-            f"Row {line}, {name.capitalize()}: “{told[:40]}” is not a time such as 2026-10-25T12:27:09Z."
+            f"Row {line}, {name.capitalize()}: “{told[:40]}” is not a time such as 2026-10-25T12:27:09Z. Export the file again."
         ) from None
     if at is not None and at.tzinfo is None:
-        raise ValueError(f"Row {line}, {name.capitalize()}: “{told}” has no time zone.")
+        raise ValueError(f"Row {line}, {name.capitalize()}: “{told}” has no time zone. Export the file again.")
     return at
 
 

@@ -18,7 +18,7 @@ def to_minor_units(amount: Any) -> int:
     except InvalidOperation:
         is_money = False
     if not is_money:
-        raise RequestRefused(f"{amount} is not a positive amount of money with two decimals.")
+        raise RequestRefused(f"{amount} is not a positive amount of money with two decimals. Correct the amount.")
     return int(hundredths)
 
 

@@ -79,7 +79,9 @@ class ProlificService(PanelService):
         if project := self.settings.get("project"):
             found = self.client.get(f"projects/{quote_id(project)}/").get("workspace")
             if not found:
-                raise RequestRefused("Prolific names no workspace for this project.")
+                raise RequestRefused(
+                    "Prolific names no workspace for this project. Correct the project in the link's settings."
+                )
             return str(found)
         every = [str(row.get("id")) for row in self.client.pages("workspaces/")]
         if len(every) != 1:
@@ -95,7 +97,7 @@ class ProlificService(PanelService):
         kept = next((row for row in self.client.pages(f"hooks/secrets/?{asked}") if row.get("value")), None)
         kept = kept or self.client.order("POST", "hooks/secrets/", {"workspace_id": workspace})
         if not kept.get("value"):
-            raise RequestRefused("Prolific returned no secret.")
+            raise RequestRefused("Prolific returned no secret. Try again later.")
         there = self.client.pages(f"hooks/subscriptions/?{asked}")
         if not any(
             row.get("target_url") == webhook_url and row.get("event_type") == SUBMISSION_EVENT and row.get("is_enabled")
@@ -106,7 +108,7 @@ class ProlificService(PanelService):
             if not (confirms := headers.get(CONFIRM_HEADER, "")) or not require_json_object(made, ResultUnclear).get(
                 "id"
             ):
-                raise ResultUnclear("Prolific's answer does not say how to confirm the subscription.")
+                raise ResultUnclear("Prolific's answer does not say how to confirm the subscription. Try again later.")
             self.client.order("POST", f"hooks/subscriptions/{quote_id(made['id'])}/", {"secret": confirms})
         return str(kept["value"])
 
@@ -116,7 +118,7 @@ class ProlificService(PanelService):
         """Publish the draft of an earlier attempt, so that there is never a second study."""
         made = self._find_study(token) or self.client.order("POST", "studies/", self._draft(values, token))
         if not made.get("id"):
-            raise ResultUnclear("Prolific returned no id for the new study.")
+            raise ResultUnclear("Prolific returned no id for the new study. Look at Prolific before you publish again.")
         if made.get("status", "UNPUBLISHED") == "UNPUBLISHED":
             self.client.order("POST", f"studies/{quote_id(made['id'])}/transition/", {"action": "PUBLISH"})
         return {"task": made["id"]}
@@ -125,7 +127,7 @@ class ProlificService(PanelService):
         currency = self.client.get("users/me/").get("currency_code")
         if currency and currency != values["currency"]:
             raise RequestRefused(
-                f"This account pays in {currency}, but the recruitment uses "
+                f"This account pays in {currency}, but the link uses "
                 f"{values['currency']}. Change the currency of the link."
             )
         minutes = max(1, round(float(values["minutes"])))
@@ -171,11 +173,11 @@ class ProlificService(PanelService):
     def reject(self, values, token):
         category, message = values["category"], str(values["message"]).strip()
         if category not in REJECTION_POLICY.categories:
-            raise RequestRefused(f"Prolific has no category “{category}”.")
+            raise RequestRefused(f"Prolific has no category “{category}”. Choose another category.")
         if len(message) < REJECTION_POLICY.min_message_length:
             raise RequestRefused(
                 f"Prolific needs a reason of at least {REJECTION_POLICY.min_message_length} characters; this "
-                f"one has {len(message)}."
+                f"one has {len(message)}. Write a longer one."
             )
         return self._transition_submission(
             values, REJECTED, {"action": "REJECT", "message": message, "rejection_category": category}
@@ -191,7 +193,9 @@ class ProlificService(PanelService):
             return {}
         # The person is on the way back to Prolific, which has not closed the submission yet.
         if shown.state == WORKING or shown.word.upper() == PROCESSING_STATUS:
-            raise OrderNotReady(f"Prolific shows this submission as {shown.word}.", RETRY_SECONDS)
+            raise OrderNotReady(
+                f"Prolific shows this submission as {shown.word}. heval tries again by itself.", RETRY_SECONDS
+            )
         if shown.state == UNKNOWN:
             raise RequestRefused(
                 f"Prolific shows this submission as “{shown.word}”. Check at Prolific whether it is paid."
@@ -212,13 +216,16 @@ class ProlificService(PanelService):
                 "POST", "submissions/bonus-payments/", {"study_id": values["task"], "csv_bonuses": lines}
             )
         except ResultUnclear as lost:
-            raise PanelBusy(f"Nothing was paid: the bonus was not set up. {lost}") from None
+            raise PanelBusy(
+                f"Nothing was paid, because the bonus was not set up. heval tries again by itself. {lost}"
+            ) from None
         if made.get("amount") not in (None, hundredths):
             raise RequestRefused(
-                f"Prolific set up {made['amount']} hundredths instead of {hundredths}; the bonus was not paid."
+                f"Prolific set up {made['amount']} hundredths instead of {hundredths}; the bonus was not paid. "
+                "Look at Prolific before you order it again."
             )
         if not made.get("id"):
-            raise RequestRefused("Prolific returned no id for the bonus; it was not paid.")
+            raise RequestRefused("Prolific returned no id for the bonus; it was not paid. Order it again.")
         self.client.order("POST", f"bulk-bonus-payments/{quote_id(made['id'])}/pay/", {})
         return {"bonus": made["id"], "total_in_hundredths": made.get("total_amount")}
 
@@ -263,7 +270,7 @@ class ProlificService(PanelService):
             {"name": name, "workspace_id": self.find_workspace_id(), "description": words},
         )
         if not made.get("id"):
-            raise ResultUnclear("Prolific returned no id for the new group.")
+            raise ResultUnclear("Prolific returned no id for the new group. Look at your groups at Prolific.")
         return str(made["id"])
 
     def _find_group_id(self, name: str) -> str:
@@ -299,14 +306,16 @@ class ProlificService(PanelService):
     def _find_decision_result(self, order: Order, wanted: str) -> dict[str, Any] | None:
         state = self._checked_submission(order.values).state
         if state == UNKNOWN:
-            raise ResultUnclear("Prolific is still processing it.")
+            raise ResultUnclear("Prolific is still processing this submission. Look at it at Prolific later.")
         return {} if state == wanted else None
 
     def _find_screen_out_result(self, order: Order) -> dict[str, Any] | None:
         done = self._find_decision_result(order, SCREENED_OUT)
         # Prolific pays some minutes later. An order repeated in between could be paid twice.
         if done is None and order.values.get("amount") not in (None, ""):
-            raise ResultUnclear("Prolific does not show it as screened out yet.")
+            raise ResultUnclear(
+                "Prolific does not show this submission as screened out yet. Look at it at Prolific later."
+            )
         return done
 
     def _find_bonus_result(self, order: Order) -> None:
@@ -315,8 +324,8 @@ class ProlificService(PanelService):
         numbers = [one for one in paid if isinstance(one, int | float)] if isinstance(paid, list) else []
         shown = ", ".join(f"{one / 100:.2f}" for one in numbers) or "none"
         raise ResultUnclear(
-            "Prolific pays bonuses some minutes after the order, and does not show which order was paid. Paid "
-            f"so far on this submission: {shown}."
+            f"Prolific pays bonuses some minutes after the order. Paid so far on this submission: {shown}. "
+            "Look at Prolific before you pay again."
         )
 
     def _find_request_return_result(self, order: Order) -> dict[str, Any] | None:
@@ -336,9 +345,9 @@ class ProlificService(PanelService):
     def _checked_submission(self, values: Mapping[str, Any]) -> SubmissionSnapshot:
         shown = self.submission(values["submission"])
         if shown is None or shown.task != values["task"]:
-            raise RequestRefused("Prolific shows no such submission in this study.")
+            raise RequestRefused("Prolific shows no such submission in this study. Look for it at Prolific.")
         if shown.person != values["person"]:
-            raise RequestRefused("At Prolific this submission belongs to another person.")
+            raise RequestRefused("At Prolific this submission belongs to another person. Look at it there.")
         return shown
 
     def _find_study(self, token: str) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ def parse_time(value: Any) -> datetime | None:
 def parse_submission(row: Mapping[str, Any], task: str = "") -> SubmissionSnapshot:
     """Read a submission from the service: lists use ``participant_id``, single submissions use ``participant``."""
     if not isinstance(row, Mapping) or not row.get("id"):
-        raise PanelBusy("Prolific shows a submission without an id.")
+        raise PanelBusy("Prolific shows a submission without an id. Try again later.")
     word = str(row.get("status") or "")
     state, submitted = submission_state(word), parse_time(row.get("completed_at"))
     return SubmissionSnapshot(

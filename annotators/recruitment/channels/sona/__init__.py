@@ -19,13 +19,15 @@ CREDIT_TOKEN_PATTERN = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 
 def clean_sona_site(value: str) -> str:
     if not SITE.fullmatch(value.lower()):
-        raise forms.ValidationError("Enter only the name of your site, for example yourschool.sona-systems.com")
+        raise forms.ValidationError(
+            "This is not the name of a SONA site. Enter only the name, for example yourschool.sona-systems.com"
+        )
     return value
 
 
 def clean_digits(value: str) -> str:
     if not (value.isascii() and value.isdigit()):
-        raise forms.ValidationError("This must be a number, as in SONA's address.")
+        raise forms.ValidationError("This is not a number. Copy the number from SONA's address.")
     return value
 
 
@@ -109,7 +111,11 @@ class Sona(Channel):
 
     def problems(self, recruitment):
         missing = [name for name in REQUIRED_SETTINGS if not recruitment.settings.get(name)]
-        found = [f"SONA gives no credit without {', '.join(missing)}."] if missing else []
+        found = (
+            [f"SONA gives no credit without {', '.join(missing)}. Enter this in the link's settings."]
+            if missing
+            else []
+        )
         if not decrypt_panel_secret(recruitment, CREDIT_TOKEN):
             found.append("SONA gives no credit without its credit token. Store it on the panel page.")
         return found

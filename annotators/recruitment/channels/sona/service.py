@@ -33,8 +33,8 @@ def grant_credit(
     if words := " ".join(said.get("Errors", "").split()):
         raise RequestRefused(words.replace(credit_token, "…")[:500])
     if status := said.get("credit_status", "").strip():
-        raise RequestRefused(f"SONA shows the credit as “{status[:20]}”, not as granted.")
-    raise ResultUnclear("SONA's answer contains neither a result nor an error.")
+        raise RequestRefused(f"SONA shows the credit as “{status[:20]}”, not as granted. Look at the sign-up at SONA.")
+    raise ResultUnclear("SONA's answer contains neither a result nor an error. Look at the sign-up at SONA.")
 
 
 def parse_xml_texts(raw: bytes) -> dict[str, str]:
@@ -53,7 +53,7 @@ def parse_xml_texts(raw: bytes) -> dict[str, str]:
             found[name] += text
 
     def refuse(*declared):
-        raise ResultUnclear("SONA's answer declares a document type, which SONA's answers never do.")
+        raise ResultUnclear("SONA's answer declares a document type, which it should not. Look at the sign-up at SONA.")
 
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartElementHandler, parser.CharacterDataHandler = begin, words
@@ -62,7 +62,7 @@ def parse_xml_texts(raw: bytes) -> dict[str, str]:
     try:
         parser.Parse(raw, True)
     except expat.ExpatError:
-        raise ResultUnclear("SONA's answer is not XML.") from None
+        raise ResultUnclear("SONA's answer is not XML. Look at the sign-up at SONA.") from None
     return found
 
 
@@ -79,7 +79,7 @@ class SonaService(PanelService):
         raise RequestRefused("heval cannot check this token at SONA. To test it, take part with your own sign-up.")
 
     def submissions(self, task):
-        raise RequestRefused("SONA does not show its sign-ups to other programs.")
+        raise RequestRefused("SONA does not show its sign-ups to other programs. Read them at SONA.")
 
     def submission(self, submission):
         return None

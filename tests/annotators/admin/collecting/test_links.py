@@ -53,7 +53,7 @@ def test_a_link_begins_with_its_channel_and_asks_for_its_settings(client, study)
         ({"key": "a/b"}, "valid “slug”"),
         ({"reward": "-1", "wanted": "-5"}, "greater than or equal to 0"),
         ({"currency": "dollars"}, "at most 3"),
-        ({"opens_at": "2026-05-02T10:00", "closes_at": "2026-05-01T10:00"}, "close after it opens"),
+        ({"opens_at": "2026-05-02T10:00", "closes_at": "2026-05-01T10:00"}, "would close before it opens"),
         ({"opens_at": "2026-02-30T10:00"}, "valid date/time"),
         ({"shown_arms": ["999"]}, "not one of the available"),
     ],
@@ -69,7 +69,7 @@ def test_another_links_key_is_refused(client, study):
     first, second = builders.panel(study), builders.panel(study)
     url = f"/admin/annotators/recruitment/{second.pk}/change/"
     response = client.post(url, changed(form_of(client.get(url), "recruitment_form"), key=first.key))
-    assert "already exists" in errors_of(response)
+    assert "already has this name" in errors_of(response)
 
 
 def test_a_link_is_stopped_and_opened_again_on_its_page(client, study):

@@ -189,7 +189,7 @@ def test_one_person_looks_twice_before_a_rejection_is_ordered(recruitment, panel
     for wrong, words in (
         ({"category": "TOO_QUICKLY"}, "Select a valid choice"),
         ({"category": "LOW_EFFORT"}, "Describe your observations in the note"),
-        ({"message": "Short."}, "at least 100 are needed"),
+        ({"message": "Short."}, "at least 100"),
         ({"message": LONG + " beta"}, "names the system"),
     ):
         refused = owner.post(here, typed | {"look": "1"} | wrong)

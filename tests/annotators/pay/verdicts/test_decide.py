@@ -137,13 +137,13 @@ def test_a_rejection_without_what_it_needs_is_refused(recruitment):
     one = sent(recruitment)
     checks(one, 1, 2, 90)
     for category, message, words in (
-        ("FAILED_CHECK", "Too short.", "at least 100 are needed"),
+        ("FAILED_CHECK", "Too short.", "at least 100"),
         ("FAILED_CHECK", LONG + MESSAGE_PLACEHOLDER, "Replace this with your own words"),
         ("FAILED_CHECK", LONG + " Alpha was right.", "names the system “alpha”"),
         ("FAILED_CHECK", LONG * 30, "at most 2000"),
         ("TOO_QUICKLY", LONG, "cannot be chosen: the time cannot be compared"),
         ("LOW_EFFORT", LONG, "Describe your observations in the note"),
-        ("whim", LONG, "Choose one of the panel's categories"),
+        ("whim", LONG, "Choose one of its categories"),
     ):
         with pytest.raises(ActionRefused, match=words):
             reject_work(work(one), category, message, user("owner"))
@@ -228,7 +228,7 @@ def test_a_rejection_that_was_not_sent_is_taken_back_and_approved(recruitment):
     assert dict(PanelOrder.objects.values_list("operation", "state")) == {"reject": "cancelled", "approve": "waiting"}
     with pytest.raises(ActionRefused, match="taken back already"):
         reverse_rejection(made, user("colleague"))
-    with pytest.raises(ActionRefused, match="This is not a rejection"):
+    with pytest.raises(ActionRefused, match="not a rejection"):
         reverse_rejection(back, user("colleague"))
 
 

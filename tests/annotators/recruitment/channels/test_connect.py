@@ -57,16 +57,16 @@ def test_a_code_is_shown_beside_the_way_to_connect():
         (
             {"return_complete": "https://connect.cloudresearch.com.evil.example/x"},
             "return_complete",
-            "Copy the address from Connect",
+            "not an address of Connect",
         ),
         (
             {"return_complete": "https://evil.example/?connect.cloudresearch.com"},
             "return_complete",
-            "Copy the address from Connect",
+            "not an address of Connect",
         ),
-        ({"return_complete": COMPLETE.replace("https", "http")}, "return_complete", "begins with https"),
+        ({"return_complete": COMPLETE.replace("https", "http")}, "return_complete", "must begin with https"),
         ({"return_complete": "https://connect.cloudresearch.com@evil.example/"}, "return_complete", "name a host"),
-        ({"return_complete": COMPLETE + "?p={person}"}, "return_complete", "heval fills nothing in"),
+        ({"return_complete": COMPLETE + "?p={person}"}, "return_complete", "heval fills in nothing"),
         ({"return_in_part": COMPLETE}, "return_in_part", "as if they had"),
     ],
 )

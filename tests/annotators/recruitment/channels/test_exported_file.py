@@ -87,7 +87,10 @@ def test_rows_that_say_the_same_are_one():
         (["id,State,Session", "1,2,3"], "Row 1: no column Person or Code; the columns found are: id, State, Session"),
         ([HEAD, "", "w1,,Paid,"], "Row 3, column “Session”: the cell is empty"),
         ([HEAD, "\u200b,s1,Paid,"], "Row 2, column “Person”: the cell is empty"),
-        ([HEAD, f"{'w' * 65},s1,Paid,"], "Row 2, column “Person”: the cell has 65 characters; an id has at most 64"),
+        (
+            [HEAD, f"{'w' * 65},s1,Paid,"],
+            "Row 2, column “Person”: the cell has 65 characters, but an id has at most 64",
+        ),
         ([HEAD, f"w1,{'s' * 65},Paid,"], "Row 2, column “Session”: the cell has 65 characters"),
         (
             [HEAD, "w1,s1,Paid,", "w1,s2,Paid,", "w1,s1,Completed,"],
@@ -99,7 +102,7 @@ def test_rows_that_say_the_same_are_one():
         ([HEAD + ",person", "w1,s1,Paid,,w2"], "Row 1, column “person”: columns 1 and 5 have the same name"),
         (
             [HEAD, ",s1,Paid,", "w1,,Paid,", "w2"],
-            r"Row 2, column “Person”: the cell is empty. There are 2 more errors like these",
+            r"Row 2, column “Person”: the cell is empty. Fill it in, or remove the row. There are 2 more errors like these",
         ),
     ],
 )
@@ -147,10 +150,14 @@ def test_a_link_that_names_no_column_takes_no_file(channel):
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
-        ({"file_words": "Completed"}, "file_words", "Line 1: write"),
-        ({"file_words": "\nA = approved\n = approved"}, "file_words", "Line 3: write"),
-        ({"file_words": "A = approved\nB = fine"}, "file_words", "Line 2: “fine” is not one of submitted, approved"),
-        ({"file_words": "A = screened_out"}, "file_words", "is not one of"),
+        ({"file_words": "Completed"}, "file_words", "Line 1 has no word"),
+        ({"file_words": "\nA = approved\n = approved"}, "file_words", "Line 3 has no word"),
+        (
+            {"file_words": "A = approved\nB = fine"},
+            "file_words",
+            "Line 2: “fine” is not a known meaning. Use one of submitted, approved",
+        ),
+        ({"file_words": "A = screened_out"}, "file_words", "is not a known meaning"),
         ({"file_words": "A = approved\na  = rejected"}, "file_words", "Line 2: “a” is already in line 1"),
         ({"file_words": ""}, "file_words", "Enter the meaning"),
         ({"file_state": ""}, "file_state", "Name the column"),
@@ -222,7 +229,7 @@ def test_the_settings_stand_under_a_heading_of_their_own_and_the_page_takes_the_
     }
     posted = {f"settings-{name}": value for name, value in NAMED.items()}
     wrong = client.post(change, data | posted | {"settings-file_words": "A = fine"})
-    assert wrong.status_code == 200 and "Line 1: “fine” is not one of" in wrong.content.decode()
+    assert wrong.status_code == 200 and "Line 1: “fine” is not a known meaning" in wrong.content.decode()
     assert client.post(change, data | posted).status_code == 302
     recruitment.refresh_from_db()
     assert {name: recruitment.settings[name] for name in NAMED} == NAMED

@@ -199,7 +199,7 @@ def test_a_plan_is_declared_on_its_page(recruitment):
     address = f"/admin/annotators/recruitment/{recruitment.pk}/panel/rounds/"
     assert 'name="people" value="24"' in client.get(address).content.decode()
     for wrong, words in (
-        ({"people": "25", "round_places": "9", "lost_percent": "0"}, "The study needs 24 people"),
+        ({"people": "25", "round_places": "9", "lost_percent": "0"}, "The study needs only 24 people"),
         ({"people": "", "round_places": "9", "lost_percent": "0"}, "required"),
         ({"people": "9", "round_places": "0", "lost_percent": "51"}, "less than or equal to 50"),
     ):

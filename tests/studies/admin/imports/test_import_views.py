@@ -185,10 +185,10 @@ def test_preparation_is_looked_at_before_it_is_done(editor, study):
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        ({"manner": "characters"}, "Enter how many"),
+        ({"manner": "characters"}, "number of characters or words is missing"),
         ({"manner": "longest_of_others"}, "Tick the systems"),
         ({"manner": "longest_of_others", "trimmed": ["zoe"]}, "zoe is not one of"),
-        ({"manner": "none", "minimum_words": "9", "maximum_words": "3"}, "must not be below the minimum"),
+        ({"manner": "none", "minimum_words": "9", "maximum_words": "3"}, "is below the minimum"),
         ({"manner": "half"}, "half is not one of"),
         ({"manner": "characters", "limit": "0"}, "greater than or equal to 1"),
     ],

@@ -102,7 +102,7 @@ def test_parameters_of_a_rule_are_fields_and_are_checked(client, study, monkeypa
     assert row.settings == {"tau": 1.2}
     for wrong in ("0", "-1", "NaN", "1e309", "1,1,1", "", "tau"):
         response = save(client, study, **{"exclusion_rules-0-parameters-tau": wrong})
-        assert response.status_code == 200 and "Correct these settings" in errors_of(response), wrong
+        assert response.status_code == 200 and "Correct the marked fields" in errors_of(response), wrong
     row.refresh_from_db()
     assert row.settings == {"tau": 1.2}
 

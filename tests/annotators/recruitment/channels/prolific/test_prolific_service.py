@@ -144,13 +144,13 @@ def test_an_order_that_the_panel_refuses_comes_back_with_its_words(operation, fa
 def test_a_submission_that_is_somebody_elses_by_now_is_left_alone(operation, fake, service, task):
     order = order_of(operation, fake, task)
     fake.submissions[order.values["submission"]]["participant"] = OTHER
-    with pytest.raises(RequestRefused, match="somebody else"):
+    with pytest.raises(RequestRefused, match="another person"):
         service.do(order)
     assert all(call.startswith("GET ") for call, _ in fake.calls)
 
 
 def test_what_prolific_cannot_do_is_said_and_not_tried(fake, service, task):
-    with pytest.raises(RequestRefused, match="no way to reverse"):
+    with pytest.raises(RequestRefused, match="does not support “reverse”"):
         service.do(Order("reverse", "t", work(fake, task, "REJECTED") | {"message": ""}))
     assert not fake.calls
 
@@ -321,4 +321,4 @@ def test_asking_may_be_repeated_whatever_broke(fault, fake, service, task):
         service.check()
     with pytest.raises(PanelBusy):
         list(service.submissions(task))
-    assert service.check() == "Ada, holding 1000.00 GBP"
+    assert service.check() == "Ada, balance 1000.00 GBP"

@@ -74,7 +74,7 @@ def test_the_service_grants_once_more_what_may_be_lost_and_shows_no_token(fake):
     with pytest.raises(ResultUnclear):
         service.do(order)
     assert service.look(order) is None and service.do(order) == {"credit_status": "G"} and fake.granted == {"40351"}
-    with pytest.raises(RequestRefused, match="no way to reject"):
+    with pytest.raises(RequestRefused, match="does not support “reject”"):
         service.do(Order("reject", "t", order.values))
     assert TOKEN not in repr(service)
     door = Recruitment(settings=SETTINGS)

@@ -1,0 +1,155 @@
+"""The lines of coding explanations, of tokens for programs, and of the report's form."""
+
+from datetime import timedelta
+
+from django.urls import reverse
+from django.utils import timezone
+
+from analysis.coding import record
+from analysis.coding.codebook import EXPLANATIONS_CODEBOOK
+from analysis.coding.sampling import draw_sample
+from analysis.models import ApiToken
+from annotators.models import Response
+from studies.models import StudyMember
+from tests import builders, players
+from tests.admin_pages import logged_in
+from tests.messages.forms.scenarios import bare, me, posted, said, says_refused, sends
+from tests.messages.lines import NOTHING
+from tests.messages.pages.scenarios import launched
+
+CODING = "analysis/coding"
+
+
+def colleague(study):
+    carl = builders.user("carl")
+    StudyMember.objects.get_or_create(study=study, user=carl, defaults={"role": "coder"})
+    return carl
+
+
+def drawn(make=bare, **changes):
+    """What the page says on which a sample is drawn."""
+
+    def scenario():
+        study = make()
+        whole = {
+            "kind": "explanations", "per_arm": "2", "origin": "live", "rule": "union", "left_out": "Null",
+            "codebook": "\n".join(EXPLANATIONS_CODEBOOK.as_lines()), "first": me().pk, "second": colleague(study).pk,
+        }  # fmt: skip
+        known = {name: me().pk if value == "me" else value for name, value in changes.items()}
+        return posted(lambda: study, draw_url, **whole | known)()
+
+    return scenario
+
+
+def draw_url(study):
+    return reverse("admin:analysis_codingsample_draw", args=[study.pk])
+
+
+def explained():
+    """A launched study, with somebody's explanation."""
+    study = launched()
+    done = players.submitted(study, "somebody")
+    judged = done.responses.filter(item__isnull=False).first()
+    item = judged.item if judged else study.items.first()
+    Response.objects.create(
+        assignment=done, question=study.sections.get().questions.first(), item=item, slot="why", text="It ends well."
+    )
+    return study
+
+
+def sample():
+    study = explained()
+    return draw_sample(
+        study, kind="explanations", rule="union", codebook=EXPLANATIONS_CODEBOOK, per_arm=1,
+        coders=[me(), colleague(study)], by=None,
+    )  # fmt: skip
+
+
+def item_url(one):
+    return reverse("admin:analysis_codingsample_item", args=[one.pk, one.items.first().number])
+
+
+def coded(**data):
+    return posted(sample, item_url, **data)
+
+
+def all_coded():
+    one = sample()
+    for item in one.items.all():
+        record.store_coding(item, me(), ["grammar"], False, 0)
+    return said(logged_in(me()).get(reverse("admin:analysis_codingsample_code", args=[one.pk]), follow=True))
+
+
+def stranger():
+    study = explained()
+    coders = [me(), builders.user("zoe")]
+    draw_sample(
+        study, kind="explanations", rule="union", codebook=EXPLANATIONS_CODEBOOK, per_arm=1, coders=coders, by=None
+    )
+
+
+def token_revoked():
+    token = ApiToken.objects.create(user=me(), name="mine", hash="0" * 64)
+    return said(
+        logged_in(me()).post(reverse("admin:analysis_apitoken_revoke", args=[token.pk]), {"post": "yes"}, follow=True)
+    )
+
+
+def token_expired():
+    past = (timezone.now() - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
+    return sends(reverse("admin:analysis_apitoken_add"), "apitoken_form", name="mine", expires_at=past)
+
+
+def codebook(text, **more):
+    return drawn(codebook=text, left_out="", **more)
+
+
+LINES = {
+    "analysis/admin:clean_expires_at": [("This time is in the past", "Enter a later time", token_expired)],
+    "analysis/admin:revoke": [("“mine” is revoked", NOTHING, token_revoked)],
+    f"{CODING}:clean": [("Choose a third coder if a third coder decides", "leave this empty", drawn(rule="third"))],
+    f"{CODING}:parse_codebook": [
+        ("Line 1 is not a label", "Write category | key | label", codebook("Form | grammar")),
+        ("Line 1: the key “Bad key” is not valid", "Use lower-case letters", codebook("Form | Bad key | A")),
+        ("Line 2: the key “a” is used twice", "Choose another key", codebook("Form | a | A\nForm | a | B")),
+        ("The codebook has no label", "Write at least one line", codebook(" \n ")),
+        (
+            "The codebook has 61 labels",
+            "Remove some",
+            codebook("\n".join(f"Form | a{n} | A" for n in range(61))),
+        ),
+        (
+            "no label has the category “Null”",
+            "Correct its name or remove it",
+            drawn(codebook="Form | a | A", left_out="Null"),
+        ),
+        ("every category is listed there", "Remove at least one", drawn(codebook="Form | a | A", left_out="Form")),
+    ],
+    f"{CODING}:draw_sample": [
+        ("A draft has no answers to code", "Launch the study first", drawn()),
+        ("This rule needs two different coders", "Choose another person", drawn(launched, second="me")),
+        ("zoe is not a coder, editor or owner of this study", "Choose another coder", says_refused(stranger)),
+        (
+            "No submitted assignment of this origin has an explanation",
+            "Choose another origin under “answers of”",
+            drawn(launched),
+        ),
+    ],
+    f"{CODING}:render_figure_svg_and_pdf": [("Sample 1 was drawn", NOTHING, drawn(explained))],
+    f"{CODING}:code": [("You have coded all your items", NOTHING, all_coded)],
+    f"{CODING}:store_coding": [
+        ("The codebook has no label “nonsense”", "Reload the page and choose again", coded(label="nonsense")),
+        ("not both", "Choose either labels or “no label applies”", coded(label="grammar", none="1")),
+        ("Choose at least one label", "or choose that no label applies", coded(seen="0")),
+    ],
+    f"{CODING}:code_item": [
+        ("You coded this item in another window meanwhile", "save it again", coded(label="grammar", seen="7"))
+    ],
+    "analysis/report:": [
+        (
+            "No origin is chosen",
+            "Choose at least one",
+            posted(explained, lambda study: f"/studies/{study.code}/analyses/run/", level="0.95", resamples="99"),
+        )
+    ],
+}

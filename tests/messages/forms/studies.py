@@ -1,0 +1,399 @@
+"""The lines of a study's page, its sections, prompts, outputs and practice items, and of the pages that import."""
+
+import csv
+
+from django.core.exceptions import PermissionDenied
+from django.urls import reverse
+from django.utils import timezone
+
+from analysis.models import ApiToken
+from studies.access import Action, check_permission
+from studies.imports.tables import uploads
+from studies.models import ExclusionRule, Job, StudyMember
+from studies.services.practice import create_practice_item
+from tests import builders
+from tests.admin_pages import logged_in, study_url
+from tests.messages.forms.scenarios import (
+    me,
+    posted,
+    row,
+    row_added,
+    said,
+    says_refused,
+    sends,
+    study_saved,
+    system,
+    upload,
+)
+from tests.messages.lines import Shown
+from tests.messages.pages.scenarios import draft, launched
+from tests.messages.pages.study import trained
+
+ADMIN, MODELS = "studies/admin", "studies/models"
+
+
+def section_saved(make=draft, protocol=None, **changes):
+    def scenario():
+        study = make()
+        section = study.sections.get(protocol=protocol) if protocol else study.sections.first()
+        return sends(reverse("admin:studies_section_change", args=[section.pk]), "section_form", **changes)
+
+    return scenario
+
+
+def question(**columns):
+    """The first question of a section, changed."""
+    return section_saved(**{f"questions-0-{name}": value for name, value in columns.items()})
+
+
+def surveyed():
+    study = draft()
+    builders.add_survey(study, position=2, questions=[builders.SCREENING])
+    return study
+
+
+def answers(text):
+    return section_saved(surveyed, "survey", **{"questions-0-scale_options": text})
+
+
+def pen(**data):
+    whole = {"pen-which": "neighbours", "pen-text": "Is {x} better than {y}?", **data}
+    return posted(
+        lambda: draft().sections.first(), lambda s: reverse("admin:studies_section_write", args=[s.pk]), **whole
+    )
+
+
+def stimulus(kind, **changes):
+    def scenario():
+        study = draft()
+        one = (
+            study.prompts.order_by("key").last()
+            if kind == "prompt"
+            else study.systems.get(name="alpha").outputs.first()
+        )
+        return sends(reverse(f"admin:studies_{kind}_change", args=[one.pk]), f"{kind}_form", **changes)
+
+    return scenario
+
+
+def practised(act):
+    """An act upon the training section and the outputs of a study, by their system and prompt."""
+
+    def scenario():
+        study = trained()
+        outputs = {
+            (one.system.name, one.prompt.key): one
+            for name in study.systems.all()
+            for one in name.outputs.select_related("prompt", "system")
+        }
+        return says_refused(lambda: act(study.sections.get(purpose="training"), outputs))()
+
+    return scenario
+
+
+def practice_form(section, **changes):
+    human = section.study.systems.get(name="human")
+    return {"prompt": "news-human-001", "first": human.pk, "second": "", "explanation": ""} | changes
+
+
+def unknown_prompt():
+    section = trained().sections.get(purpose="training")
+    url = reverse("admin:studies_section_practice", args=[section.pk])
+    return said(logged_in(me()).post(url, practice_form(section, prompt="nothing")))
+
+
+def rule_settings(value):
+    def scenario():
+        study = draft()
+        ExclusionRule.objects.create(study=study, rule="incoherent", settings={"tau": 1.3})
+        return sends(study_url(study), "study_form", **{"exclusion_rules-0-parameters-tau": value})
+
+    return scenario
+
+
+def denied(about, action, is_staff=True, scope=""):
+    """What a colleague is told who may only look at a study; with a token of this scope that is bound to it, if one is given."""
+
+    def scenario():
+        study, colleague = draft(), builders.user("vera")
+        StudyMember.objects.create(study=study, user=colleague, role="viewer")
+        type(colleague).objects.filter(pk=colleague.pk).update(is_staff=is_staff)
+        colleague.refresh_from_db()
+        token = ApiToken(user=colleague, study=study, scope=scope) if scope else None
+        return says_refused(lambda: check_permission(colleague, action, about(study), token=token), PermissionDenied)()
+
+    return scenario
+
+
+def two_rules():
+    study = draft()
+    ExclusionRule.objects.create(study=study, rule="too_fast")
+    new = row("exclusion_rules", 1, rule="too_fast", role="report", position="2")
+    return sends(study_url(study), "study_form", **new)
+
+
+def unchanged_amendment():
+    study = launched()
+    client, url = logged_in(me()), study_url(study, "amend/")
+    page = client.get(url)
+    from tests.admin_pages import changed, forms_of
+
+    form = next(form for form in forms_of(page) if "reason" in form.inputs)
+    return said(client.post(url, changed(form.sent(), reason="Because.")))
+
+
+def imports(**data):
+    return posted(draft, lambda study: reverse("import", args=[study.code]), file=upload("x"), **data)
+
+
+def prepares(**data):
+    whole = {"manner": "none", "ends": "whole", "act": "preview"} | data
+    return posted(draft, lambda study: reverse("import_preparation", args=[study.code]), **whole)
+
+
+def large_bundle():
+    from studies.admin.views import BundleForm
+
+    form = BundleForm({}, {"file": upload("{}")})
+    form.files["file"].size = 10**12
+    return [Shown(text) for errors in form.errors.values() for text in errors]
+
+
+def cancelled_import():
+    """A job reads the file, and is cancelled."""
+    study, client = draft(), logged_in(me())
+    page = client.post(
+        reverse("import", args=[study.code]), {"file": upload("prompt_key,system,text\np1,alpha,One.\n")}
+    )
+    stored = uploads.get_upload(page["Location"].rstrip("/").rpartition("/")[2], study.pk)
+    job = Job.objects.create(kind="import", study=study, by=me(), state="cancelled", ended_at=timezone.now())
+    stored.job, stored.report = str(job.code), None
+    stored.save()
+    return said(client.get(page["Location"]))
+
+
+CLEAN = f"{ADMIN}:clean"
+LINES = {
+    "studies/access:require_owner_and_distinct_members": [
+        (
+            "A colleague is listed twice",
+            "Delete one of the rows",
+            row_added("members", 1, username=lambda _: me().username, role="viewer"),
+        ),
+        ("A study needs at least one owner", "Give one person this role", study_saved(**{"members-0-role": "viewer"})),
+    ],
+    "studies/access:check_permission": [
+        (
+            "Your account does not have this permission",
+            "Ask an administrator",
+            denied(lambda study: None, Action.CREATE, False),
+        ),
+        (
+            "Your role in this study (viewer) does not allow this",
+            "Ask an owner",
+            denied(lambda study: study, Action.EDIT),
+        ),
+    ],
+    "studies/access:_check_token": [
+        (
+            "This token is bound to one study",
+            "Use a token for all your studies",
+            denied(lambda study: None, Action.CREATE, scope="write"),
+        )
+    ],
+    "studies/access:check_token_scope": [
+        (
+            "This token may only read",
+            "Use a token that may also write",
+            denied(lambda study: study, Action.EDIT, scope="read"),
+        )
+    ],
+    f"{ADMIN}:clean_username": [
+        (
+            "No active user has this name",
+            "Ask an administrator",
+            row_added("members", 1, username="nobody", role="viewer"),
+        )
+    ],
+    f"{ADMIN}:_clean_words": [
+        ("Title: it contains no visible character", "Enter a visible text", study_saved(title="\u2060")),
+    ],
+    f"{MODELS}:clean": [
+        ("The target is 0", "Enter at least 1", study_saved(target_n="0")),
+        ("The cap (4) is below the target (6)", "Raise the cap", study_saved(target_n="6", target_cap="4")),
+        ("0 seconds are too short", "Enter at least 60", study_saved(idle_seconds="0")),
+    ],
+    f"{MODELS}:": [
+        ("This is not a language tag", "Enter one such as en", study_saved(language="en_GB!")),
+        ("This is not a currency code", "Enter three letters", study_saved(currency="12")),
+    ],
+    f"{ADMIN}:add_duplicate_name_errors": [
+        ("Another system has this name: “alpha”", "Choose another name", row_added("systems", 3, name="ALPHA"))
+    ],
+    CLEAN: [
+        ("Only one system is chosen", "Choose two systems", row_added("contrasts", 2, x=system("alpha"))),
+        (
+            "a system cannot be compared with itself",
+            "Choose another system",
+            row_added("contrasts", 2, x=system("alpha"), y=system("alpha")),
+        ),
+        (
+            "Only one condition is chosen",
+            "Choose two conditions",
+            row_added("contrasts", 2, x_condition="none"),
+        ),
+        (
+            "a condition cannot be compared with itself",
+            "Choose another condition",
+            row_added("contrasts", 2, x_condition="none", y_condition="none"),
+        ),
+        (
+            "Systems and conditions are chosen",
+            "not both",
+            row_added("contrasts", 2, x=system("alpha"), y=system("beta"), x_condition="none", y_condition="examples"),
+        ),
+        (
+            "The margin must be above 0",
+            "Leave it empty",
+            row_added("contrasts", 2, x=system("alpha"), y=system("gamma"), margin="0"),
+        ),
+        (
+            "Two rows have this comparison",
+            "Delete one of them",
+            row_added("contrasts", 2, x=system("alpha"), y=system("beta"), expected=">", role="primary", level="0.05"),
+        ),
+        ("A study needs at least one arm", "Keep one", study_saved(**{"arms-0-DELETE": "on"})),
+        ("Two rows have this rule", "Delete one of them", two_rules),
+        ("Some of these settings are not valid", "Correct the marked fields", rule_settings("-1")),
+        ("Only one system is chosen", "Choose two systems or none", question(y="")),
+        (
+            "Another question of this section has the key",
+            "Choose another key",
+            section_saved(**{"questions-0-key": "ab", "questions-1-key": "AB"}),
+        ),
+        (
+            "The minimum is above the maximum number of characters",
+            "Lower the minimum",
+            question(scale_kind="text", scale_minimum_length="9", scale_maximum_length="3"),
+        ),
+        (
+            "There are 2 labels for 5 points",
+            "Enter one label per point",
+            question(scale_kind="likert", scale_minimum="1", scale_maximum="5", scale_labels="bad\ngood"),
+        ),
+        ("Two lines have the key “a”", "Change one of them", answers("a | One\na | Two")),
+        ("human has no output for a prompt with the key “nothing”", "Choose another prompt or system", unknown_prompt),
+        ("The number of characters or words is missing", "Enter it here", prepares(manner="words")),
+        ("No system is ticked", "Tick the systems", prepares(manner="longest_of_others")),
+        (
+            "The maximum is below the minimum (9)",
+            "Raise the maximum",
+            prepares(minimum_words="9", maximum_words="3"),
+        ),
+        (
+            "An output must be exactly one of these",
+            "Change its text or its tick",
+            stimulus("output", text="Words.", is_empty="on"),
+        ),
+        (
+            "A file of single texts cannot contain ready-made batches",
+            "Untick one of the two",
+            imports(makes_pairs="on", makes_batches="on"),
+        ),
+        ("You entered attributes below", "Tick this to make pairs", imports(pairs_by="tense")),
+    ],
+    f"{ADMIN}:read": [
+        ("Line 1 has no key or no label", "Write both", answers(" | Yes")),
+        ("Line 2: the key has 51 characters", "Use at most 50", answers(f"a | One\n{'k' * 51} | Two")),
+        (
+            "Line 1: only “screens out” or nothing may follow the label, not “maybe”",
+            r"Write \| for a bar",
+            answers("a | One | maybe"),
+        ),
+    ],
+    f"{ADMIN}:clean_m": [
+        ("This protocol shows no items", "enter 0 for m", section_saved(surveyed, "survey", m="3")),
+    ],
+    f"{ADMIN}:clean_position": [
+        (
+            "Another section has this position",
+            "Change the order on the study's page",
+            section_saved(surveyed, "survey", position="1"),
+        )
+    ],
+    f"{ADMIN}:clean_order": [
+        ("The study has no system “omega”", "Correct or remove this line", pen(**{"pen-order": "alpha\nomega"}))
+    ],
+    f"{ADMIN}:clean_text": [
+        ("The question does not contain {x} and {y}", "Add both", pen(**{"pen-text": "Which is better?"}))
+    ],
+    f"{ADMIN}:clean_key": [
+        ("Another prompt has this key: “p001”", "Choose another key", stimulus("prompt", key="P001"))
+    ],
+    f"{ADMIN}:clean_file": [("The file has 1,000,000,000,000 bytes", "Choose a smaller bundle", large_bundle)],
+    f"{ADMIN}:amend_page": [("You have not changed anything", "Change at least one value", unchanged_amendment)],
+    f"{ADMIN}:_render_report": [
+        ("The import was cancelled, and nothing was written", "choose it again", cancelled_import)
+    ],
+    f"{ADMIN}:preparation_page": [
+        (
+            "The settings or the study changed since the preview",
+            "confirm again",
+            prepares(act="prepare", seen="another"),
+        )
+    ],
+    "studies/services:_made": [
+        (
+            "Only training sections can have practice items",
+            "Choose a training section",
+            practised(lambda s, o: create_practice_item(s.study.sections.get(purpose="live"), [], by=None)),
+        ),
+        ("No text is chosen", "Choose at least one", practised(lambda s, o: create_practice_item(s, [], by=None))),
+        (
+            "The texts have different prompts",
+            "Choose texts of the same prompt",
+            practised(
+                lambda s, o: create_practice_item(
+                    s, [o["human", "news-human-001"], o["gpt3", "news-gpt3-001"]], by=None
+                )
+            ),
+        ),
+        (
+            "The same text is chosen twice",
+            "Choose two different texts",
+            practised(lambda s, o: create_practice_item(s, [o["human", "news-human-001"]] * 2, by=None)),
+        ),
+        (
+            "This protocol has no expected answers",
+            "Use another protocol",
+            practised(
+                lambda s, o: (
+                    setattr(s, "protocol", "rating"),
+                    create_practice_item(s, [o["human", "news-human-001"]], by=None),
+                )
+            ),
+        ),
+        (
+            "This practice item already exists",
+            "Choose other texts",
+            practised(
+                lambda s, o: [create_practice_item(s, [o["human", "news-human-001"]], by=None) for _ in range(2)]
+            ),
+        ),
+    ],
+    "analysis/exclusions:to_python": [
+        ("The keys cannot be read", "Separate them by commas", lambda: unread_keys()),
+    ],
+}
+
+
+def unread_keys():
+    """A key of an answer that is longer than a cell of a table may be."""
+    from analysis.exclusions.rules.answered import AnswerSettings
+
+    limit = csv.field_size_limit(100)
+    try:
+        form = AnswerSettings({"question": "q", "options": "x" * 200})
+        return [Shown(text) for errors in form.errors.values() for text in errors]
+    finally:
+        csv.field_size_limit(limit)

@@ -1,0 +1,88 @@
+"""The lines of bodies and of the rows in them."""
+
+from tests.messages.rest.scenarios import API, OUTPUT, parsed, patched, posts, refuses
+
+ADDED = "Correct the name, or add the system first"
+LINES = {
+    f"{API}:require_json_object": [
+        ("The body is not one JSON object", "Send one object with the fields", refuses("PATCH", "", [1])),
+    ],
+    f"{API}:_checked": [
+        ("The body contains no rows", "Send one object, or a list of 1 to 1,000 objects", posts("outputs/", [])),
+        (
+            "The body has 1,001 rows",
+            "Send at most 1,000 per request",
+            posts("outputs/", [OUTPUT] * 1001),
+        ),
+    ],
+    f"{API}:_refuse_repeats": [
+        ("row 2, system: This row repeats row 1", "Remove one of the two", posts("outputs/", [OUTPUT, OUTPUT])),
+    ],
+    f"{API}:_refuse_changes": [
+        (
+            "row 1, system: This row is already stored with a different text",
+            "Leave this row out, or change it in the admin",
+            posts("outputs/", [OUTPUT | {"sample": 0, "text": "Another."}]),
+        ),
+    ],
+    f"{API}:_refuse_new_images": [
+        (
+            "row 1, media: REST cannot add images",
+            "Import new images in a zip",
+            posts("outputs/", [{"system": "alpha", "prompt": "p000", "sample": 7, "media": "a.webp"}]),
+        ),
+    ],
+    f"{API}:_prepared_systems": [
+        (
+            "row 1, name: The name differs from “alpha” only in case",
+            "Choose a clearly different name",
+            posts("systems/", [{"name": "ALPHA"}]),
+        ),
+    ],
+    f"{API}:_prepared_outputs": [
+        ("row 1, system: The study has no system “no”", ADDED, posts("outputs/", [OUTPUT | {"system": "no"}])),
+        (
+            "row 1, prompt: The study has no prompt “no”",
+            "Correct the key, or add the prompt first",
+            posts("outputs/", [OUTPUT | {"prompt": "no"}]),
+        ),
+    ],
+    f"{API}:validate": [
+        (
+            "row 1, media: An image has no text and is not empty",
+            "Remove text and is_empty",
+            posts("outputs/", [OUTPUT | {"media": "a.webp"}]),
+        ),
+        (
+            "row 1, text: An output has either a text or is_empty: true",
+            "Send exactly one",
+            posts("outputs/", [OUTPUT | {"is_empty": True}]),
+        ),
+    ],
+    f"{API}:to_internal_value": [
+        ("colour: This resource has no such field", "Remove it", patched(colour="red")),
+    ],
+    f"{API}:patch": [
+        (
+            "code: The code of a study cannot be changed",
+            "Leave this field out",
+            patched(code="00000000-0000-4000-8000-000000000000"),
+        ),
+    ],
+    f"{API}:_assignments_by_name": [
+        (
+            "row 1, assignments: The study has no assignment “0123”",
+            "Copy the name from the list of assignments",
+            posts("exclusions/", {"assignments": ["0123"], "reason": "too_fast"}),
+        ),
+    ],
+    f"{API}:parse": [
+        (
+            "The body's charset is not UTF-8",
+            "Send the body as UTF-8",
+            lambda: parsed("application/json; charset=utf-16"),
+        ),
+        ("begins with a byte order mark", "Send UTF-8 without it", posts("prompts/", b"\xef\xbb\xbf{}")),
+        ("The body is not JSON at character 2", "Correct it, then send the request again", posts("prompts/", b"{'a'}")),
+    ],
+}
