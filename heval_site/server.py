@@ -33,7 +33,7 @@ keepalive = 5
 worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - gunicorn makes its file safely
 control_socket_disable = True
 proc_name = "heval"
-# TRUSTED_PROXIES decides whom to trust; gunicorn itself trusts no header.
+# TRUSTED_PROXY_COUNT decides which proxies to trust; gunicorn itself trusts no header.
 forwarded_allow_ips = ""
 
 

@@ -21,6 +21,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 # In a wheel, the templates and static files are inside this package.
 DATA = CHECKOUT if (CHECKOUT / "manage.py").exists() else Path(__file__).resolve().parent / "_data"
 
+env.refuse_old_names()
 DATABASE_URL = env.url("DATABASE_URL", "postgres", "postgresql")
 EMBEDDED = not DATABASE_URL
 HEVAL_HOME = home_folder(create=EMBEDDED)
@@ -59,7 +60,7 @@ ALLOWED_HOSTS = [f"[{host}]" if ":" in host and not host.startswith("[") else ho
 CSRF_TRUSTED_ORIGINS = [SITE_URL]
 # The address for orders to panels: the panel, or a stand-in on this machine for a rehearsal.
 PROLIFIC_API = env.official_or_local_stand_in_origin("PROLIFIC_API", "https://api.prolific.com")
-TRUSTED_PROXIES = env.integer("TRUSTED_PROXIES", 0, 0, 5)
+TRUSTED_PROXY_COUNT = env.integer("TRUSTED_PROXY_COUNT", 0, 0, 5)
 
 # Sites that may frame a study and receive its last form.
 EXTERNAL_QUESTION_SITES = tuple(env.origins("EXTERNAL_QUESTION_SITES"))
@@ -233,7 +234,7 @@ SECURE_SSL_REDIRECT = SECURE and env.boolean("SSL_REDIRECT", True)
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_HSTS_SECONDS = env.integer("HSTS_SECONDS", 31536000 if SECURE else 0)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = env.boolean("HSTS_SUBDOMAINS", SECURE)
-if TRUSTED_PROXIES:
+if TRUSTED_PROXY_COUNT:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
 

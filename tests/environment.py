@@ -19,7 +19,7 @@ for name in (
     "ALLOWED_HOSTS",
     "PORT",
     "LISTEN",
-    "TRUSTED_PROXIES",
+    "TRUSTED_PROXY_COUNT",
     "STATIC_ROOT",
     "MEDIA_ROOT",
     "LOG_FORMAT",

@@ -218,5 +218,5 @@ def _exclusion_row(row: "ExclusionInList") -> dict[str, Any]:
         "by": row.by.get_username(),
         "at": row.at,
         "reverses": row.reverses_id,
-        "is_standing": row.reverses_id is None and row.reversal is None,
+        "is_active": row.reverses_id is None and row.reversal is None,
     }

@@ -17,7 +17,7 @@ from studies.models import Study
 from studies.stimuli.spreadsheet import csv_text
 
 COLUMNS = (
-    "number", "assignment", "link", "arm", "kind", "nth", "amount", "currency", "way", "state", "reason", "made_at", "ended_at",
+    "number", "assignment", "link", "arm", "kind", "ordinal", "amount", "currency", "method", "state", "reason", "created_at", "ended_at",
 )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def _link(recruitment) -> dict[str, Any]:
             ("paid", money.paid),
             ("ordered", money.ordered),
             ("due", money.due),
-            ("unwritten", money.unsettled),
+            ("unrecorded", money.unsettled),
             ("to_come", money.to_come),
             ("total", money.total),
         )

@@ -1,4 +1,4 @@
-"""Serializers of the API resources. Field names are those of the models. Database ids are not sent."""
+"""Serializers of the API resources. Most field names are those of the models. Database ids are not sent."""
 
 from typing import Any
 
@@ -28,7 +28,9 @@ from .fields import (
 MAX_ROWS = 1000
 
 
-READ_ONLY = ("state", "open_to", "created_at", "launched_at", "closing_at", "closed_at", "archived_at", "unblinded_at")
+READ_ONLY = (
+    "state", "opened_batches", "created_at", "launched_at", "closing_at", "closed_at", "archived_at", "unblinded_at",
+)  # fmt: skip
 
 
 class StudySerializer(StrictMixin, serializers.ModelSerializer):
@@ -41,15 +43,19 @@ class StudySerializer(StrictMixin, serializers.ModelSerializer):
     title = NameField(max_length=200)
     owner = serializers.CharField(source="owner.username", read_only=True, default=None, allow_null=True)
     clone_of = serializers.UUIDField(source="clone_of.code", read_only=True, default=None, allow_null=True)
-    version = StrictIntegerField(
+    revision = StrictIntegerField(
+        source="version",
         required=False,
         min_value=0,
-        help_text="The version that you last read. If somebody changed the study since then, your change is refused.",
+        help_text="The revision that you last read. If somebody changed the study since then, your change is refused.",
+    )
+    opened_batches = serializers.IntegerField(
+        source="open_to", read_only=True, help_text="Number of batches opened so far: those with a lower number."
     )
 
     class Meta:
         model = Study
-        fields = ("code", *STUDY_FIELDS, "owner", "clone_of", "version", *READ_ONLY)
+        fields = ("code", *STUDY_FIELDS, "owner", "clone_of", "revision", *READ_ONLY)
         read_only_fields = READ_ONLY
 
 
@@ -148,13 +154,13 @@ class PaymentSerializer(serializers.Serializer):
     link = serializers.CharField()
     arm = serializers.CharField()
     kind = serializers.CharField()
-    nth = serializers.IntegerField(help_text="Number of this payment among those of its kind for this assignment.")
+    ordinal = serializers.IntegerField(help_text="Number of this payment among those of its kind for this assignment.")
     amount = serializers.CharField(help_text="With two decimals.")
     currency = serializers.CharField()
-    way = serializers.CharField()
+    method = serializers.CharField()
     state = serializers.CharField()
     reason = serializers.CharField(allow_blank=True)
-    made_at = serializers.DateTimeField()
+    created_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
@@ -175,7 +181,7 @@ class ExclusionSerializer(serializers.Serializer):
     reverses = serializers.IntegerField(
         allow_null=True, help_text="The number of the exclusion that this row reverses."
     )
-    is_standing = serializers.BooleanField()
+    is_active = serializers.BooleanField()
 
 
 class ExclusionRequestSerializer(StrictMixin, serializers.Serializer):
@@ -283,7 +289,7 @@ class ProgressSerializer(serializers.Serializer):
     late = serializers.IntegerField(help_text="Released assignments that were submitted afterwards.")
 
 
-class SampleCellSerializer(serializers.Serializer):
+class DemographicCellSerializer(serializers.Serializer):
     value = serializers.CharField()
     n = serializers.IntegerField(
         allow_null=True, help_text="Null if hidden, because small counts can identify a person."
@@ -291,16 +297,16 @@ class SampleCellSerializer(serializers.Serializer):
     percent = serializers.FloatField(allow_null=True)
 
 
-class SampleColumnSerializer(serializers.Serializer):
+class DemographicColumnSerializer(serializers.Serializer):
     name = serializers.CharField()
     kind = serializers.CharField()
     people = serializers.IntegerField()
     known = serializers.IntegerField(allow_null=True)
     missing = serializers.IntegerField(allow_null=True)
-    cells = SampleCellSerializer(many=True)
+    cells = DemographicCellSerializer(many=True)
     median = serializers.FloatField(allow_null=True)
-    least = serializers.FloatField(allow_null=True)
-    most = serializers.FloatField(allow_null=True)
+    minimum = serializers.FloatField(allow_null=True)
+    maximum = serializers.FloatField(allow_null=True)
 
 
 class BulkResultSerializer(serializers.Serializer):

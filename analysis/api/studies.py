@@ -134,9 +134,9 @@ class ProgressView(StudyView):
         )
 
 
-class SampleView(StudyView):
+class DemographicsView(StudyView):
     """Counts of the declared columns of a panel's demographic file. Values of single annotators are never sent."""
 
-    @document_operation("Demographics of the sample, as counts", shapes.SampleColumnSerializer(many=True))
+    @document_operation("Demographics of the sample, as counts", shapes.DemographicColumnSerializer(many=True))
     def get(self, request, code):
-        return Response(shapes.SampleColumnSerializer(sample.sample_table(self.study), many=True).data)
+        return Response(shapes.DemographicColumnSerializer(sample.sample_table(self.study), many=True).data)

@@ -20,9 +20,9 @@ WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 420, 30, 96, 14, 22, 26
 
 @dataclass(frozen=True, slots=True)
 class Quartiles:
-    low: Decimal
+    q1: Decimal
     median: Decimal
-    high: Decimal
+    q3: Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def quartiles(values: Sequence[Decimal], rounding_step: Decimal) -> Quartiles | 
     """Compute quartiles by linear interpolation between ordered values.
 
     >>> quartiles([Decimal(1), Decimal(2), Decimal(3), Decimal(4)], Decimal("0.01"))
-    Quartiles(low=Decimal('1.75'), median=Decimal('2.50'), high=Decimal('3.25'))
+    Quartiles(q1=Decimal('1.75'), median=Decimal('2.50'), q3=Decimal('3.25'))
     """
     if not values:
         return None
@@ -190,14 +190,14 @@ def build_hourly_pay_chart(arms: Sequence[ArmPay], declared_wage: Decimal | None
     shown = [(one.name, one.hourly) for one in arms if one.hourly]
     if not shown:
         return None
-    most = max([*(hourly.high for _, hourly in shown), declared_wage or ZERO, Decimal(1)])
+    most = max([*(hourly.q3 for _, hourly in shown), declared_wage or ZERO, Decimal(1)])
     step = next(one for power in range(12) for n in (1, 2, 5) if most / (one := Decimal(n * 10**power)) <= 6)
 
     def across(value: Decimal) -> float:
         return round(float(LEFT + (WIDTH - RIGHT - LEFT) * value / (most * Decimal("1.05"))), 1)
 
     bars = tuple(
-        Bar(name[:14], TOP + ROW * n + ROW / 2, across(one.low), across(one.median), across(one.high))
+        Bar(name[:14], TOP + ROW * n + ROW / 2, across(one.q1), across(one.median), across(one.q3))
         for n, (name, one) in enumerate(shown)
     )
     ticks = tuple((across(step * n), f"{step * n}") for n in range(int(most / step) + 1))

@@ -58,7 +58,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """One column: ``cells`` for categories; ``median``, ``least`` and ``most`` for numbers.
+    """One column: ``cells`` for categories; ``median``, ``minimum`` and ``maximum`` for numbers.
 
     The statistics of a number are None if too few values are known.
     """
@@ -70,8 +70,8 @@ class ColumnSummary:
     missing: int | None
     cells: tuple[Cell, ...] = ()
     median: Decimal | None = None
-    least: Decimal | None = None
-    most: Decimal | None = None
+    minimum: Decimal | None = None
+    maximum: Decimal | None = None
 
 
 # Declaring
@@ -286,7 +286,7 @@ def sample_csv(columns: list[ColumnSummary]) -> str:
     rows: list[list[Any]] = [["column", "value", "n", "percent", "median", "minimum", "maximum"]]
     for one in columns:
         if one.kind == SampleColumn.Kind.NUMBER:
-            rows.append([one.name, "", _count_or_hidden(one.known), "", one.median, one.least, one.most])
+            rows.append([one.name, "", _count_or_hidden(one.known), "", one.median, one.minimum, one.maximum])
         rows += [[one.name, cell.value, _count_or_hidden(cell.n), cell.percent, "", "", ""] for cell in one.cells]
         rows.append([one.name, "(missing)", _count_or_hidden(one.missing), "", "", "", ""])
     return csv_text(rows)

@@ -14,7 +14,7 @@ COMMANDS = {
     "simulate": "let robots with known preferences answer a study",
     "rehearse": "rehearse a study with a stand-in of its panel, before any payment",
     "reconcile": "read the panel's submissions, from its service or its file",
-    "pay": "record or show the payments due to a link's people",
+    "update_ledger": "record the payments due to a link's people, or show them",
     "analyse": "run an analysis and print its results",
     "doctor": "check this installation and say how to fix problems",
     "secret": "print a new random secret",

@@ -124,10 +124,10 @@ class Lockout(ResearcherPathsMixin, AxesMiddleware):
 
 
 def client_address(request) -> str:
-    """Return the client address. Trust X-Forwarded-For only for the entries of our own TRUSTED_PROXIES."""
+    """Return the client address. Trust only the last TRUSTED_PROXY_COUNT entries of X-Forwarded-For."""
     asker = request.META.get("REMOTE_ADDR", "")
     forwarded = [name.strip() for name in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if name.strip()]
-    proxies = settings.TRUSTED_PROXIES
+    proxies = settings.TRUSTED_PROXY_COUNT
     return _client_network(forwarded[-proxies] if proxies and len(forwarded) >= proxies else asker)
 
 

@@ -118,7 +118,7 @@ def child_environment(folder: Path) -> dict[str, str]:
         "PYTHONPATH": str(Path(heval_site.__file__).resolve().parent.parent),
         "SITE_URL": settings.SITE_URL if settings.SITE_URL.startswith("https://") else PLACEHOLDER_SITE_URL,
         "SSL_REDIRECT": "false",
-        "TRUSTED_PROXIES": "1",
+        "TRUSTED_PROXY_COUNT": "1",
         "DJANGO_SETTINGS_MODULE": "heval_site.settings",
     }
 

@@ -28,10 +28,10 @@ CLOCK_TOLERANCE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """``words``: the result; ``fix``: what to do if it is not well."""
+    """``message``: the result; ``fix``: what to do if it is not well."""
 
     status: str
-    words: str
+    message: str
     fix: str = ""
 
 
@@ -39,7 +39,7 @@ class CheckFinding:
 class CheckResult:
     name: str
     status: str
-    words: str
+    message: str
     fix: str
 
 
@@ -72,7 +72,7 @@ def run_all_checks() -> Iterator[CheckResult]:
                 finding = CheckFinding(FAILED, f"{type(error).__name__}: {words}", FIXES.get(name, ""))
         if name == "database" and finding.status == FAILED:
             has_database = False
-        yield CheckResult(name, finding.status, finding.words, finding.fix)
+        yield CheckResult(name, finding.status, finding.message, finding.fix)
 
 
 def results_as_json(results: list[CheckResult]) -> dict:
@@ -155,9 +155,9 @@ def _site_address() -> CheckFinding:
     if not settings.SECURE:
         fix = "Set SITE_URL to the https:// address of your proxy before you invite annotators."
         return CheckFinding(WARNING, f"only this machine can reach {settings.SITE_URL}", fix)
-    if settings.SECURE_SSL_REDIRECT and not settings.TRUSTED_PROXIES:
+    if settings.SECURE_SSL_REDIRECT and not settings.TRUSTED_PROXY_COUNT:
         fix = (
-            "Set TRUSTED_PROXIES to the number of your proxies that set X-Forwarded-Proto. Otherwise the "
+            "Set TRUSTED_PROXY_COUNT to the number of your proxies that set X-Forwarded-Proto. Otherwise the "
             "redirect to https never ends."
         )
         return CheckFinding(WARNING, f"{settings.SITE_URL}, but no proxy is trusted", fix)

@@ -17,6 +17,7 @@ BOOLEAN_WORDS = {
     "no": False,
     "off": False,
 }
+RENAMED = {"TRUSTED_PROXIES": "TRUSTED_PROXY_COUNT"}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # The value becomes part of a header, so only a scheme, a host and a port are allowed.
 ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?", re.ASCII)
@@ -36,6 +37,13 @@ def text(name: str, default: str = "") -> str:
                 f"{name}_FILE: {path} cannot be read ({reason}). Correct the path or the file."
             ) from error
     return os.environ.get(name, "").strip() or default
+
+
+def refuse_old_names() -> None:
+    """Raise ImproperlyConfigured if a variable is set under its old name. To ignore it could make the site less safe."""
+    for old, new in RENAMED.items():
+        if os.environ.get(old) or os.environ.get(f"{old}_FILE"):
+            raise ImproperlyConfigured(f"{old} is now {new}. Rename it where you set it, for example in .env.")
 
 
 def boolean(name: str, default: bool) -> bool:

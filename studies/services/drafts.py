@@ -36,7 +36,7 @@ def update_draft(study: Study, by, changes: Mapping[str, Any], version: int | No
     check_permission(by, Action.EDIT, study)
     study = _lock_study(study.pk)
     if version is not None and version != study.version:
-        raise ActionRefused(f"The study was changed meanwhile (version {study.version}). Read it again.")
+        raise ActionRefused(f"The study was changed meanwhile (revision {study.version}). Read it again.")
     changes = {name: value for name, value in changes.items() if getattr(study, name) != value}
     if changes:
         for name, value in changes.items():

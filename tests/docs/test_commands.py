@@ -69,7 +69,7 @@ def test_every_command_line_is_one_that_heval_takes():
     [
         "```text\nheval exprot 1\n```",
         "```text\nheval export 1 --outptu x\n```",
-        "```text\nheval pay --dry-run\n```",
+        "```text\nheval update_ledger --dry-run\n```",
         "run `heval import X --replaces`",
     ],
 )

@@ -20,7 +20,7 @@ DEPLOYED = {
     "SECRET_KEY": KEY,
     "PSEUDONYM_KEY": OTHER_KEY,
     "SITE_URL": "https://eval.example.org",
-    "TRUSTED_PROXIES": "1",
+    "TRUSTED_PROXY_COUNT": "1",
 }
 OURS = (
     *DEPLOYED, "DEBUG", "REDIS_URL", "CELERY_BROKER_URL", "ALLOWED_HOSTS", "PORT", "LISTEN", "STATIC_ROOT", "MEDIA_ROOT",
@@ -77,7 +77,9 @@ BAD = {
     "a port that is a word": ({"PORT": "http"}, "PORT must be a whole number from 1 to 65535"),
     "a port that is none": ({"PORT": "0"}, "PORT must be a whole number"),
     "a port in other digits": ({"PORT": "٨٠"}, "PORT must be a whole number"),
-    "too many proxies": ({"TRUSTED_PROXIES": "9"}, "TRUSTED_PROXIES must be a whole number"),
+    "too many proxies": ({"TRUSTED_PROXY_COUNT": "9"}, "TRUSTED_PROXY_COUNT must be a whole number"),
+    "an old name": ({"TRUSTED_PROXIES": "2"}, "TRUSTED_PROXIES is now TRUSTED_PROXY_COUNT. Rename it"),
+    "an old name of a file": ({"TRUSTED_PROXIES_FILE": "/nowhere"}, "TRUSTED_PROXIES is now TRUSTED_PROXY_COUNT"),
     "a negative pool": ({"DATABASE_POOL": "-1"}, "DATABASE_POOL must be a whole number"),
     "another cache": ({"REDIS_URL": "memcached://cache"}, "REDIS_URL must begin with redis://"),
     "another broker": ({"CELERY_BROKER_URL": "filesystem://"}, "CELERY_BROKER_URL must begin with redis://"),

@@ -2,6 +2,7 @@
 
 from django.core.management.base import BaseCommand, CommandError
 
+from analysis.data.frames import ORIGINS
 from analysis.data.snapshot import TooManySnapshots
 from analysis.report.parameters import DEFAULT_PARAMETERS, BadParameters
 from analysis.report.runs import run_analysis
@@ -14,21 +15,23 @@ class Command(BaseCommand):
     def add_arguments(self, parser):
         parser.add_argument("study", help="The study's code (a unique beginning is enough) or title.")
         parser.add_argument(
-            "--origin",
-            action="append",
-            choices=["live", "robot", "imported", "test"],
-            help="answers to count (default: live, or imported if all answers were imported)",
+            "--origins",
+            metavar="A,B",
+            help=f"answers to count, separated by commas: {', '.join(ORIGINS)} (default: live, or imported if all "
+            "answers were imported)",
         )
         parser.add_argument("--level", type=float, default=DEFAULT_PARAMETERS["level"])
         parser.add_argument("--resamples", type=int, default=DEFAULT_PARAMETERS["resamples"])
-        parser.add_argument("--stars", default=DEFAULT_PARAMETERS["star_scheme"])
+        parser.add_argument("--star-scheme", default=DEFAULT_PARAMETERS["star_scheme"])
 
     def handle(self, *args, **options):
         parameters = {
             "level": options["level"],
             "resamples": options["resamples"],
-            "star_scheme": options["stars"],
-        } | ({"origins": options["origin"]} if options["origin"] else {})
+            "star_scheme": options["star_scheme"],
+        } | (
+            {} if options["origins"] is None else {"origins": [name.strip() for name in options["origins"].split(",")]}
+        )
         try:
             run = run_analysis(
                 find_study(options["study"]), parameters, by=None, progress=self._progress_printer(options["verbosity"])

@@ -20,7 +20,7 @@ class Command(BaseCommand):
         for result in doctor.run_all_checks():
             results.append(result)
             if not options["json"]:
-                self.stdout.write(f"{MARKS[result.status]} {result.name}: {result.words}")
+                self.stdout.write(f"{MARKS[result.status]} {result.name}: {result.message}")
                 if result.fix:
                     self.stdout.write(f"     {result.fix}")
         if options["json"]:

@@ -11,10 +11,10 @@ from analysis.data.export_codebook import build_export_codebook_markdown
 from analysis.data.exports import BLOCK_MAKERS, OUTCOME_TABLES, TABLES, ExportDigest
 from analysis.data.flat_rows.answers import find_damaged_cells
 from analysis.data.flat_rows.selection import COUNTED_ORIGINS, Selection
+from analysis.data.frames import ORIGINS, validate_origins
 from analysis.data.parquet import ParquetNotInstalled, write_parquet
 from analysis.data.snapshot import database_snapshot
 from analysis.report.archive import archive_blocks
-from annotators.models import Assignment
 from studies.services.study_lookup import find_study
 
 FORMATS = ("csv", "jsonl", "parquet", "archive", "codebook")
@@ -28,26 +28,33 @@ class Command(BaseCommand):
         parser.add_argument("--format", choices=FORMATS, default="csv")
         parser.add_argument("--table", choices=sorted(TABLES), default="responses")
         parser.add_argument("--output", default="-", help="The output file, or - for standard output (the default).")
-        parser.add_argument("--origin", default=",".join(COUNTED_ORIGINS), help="Origins, separated by commas.")
+        parser.add_argument(
+            "--origins",
+            metavar="A,B",
+            default=",".join(COUNTED_ORIGINS),
+            help=f"Answers to export, separated by commas: {', '.join(ORIGINS)}.",
+        )
         parser.add_argument("--withdrawn", action="store_true", help="Include the rows of people who withdrew.")
         parser.add_argument("--raw", action="store_true", help="Write CSV without the apostrophe before formulas.")
         parser.add_argument(
-            "--unblind",
+            "--include-hidden-outcomes",
             action="store_true",
-            help=("Export while the study collects. Its tests are then not confirmatory."),
+            help="Export outcomes that are hidden while the study collects. heval does not record this, and the site "
+            "still hides them, but the study's tests are then not confirmatory.",
         )
 
-    def handle(self, *, study, format, table, output, origin, withdrawn, raw, unblind, **options):
+    def handle(self, *, study, format, table, output, origins, withdrawn, raw, include_hidden_outcomes, **options):
         found = find_study(study)
-        origins = _parse_origins(origin)
+        origins = _parse_origins(origins)
         shows_outcomes = format == "archive" or (format != "codebook" and table in OUTCOME_TABLES)
         if (
             shows_outcomes
-            and not unblind
+            and not include_hidden_outcomes
             and are_outcomes_hidden(found, COUNTED_ORIGINS if format == "archive" else origins)
         ):
             raise CommandError(
-                "The study is still collecting, so answers by system are hidden. Use --unblind to export them anyway."
+                "The study is still collecting, so answers by system are hidden. "
+                "Use --include-hidden-outcomes to export them anyway."
             )
         selection = Selection(found, origins, withdrawn)
         if format == "parquet":
@@ -75,10 +82,10 @@ class Command(BaseCommand):
 
 
 def _parse_origins(text: str) -> tuple[str, ...]:
-    given = set(text.split(","))
-    if unknown := sorted(given - set(Assignment.Origin.values)):
-        raise CommandError(f"--origin: {unknown[0]!r} is not an origin. Use {', '.join(Assignment.Origin.values)}.")
-    return tuple(origin for origin in Assignment.Origin.values if origin in given)
+    try:
+        return tuple(validate_origins(name.strip() for name in text.split(",")))
+    except ValueError as error:
+        raise CommandError(f"--{error}") from None
 
 
 def _export_blocks(format, table, selection, raw, tally):

@@ -36,19 +36,23 @@ class Command(BaseCommand):
             "--dry-run", action="store_true", help="dry run: show what would change, without storing anything"
         )
         parser.add_argument("--batches", action="store_true", help="the file contains ready-made batches")
+        parser.add_argument("--create-systems", action="store_true", help="create systems that the study does not have")
+        parser.add_argument("--allow-empty", action="store_true", help="treat a blank text as an empty output")
         parser.add_argument(
-            "--creates-systems", action="store_true", help="create systems that the study does not have"
-        )
-        parser.add_argument("--allows-empty", action="store_true", help="treat a blank text as an empty output")
-        parser.add_argument(
-            "--replaces-changed", action="store_true", help="replace existing content of the study that differs"
+            "--replace-changed", action="store_true", help="replace existing content of the study that differs"
         )
         parser.add_argument(
             "--pairs", action="store_true", help=("the rows are single texts of two systems, to be combined into pairs")
         )
         parser.add_argument("--pairs-by", default="", help="attributes that must be equal within a pair: a,b,c")
-        parser.add_argument("--pairs-within", type=int, default=1, help="maximum difference in length, in words")
-        parser.add_argument("--pairs-most", type=int, default=0, help="maximum number of pairs; 0 for all")
+        parser.add_argument(
+            "--max-length-difference",
+            type=int,
+            default=1,
+            metavar="WORDS",
+            help="maximum difference in length within a pair, in words",
+        )
+        parser.add_argument("--max-pairs", type=int, default=0, metavar="N", help="maximum number of pairs; 0 for all")
         parser.add_argument("--answers", action="store_true", help="the rows are answers that were given elsewhere")
         parser.add_argument(
             "--column",
@@ -81,13 +85,13 @@ class Command(BaseCommand):
         try:
             how = Options(
                 options["batches"],
-                options["creates_systems"],
-                options["allows_empty"],
-                options["replaces_changed"],
+                options["create_systems"],
+                options["allow_empty"],
+                options["replace_changed"],
                 options["pairs"],
                 names,
-                options["pairs_within"],
-                options["pairs_most"],
+                options["max_length_difference"],
+                options["max_pairs"],
             )
         except SettingsRefused as refused:
             raise CommandError(str(refused)) from None

@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser):
         parser.add_argument("key", help="the key of the link to rehearse")
         parser.add_argument(
-            "--people", type=int, default=DEFAULT_PEOPLE, help=f"number of robots (default {DEFAULT_PEOPLE})"
+            "--robots", type=int, default=DEFAULT_PEOPLE, help=f"number of robots (default {DEFAULT_PEOPLE})"
         )
         parser.add_argument("--seed", type=int, default=0, help="random seed of the robots' answers")
         parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         if recruitment is None:
             raise CommandError(f"There is no link with the key {options['key']}. Copy the key from its address.")
         try:
-            report = run_rehearsal(recruitment, options["people"], options["seed"])
+            report = run_rehearsal(recruitment, options["robots"], options["seed"])
         except RehearsalRefused as words:
             raise CommandError(str(words)) from None
         self.stdout.write(

@@ -1,4 +1,4 @@
-"""``simulate <study> --n 100``: let robots with known preferences answer a launched study."""
+"""``simulate <study> --robots 100``: let robots with known preferences answer a launched study."""
 
 import math
 import random
@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser):
         parser.add_argument("study", help="The study's code (a unique beginning is enough) or title.")
-        parser.add_argument("--n", type=int, default=100, help="number of robots (default 100)")
+        parser.add_argument("--robots", type=int, default=100, help="number of robots (default 100)")
         parser.add_argument(
             "--prefer",
             action="append",
@@ -34,8 +34,8 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         study = find_study(options["study"])
-        if options["n"] < 1:
-            raise CommandError(f"--n: {options['n']} robots cannot answer. Enter at least 1.")
+        if options["robots"] < 1:
+            raise CommandError(f"--robots: {options['n']} robots cannot answer. Enter at least 1.")
         preferences = (
             self._parse_preferences(options["prefer"]) if options["prefer"] else default_system_strengths(study)
         )
@@ -53,7 +53,12 @@ class Command(BaseCommand):
         name = f"robot-{uuid.uuid4().hex[:8]}"
         try:
             ended = simulate_answers(
-                study, options["n"], preferences, random.Random(seed), crowd=CrowdSettings(**shares), name_prefix=name
+                study,
+                options["robots"],
+                preferences,
+                random.Random(seed),
+                crowd=CrowdSettings(**shares),
+                name_prefix=name,
             )
         except ValueError as error:
             raise CommandError(str(error)) from None

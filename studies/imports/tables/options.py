@@ -31,7 +31,9 @@ class Options:
                 "options: a file of single texts cannot contain ready-made batches. Choose makes_pairs or makes_batches."
             )
         if self.pairs_within < 0 or self.pairs_most < 0:
-            raise SettingsRefused("options: pairs_within and pairs_most must be whole numbers from 0.")
+            raise SettingsRefused(
+                "options: the maximum difference in length and the maximum number of pairs must be whole numbers from 0."
+            )
 
     def as_json(self) -> dict[str, Any]:
         return tuples_to_lists(asdict(self))

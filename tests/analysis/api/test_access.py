@@ -40,7 +40,7 @@ TABLE = (
     ("PATCH", "studies/{d}/", {"contact": "a@example.org"}, WRITE),
     ("GET", "studies/{s}/design/", None, READ),
     ("GET", "studies/{s}/progress/", None, READ),
-    ("GET", "studies/{s}/sample/", None, READ),
+    ("GET", "studies/{s}/demographics/", None, READ),
     ("GET", "studies/{s}/systems/", None, READ),
     ("POST", "studies/{d}/systems/", {"name": "delta"}, WRITE),
     ("GET", "studies/{s}/prompts/", None, READ),

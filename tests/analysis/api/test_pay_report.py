@@ -41,13 +41,13 @@ def test_the_report_names_people_by_pseudonyms(recruitment):
     file = b"".join(client.get(f"{base}/payments.csv").streaming_content).decode()
     head, first, second = file.splitlines()
     assert (
-        head.startswith("number,assignment,link,arm,kind,nth,amount")
+        head.startswith("number,assignment,link,arm,kind,ordinal,amount")
         and ",2.50,USD,hand,due," in first
         and ",'=1+1," in second
     )
     report = client.get(f"{base}/pay/").json()
     assert (report["currency"], report["declared_per_hour"]) == ("USD", "12.00")
-    assert report["arms"][0]["people"] == 1 and set(report["arms"][0]["per_hour"]) == {"low", "median", "high"}
+    assert report["arms"][0]["people"] == 1 and set(report["arms"][0]["per_hour"]) == {"q1", "median", "q3"}
     assert (report["links"][0]["due"], report["links"][0]["to_come"]) == ("3.70", "27.50")
     told = f"{rows}{file}{report}"
     assert not any(secret in told for secret in ("RAW-", done.code, compute_receipt(done.code)))
@@ -56,7 +56,7 @@ def test_the_report_names_people_by_pseudonyms(recruitment):
 def test_the_command_says_what_is_due_and_writes_it_down_once(recruitment):
     def said(*how) -> str:
         out = StringIO()
-        call_command("pay", recruitment.key, *how, stdout=out)
+        call_command("update_ledger", recruitment.key, *how, stdout=out)
         return out.getvalue()
 
     assert "1 newly due: 2.50 USD" in said("--dry-run") and "Nothing was recorded." in said("--dry-run")
@@ -65,4 +65,4 @@ def test_the_command_says_what_is_due_and_writes_it_down_once(recruitment):
         "1 newly due: 2.50 USD" in said() and "0 newly due: 0.00 USD" in said() and "2.50 due, 27.50 to come" in said()
     )
     with pytest.raises(CommandError, match="no link with the key nobody"):
-        call_command("pay", "nobody")
+        call_command("update_ledger", "nobody")

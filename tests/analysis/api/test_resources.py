@@ -78,10 +78,11 @@ def test_a_bad_field_of_a_study_is_named_and_nothing_is_stored(owner, change, fi
 
 def test_a_draft_is_changed_once_and_a_stale_change_is_refused(owner):
     study, api = draft_study(owner=owner), api_of(owner)
-    version = api.get(f"studies/{study.code}/").json()["version"]
-    first = api.patch(f"studies/{study.code}/", {"contact": "a@example.org", "version": version})
-    assert (first.status_code, first.json()["contact"], first.json()["version"]) == (200, "a@example.org", version + 1)
-    assert api.patch(f"studies/{study.code}/", {"contact": "b@example.org", "version": version}).status_code == 409
+    revision = api.get(f"studies/{study.code}/").json()["revision"]
+    first = api.patch(f"studies/{study.code}/", {"contact": "a@example.org", "revision": revision})
+    assert (first.status_code, first.json()["contact"]) == (200, "a@example.org")
+    assert first.json()["revision"] == revision + 1
+    assert api.patch(f"studies/{study.code}/", {"contact": "b@example.org", "revision": revision}).status_code == 409
     assert audit.events_of(study).get(verb="edit").data == {"draft": study.pk, "columns": ["contact"]}
 
 
@@ -216,7 +217,7 @@ def test_exclusions_tell_whether_they_stand(owner):
     taken_back = Exclusion.objects.create(assignment=second, reason="too_fast", by=owner)
     Exclusion.objects.create(assignment=second, reason="too_fast", by=owner, reverses=taken_back)
     rows = {row["number"]: row for row in api.get(f"studies/{study.code}/exclusions/").json()["results"]}
-    assert [rows[pk]["is_standing"] for pk in (kept.pk, taken_back.pk)] == [True, False]
+    assert [rows[pk]["is_active"] for pk in (kept.pk, taken_back.pk)] == [True, False]
     assert len(rows) == 3
     reasons = [row["exclusion"] for row in api.get(f"studies/{study.code}/assignments/").json()["results"]]
     assert reasons == ["copied_text", None]
@@ -254,7 +255,7 @@ def test_people_are_left_out_and_taken_back_over_rest(owner):
     number = made.json()["created"][0]["number"]
     assert api.post(f"{path}{number}/reverse/", {}).status_code == 201
     assert api.post(f"{path}{number}/reverse/", {}).status_code == 409
-    assert [row["is_standing"] for row in api.get(path).json()["results"]] == [False, False]
+    assert [row["is_active"] for row in api.get(path).json()["results"]] == [False, False]
     elsewhere = closed_study(owner, 1)
     assert api.post(f"studies/{elsewhere.code}/exclusions/{number}/reverse/", {}).status_code == 404
     foreign = api.post(f"studies/{elsewhere.code}/exclusions/", {"assignments": names[:1], "reason": "technical"})

@@ -90,7 +90,7 @@ def test_the_command_says_what_is_wrong(study, tmp_path):
     for arguments, options, message in (
         (["nonsense"], {}, "no study nonsense"),
         (["0" * 32], {}, "no study"),
-        ([str(study.code)], {"origin": "mars"}, "mars"),
+        ([str(study.code)], {"origins": "mars"}, "mars"),
         ([str(study.code)], {"output": str(tmp_path / "no" / "x.csv")}, "cannot be written"),
         ([str(study.code)], {"format": "parquet"}, "--output"),
     ):
@@ -108,7 +108,7 @@ def test_the_command_hides_outcomes_while_a_study_collects(db, tmp_path):
     quiet = {"stderr": io.StringIO()}
     call_command("export", str(study.code), table="assignments", output=path, **quiet)
     call_command("export", str(study.code), format="codebook", output=path, **quiet)
-    call_command("export", str(study.code), unblind=True, output=path, **quiet)
+    call_command("export", str(study.code), include_hidden_outcomes=True, output=path, **quiet)
 
 
 def test_the_codebook_says_what_is_planted(db):

@@ -224,8 +224,8 @@ def test_pay_an_hour_by_arm_with_its_warning(study, client):
             assert low_wage_warning(study, [arm]) == ""  # four people are few
     (arm,) = pay_by_arm(study)
     assert (arm.n, arm.below_wage, arm.without_active_time) == (5, 3, 0)
-    assert [str(x) for x in (arm.minutes.low, arm.minutes.median, arm.minutes.high)] == ["12.5", "15.0", "16.7"]
-    assert [str(x) for x in (arm.hourly.low, arm.hourly.median, arm.hourly.high)] == ["9.00", "10.00", "12.00"]
+    assert [str(x) for x in (arm.minutes.q1, arm.minutes.median, arm.minutes.q3)] == ["12.5", "15.0", "16.7"]
+    assert [str(x) for x in (arm.hourly.q1, arm.hourly.median, arm.hourly.q3)] == ["9.00", "10.00", "12.00"]
     assert low_wage_warning(study, [arm]).startswith(
         "Half of the people earn less per hour than the declared 12.00 USD"
     )

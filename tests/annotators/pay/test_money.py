@@ -58,9 +58,9 @@ def test_what_is_owed_and_not_written_down_is_in_the_sum_and_said():
     everything = text(client.get(f"/admin/annotators/recruitment/study/{study.pk}/pay/"))
     assert "Not recorded yet" in everything and "10.00 USD</td>" in everything
     out = StringIO()
-    call_command("pay", link.key, "--dry-run", stdout=out)
+    call_command("update_ledger", link.key, "--dry-run", stdout=out)
     assert "0.00 due, 5.00 not recorded yet, 5.00 to come" in out.getvalue()
-    assert pay_report.build_pay_report(study)["links"][0]["unwritten"] == "5.00"
+    assert pay_report.build_pay_report(study)["links"][0]["unrecorded"] == "5.00"
     client.post(address, {"settle": "1"})
     found = compute_link_cost(again(link))
     assert (found.due, found.unsettled, found.total) == (Decimal("5.00"), 0, Decimal("10.00"))

@@ -157,9 +157,9 @@ def test_no_hidden_count_follows_from_those_that_are_shown(counts, missing):
 
 def test_numbers_have_a_median_and_a_range_where_enough_tell_them():
     one = summarize_sample_column("Age", "number", 10, ["30", "21", "64.5", "33", "40", "22"])
-    assert (one.known, one.missing, float(one.median), float(one.least), float(one.most)) == (6, 4, 31.5, 21, 64.5)
+    assert (one.known, one.missing, float(one.median), float(one.minimum), float(one.maximum)) == (6, 4, 31.5, 21, 64.5)
     few = summarize_sample_column("Age", "number", 10, ["30", "21"])
-    assert (few.known, few.missing, few.median, few.least) == (None, None, None, None)
+    assert (few.known, few.missing, few.median, few.minimum) == (None, None, None, None)
     assert float(summarize_sample_column("Age", "number", 10, ["30", "21"], shows_small=True).median) == 25.5
     assert summarize_sample_column("Age", "number", 10, []).missing == 10
 
@@ -225,5 +225,5 @@ def test_the_page_declares_looks_reads_and_shows(recruitment, client):
     assert "Sex,Female,6,50.0" in told and "Age,,12,,25.5,20,31" in told
     StudyMember.objects.create(study=recruitment.study, user=user("looker"), role=StudyMember.Role.VIEWER)
     assert logged_in(user("looker")).get(address).status_code == 403
-    over_rest = logged_in(user("owner")).get(f"/api/v1/studies/{recruitment.study.code}/sample/").json()
+    over_rest = logged_in(user("owner")).get(f"/api/v1/studies/{recruitment.study.code}/demographics/").json()
     assert over_rest[0]["median"] == 25.5 and over_rest[1]["cells"][0] == {"value": "Female", "n": 6, "percent": 50.0}

@@ -214,7 +214,7 @@ def test_a_draft_is_played_in_a_process_of_its_own_and_nothing_of_it_stays(folde
     recruitment = Recruitment.objects.create(study=study, channel="prolific", settings=CODES, currency="GBP", wanted=40)
     store_secrets(recruitment, {"token": "canary-of-the-true-token"}, by=None)
     kept, events = stored_secret_dates(recruitment), AuditEvent.objects.count()
-    call_command("rehearse", recruitment.key, "--people", "11", "--json")
+    call_command("rehearse", recruitment.key, "--robots", "11", "--json")
     printed = capsys.readouterr().out
     report = json.loads(printed)
     assert report["is_ok"] and report["money"]["rewards"] == "100.00" and "canary" not in printed
@@ -367,7 +367,7 @@ def test_what_cannot_be_rehearsed_is_told_before_anything_starts(monkeypatch):
         call_command("rehearse", "nokey")
     launched = spa_study(user("owner"))
     with pytest.raises(CommandError, match="3 to 200 people, not 2"):
-        call_command("rehearse", of(launched).key, "--people", "2")
+        call_command("rehearse", of(launched).key, "--robots", "2")
     with pytest.raises(CommandError, match="cannot be launched as it is. Correct this first: .*target"):
         call_command("rehearse", of(spa_draft(owner=user("owner"), target_n=None)).key)
     with pytest.raises(CommandError, match="not installed"):

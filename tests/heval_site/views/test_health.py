@@ -75,7 +75,7 @@ def test_the_doctor_is_content_where_all_is_well(well, monkeypatch, settings):
     # Tests run without fsync, which the doctor would rightly not bear; that check has its own test.
     monkeypatch.setitem(doctor._checks, "durability", lambda: doctor.CheckFinding(doctor.OK, ""))
     code, is_ok, checks = examined()
-    failed = {name: check["words"] for name, check in checks.items() if check["status"] == "failed"}
+    failed = {name: check["message"] for name, check in checks.items() if check["status"] == "failed"}
     assert (code, is_ok, failed) == (0, True, {})
 
 

@@ -76,7 +76,7 @@ LINES = {
             options_of(Options, makes_pairs=True, makes_batches=True),
         ),
         (
-            "pairs_within and pairs_most must be whole numbers from 0",
+            "the maximum difference in length and the maximum number of pairs",
             "whole numbers from 0",
             options_of(Options, pairs_within=-1),
         ),

@@ -264,7 +264,7 @@ LINES = {
     ],
     f"{SERVICES}:update_draft": [
         (
-            "The study was changed meanwhile (version 0)",
+            "The study was changed meanwhile (revision 0)",
             "Read it again",
             refused(draft, lambda s: drafts.update_draft(s, None, {}, version=7)),
         )

@@ -88,7 +88,7 @@ def test_money_is_what_was_promised_and_every_page_says_the_same(world):
             assert money.total == sum(sums[state] for state in STANDING) + unwritten[link.pk] + n * highest
             assert money.is_lower_bound == (link == panel)
         told = report[link.key]
-        sums_in_report = [told[name] for name in ("paid", "ordered", "due", "unwritten", "to_come", "total")]
+        sums_in_report = [told[name] for name in ("paid", "ordered", "due", "unrecorded", "to_come", "total")]
         sums_on_page = (money.paid, money.ordered, money.due, money.unsettled, money.to_come, money.total)
         assert sums_in_report == [f"{amount:.2f}" for amount in sums_on_page]
         text = " ".join(page.content.decode().split())
@@ -138,7 +138,7 @@ def test_pay_an_hour_is_of_those_whom_its_words_name(world):
         quarters = [
             one.quantize(Decimal("0.01"), "ROUND_HALF_UP") for one in quantiles(hourly, n=4, method="inclusive")
         ]
-        assert [figures.hourly.low, figures.hourly.median, figures.hourly.high] == quarters
+        assert [figures.hourly.q1, figures.hourly.median, figures.hourly.q3] == quarters
         assert figures.below_wage == sum(one < 12 for one in hourly) > 0
         assert figures.without_active_time == sum(
             not sum(visit.active_seconds for visit in one.visits.all()) for one in people

@@ -207,4 +207,4 @@ def test_exports_have_a_row_for_everybody_whom_they_name(world, tmp_path):
     by_hand = {assignment_pseudonym(one.code) for one in left_out(live(study))}
     assert {row["assignment"] for row in everybody if row["exclusion"]} == by_hand
     rest = api.get(f"studies/{study.code}/exclusions/").json()["results"]
-    assert {row["assignment"] for row in rest if row["is_standing"]} == by_hand and len(rest) == 5
+    assert {row["assignment"] for row in rest if row["is_active"]} == by_hand and len(rest) == 5

@@ -35,10 +35,10 @@ def test_the_command_looks_and_writes(study, table):
 def test_the_command_makes_a_new_study_only_if_something_is_in_it(db, table):
     with pytest.raises(SystemExit):
         run("new", str(table))
-    assert "Nothing was stored" in run("new", str(table), "--creates-systems", "--dry-run")
+    assert "Nothing was stored" in run("new", str(table), "--create-systems", "--dry-run")
     assert not Study.objects.exists()
     user("ada")
-    result = json.loads(run("new", str(table), "--creates-systems", "--json", "--owner", "ada"))
+    result = json.loads(run("new", str(table), "--create-systems", "--json", "--owner", "ada"))
     study = Study.objects.get()
     assert (result["study"], result["is_written"], study.title) == (str(study.code), True, "fables")
     assert study.owner.username == "ada" and study.arms.get().name == "all"
@@ -52,7 +52,7 @@ def test_the_command_reads_ready_made_batches(study, tmp_path):
     )
     with pytest.raises(SystemExit):
         run(str(study.code), str(file), "--batches")
-    run(str(study.code), str(file), "--batches", "--allows-empty")
+    run(str(study.code), str(file), "--batches", "--allow-empty")
     assert study.batches.get().key == "r1"
 
 

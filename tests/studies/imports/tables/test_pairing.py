@@ -193,10 +193,10 @@ def test_the_command_makes_pairs_and_refuses_half_of_it(tmp_path, capsys):
     Arm.objects.create(study=study, name="all")
     path = tmp_path / "texts.csv"
     path.write_bytes(table(texts()))
-    names = {"pairs_by": "sentiment, tense", "creates_systems": True}
+    names = {"pairs_by": "sentiment, tense", "create_systems": True}
     with pytest.raises(CommandError, match="Add --pairs"):
         call_command("import_study", str(study.code), str(path), **names)
     with pytest.raises(CommandError, match="whole numbers from 0"):
-        call_command("import_study", str(study.code), str(path), pairs=True, pairs_within=-1, **names)
-    call_command("import_study", str(study.code), str(path), pairs=True, pairs_within=1, pairs_most=7, **names)
+        call_command("import_study", str(study.code), str(path), pairs=True, max_length_difference=-1, **names)
+    call_command("import_study", str(study.code), str(path), pairs=True, max_length_difference=1, max_pairs=7, **names)
     assert len(pairs_of(study)) == 7

@@ -1,4 +1,4 @@
-"""``pay <key>``: record the payments due to a link's people now, in this process."""
+"""``update_ledger <key>``: record the payments due to a link's people now, in this process."""
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -33,9 +33,9 @@ class Command(BaseCommand):
             "cancelled."
         )
         sums = costs.compute_link_cost(recruitment)
-        unwritten = f" {sums.unsettled:.2f} not recorded yet," if sums.unsettled else ""
+        unrecorded = f" {sums.unsettled:.2f} not recorded yet," if sums.unsettled else ""
         self.stdout.write(
-            f"Total: {sums.paid:.2f} paid, {sums.ordered:.2f} ordered, {sums.due:.2f} due,{unwritten} "
+            f"Total: {sums.paid:.2f} paid, {sums.ordered:.2f} ordered, {sums.due:.2f} due,{unrecorded} "
             f"{sums.to_come:.2f} to come."
         )
         if options["dry_run"]:
