@@ -235,6 +235,6 @@ ASKED = {
         lambda w, by: request_export(w.study, by=by, table="items", format="parquet"),
     ),
     "try a draft": (Action.EDIT, draft, lambda w, by: start_test_run(w.study, by)),
-    "clear tries": (Action.EDIT, draft, lambda w, by: drafts.delete_test_runs(w.study.pk, by)),
-    "throw tries away": (Action.EDIT, draft, lambda w, by: delete_test_runs(w.study, by)),
+    "clear test runs": (Action.EDIT, draft, lambda w, by: drafts.delete_test_runs(w.study.pk, by)),
+    "delete test runs": (Action.EDIT, draft, lambda w, by: delete_test_runs(w.study, by)),
 }

@@ -140,7 +140,7 @@ def analysis_progress_page(request, code, job):
     if analysis_job.state == Job.State.DONE:
         return redirect("analysis", code=study.code, number=(analysis_job.result or {})["number"])
     is_going = analysis_job.state in (Job.State.WAITING, Job.State.RUNNING)
-    is_still = "still" in request.GET
+    is_refresh_off = request.GET.get("refresh") == "off"
     response = render(
         request,
         "report/progress.html",
@@ -148,12 +148,12 @@ def analysis_progress_page(request, code, job):
             "study": study,
             "job": analysis_job,
             "is_going": is_going,
-            "is_still": is_still,
-            "is_nobody": is_going and not jobs.is_runner_alive(),
+            "is_refresh_off": is_refresh_off,
+            "is_runner_missing": is_going and not jobs.is_runner_alive(),
         },
     )
-    if is_going and not is_still:
-        # Reload by a header: ``?still`` turns it off.
+    if is_going and not is_refresh_off:
+        # Reload by a header: ``?refresh=off`` turns it off.
         response["Refresh"] = str(REFRESH_SECONDS)
     return response
 

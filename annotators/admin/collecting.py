@@ -43,11 +43,17 @@ class InquiryAdmin(ReadOnlyAdmin):
         wrap = self.admin_site.admin_view
         return [
             path("study/<int:pk>/collecting/", wrap(self.collecting), name="annotators_collecting"),
-            path("study/<int:pk>/inbox/<int:inquiry>/", wrap(self.mark_inquiry_handled_view), name="annotators_handle"),
+            path(
+                "study/<int:pk>/inbox/<int:inquiry>/",
+                wrap(self.mark_inquiry_handled_view),
+                name="annotators_handle_inquiry",
+            ),
             path("study/<int:pk>/preview/", wrap(self.preview_view), name="annotators_preview"),
             path("study/<int:pk>/preview/<str:key>/", wrap(self.preview_view), name="annotators_preview_page"),
-            path("study/<int:pk>/try/", wrap(self.start_test_run_view), name="annotators_try"),
-            path("study/<int:pk>/tries/clear/", wrap(self.delete_test_runs_view), name="annotators_clear_tries"),
+            path("study/<int:pk>/test-run/", wrap(self.start_test_run_view), name="annotators_test_run"),
+            path(
+                "study/<int:pk>/test-runs/clear/", wrap(self.delete_test_runs_view), name="annotators_clear_test_runs"
+            ),
             *super().get_urls(),
         ]
 
@@ -60,7 +66,7 @@ class InquiryAdmin(ReadOnlyAdmin):
         recruitments = list(study.recruitments.order_by("pk"))
         may_edit = is_request_allowed(request, Action.RECRUIT, study.pk)
         inquiries = list(monitor.inquiries(study)[:200])
-        looked, evidence = latest_stopping_figures(study)
+        last_check, evidence = latest_stopping_figures(study)
         context = {
             "title": "Collecting",
             "total": total,
@@ -68,7 +74,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "arms": arms if len(arms) > 1 else [],
             "robots": study.assignments.filter(origin="robot", submitted_at__isnull=False).count(),
             "days": monitor.count_daily_claims_and_submissions(study),
-            "pace": monitor.median_working_times(study),
+            "median_times": monitor.median_working_times(study),
             "comments": list(monitor.latest_survey_comments(study)),
             "appeals": list(unanswered_appeals(recruitments)),
             "inquiries": [(one, describe_page_key(one.page_key)) for one in inquiries],
@@ -82,7 +88,7 @@ class InquiryAdmin(ReadOnlyAdmin):
             "list_url": f"{reverse('admin:annotators_assignment_changelist')}?study={study.pk}",
             "may_edit": may_edit,
             "is_blind": study.is_draft or study.is_blind,
-            "looked": looked,
+            "last_check": last_check,
             "evidence": evidence,
             "acts": acts.available_act_links(request, study),
             "closing_words": workflow.closing_status_text(study),
@@ -141,7 +147,7 @@ class InquiryAdmin(ReadOnlyAdmin):
                 "arms": [(one, one == arm) for one in arms] if len(arms) > 1 else [],
                 "here": reverse("admin:annotators_preview_page", args=[study.pk, page.key]),
                 "home": reverse("admin:studies_study_change", args=[study.pk]),
-                "try_url": reverse("admin:annotators_try", args=[study.pk])
+                "test_run_url": reverse("admin:annotators_test_run", args=[study.pk])
                 if study.is_draft and is_request_allowed(request, Action.EDIT, study.pk)
                 else "",
             },
@@ -171,11 +177,11 @@ class InquiryAdmin(ReadOnlyAdmin):
         context = {
             "title": "Test run",
             "arms": list(study.arms.order_by("name")),
-            "tries": study.assignments.filter(origin="test").order_by("-pk")[:50],
-            "clear_url": reverse("admin:annotators_clear_tries", args=[study.pk]),
+            "test_runs": study.assignments.filter(origin="test").order_by("-pk")[:50],
+            "clear_url": reverse("admin:annotators_clear_test_runs", args=[study.pk]),
             "home": reverse("admin:studies_study_change", args=[study.pk]),
         }
-        return study_page.render_study_page(request, self.admin_site, "admin/annotators/try.html", study, context)
+        return study_page.render_study_page(request, self.admin_site, "admin/annotators/test_run.html", study, context)
 
     def delete_test_runs_view(self, request, pk):
         study = get_study(request.user, Action.EDIT, pk=pk)
@@ -187,4 +193,4 @@ class InquiryAdmin(ReadOnlyAdmin):
             messages.success(request, words)
         except ActionRefused as refused:
             messages.warning(request, str(refused))
-        return HttpResponseRedirect(reverse("admin:annotators_try", args=[study.pk]))
+        return HttpResponseRedirect(reverse("admin:annotators_test_run", args=[study.pk]))

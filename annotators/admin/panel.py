@@ -94,7 +94,7 @@ class PanelAdminMixin(_Admin):
         """
         recruitment = self._get_recruitment_or_404(request, pk)
         channel = REGISTRY[recruitment.channel]
-        secrets, export, looked = SecretsForm(recruitment), PanelFileForm(), None
+        secrets, export, dry_run = SecretsForm(recruitment), PanelFileForm(), None
         here = HttpResponseRedirect(reverse("admin:annotators_panel", args=[pk]))
         if request.method == "POST":
             if {"ask", "approve", "listen"} & set(request.POST):
@@ -109,10 +109,10 @@ class PanelAdminMixin(_Admin):
             elif channel.takes_file(recruitment):
                 export = PanelFileForm(request.POST, request.FILES)
                 if export.is_valid():
-                    looked = self._import_file(request, recruitment, export)
-                    if looked is not None and "take" in request.POST:
+                    dry_run = self._import_file(request, recruitment, export)
+                    if dry_run is not None and "take" in request.POST:
                         messages.success(
-                            request, f"{looked.seen} submission{'' if looked.seen == 1 else 's'} imported."
+                            request, f"{dry_run.seen} submission{'' if dry_run.seen == 1 else 's'} imported."
                         )
                         return here
         status = 400 if secrets.errors or export.errors else 200
@@ -121,7 +121,7 @@ class PanelAdminMixin(_Admin):
             self.admin_site,
             "admin/annotators/panel.html",
             recruitment.study,
-            self._context(recruitment, channel, secrets, export, looked),
+            self._context(recruitment, channel, secrets, export, dry_run),
             status=status,
         )
 
@@ -145,7 +145,7 @@ class PanelAdminMixin(_Admin):
             form.add_error("file", str(refused))
             return None
 
-    def _context(self, recruitment, channel, secrets, export, looked) -> dict:
+    def _context(self, recruitment, channel, secrets, export, dry_run) -> dict:
         found = match_status_counts(recruitment)
         doubtful = list(
             submissions_with_match_status(recruitment)
@@ -172,8 +172,8 @@ class PanelAdminMixin(_Admin):
             "channel": channel,
             "secrets": secrets,
             "export": export,
-            "looked": looked,
-            "looked_classes": _class_rows(looked.classes) if looked else [],
+            "dry_run": dry_run,
+            "dry_run_classes": _class_rows(dry_run.classes) if dry_run else [],
             "classes": _class_rows(found),
             "matched": found.get("matched", 0),
             "to_approve": bulk_approval.submissions_to_approve(recruitment).count() if may_ask else 0,
@@ -190,11 +190,11 @@ class PanelAdminMixin(_Admin):
                 for one, standing, row in people
             ],
             "plan": PanelPlan.objects.filter(recruitment=recruitment).first(),
-            "kept_out": blocklists.blocklist_counts(recruitment)
+            "blocklist": blocklists.blocklist_counts(recruitment)
             if blocklists.blocklist_names(recruitment) and may_ask
             else None,
             "alerts": alerts.find_panel_alerts(recruitment),
-            "doubted": doubtful_arrivals(recruitment),
+            "doubtful_arrivals": doubtful_arrivals(recruitment),
             "orders": orders,
             "has_service": bool(channel.secrets),
             "takes_file": channel.takes_file(recruitment),
@@ -239,7 +239,7 @@ class PanelAdminMixin(_Admin):
             "form": form,
             "cost": cost,
             "warnings": told,
-            "hindrances": publishing_obstacles(recruitment),
+            "obstacles": publishing_obstacles(recruitment),
             "link": panel_entry_url(recruitment),
             "currency": recruitment.currency or recruitment.study.currency,
             "hourly": reward_per_hour(form.cleaned_data["reward"], form.cleaned_data["minutes"]) if cost else None,

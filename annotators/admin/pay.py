@@ -105,13 +105,13 @@ class PayAdminMixin(_Pages):
     def pay(self, request, pk):
         """Show the ledger. POST records what is due, orders it, marks payments, or adds bonuses and compensation."""
         recruitment = self._get_recruitment_or_404(request, pk, Action.PAY if request.method == "POST" else Action.VIEW)
-        bonus, looked = BonusForm(), None
+        bonus, bonus_preview = BonusForm(), None
         if request.method == "POST":
             if "see" in request.POST or "add" in request.POST:
                 bonus = BonusForm(request.POST, request.FILES)
-                looked = self._read_bonuses(request, recruitment, bonus) if bonus.is_valid() else None
-                if looked is not None and "add" in request.POST:
-                    n = ledger.add_extra_payments(recruitment, looked, Payment.Kind.BONUS, request.user)
+                bonus_preview = self._read_bonuses(request, recruitment, bonus) if bonus.is_valid() else None
+                if bonus_preview is not None and "add" in request.POST:
+                    n = ledger.add_extra_payments(recruitment, bonus_preview, Payment.Kind.BONUS, request.user)
                     messages.success(request, f"{n} payment{'' if n == 1 else 's'} recorded as due.")
                     return self._redirect_to_due(pk)
             else:
@@ -125,7 +125,7 @@ class PayAdminMixin(_Pages):
             self.admin_site,
             "admin/annotators/pay.html",
             recruitment.study,
-            self._pay_context(request, recruitment, bonus, looked),
+            self._pay_context(request, recruitment, bonus, bonus_preview),
             status=400 if bonus.errors else 200,
         )
 
@@ -174,7 +174,7 @@ class PayAdminMixin(_Pages):
             return f"{compensation.record_reward_compensations(recruitment, ticked, request.user)} to be paid by hand."
         raise ActionRefused("No action was chosen. Press one of the buttons on this page.")
 
-    def _pay_context(self, request, recruitment, bonus, looked) -> dict:
+    def _pay_context(self, request, recruitment, bonus, bonus_preview) -> dict:
         may_edit = is_request_allowed(request, Action.PAY, recruitment.study_id)
         due = (
             ledger.link_payments(recruitment)
@@ -216,14 +216,14 @@ class PayAdminMixin(_Pages):
             "orders_total": ledger.total_amount(orders),
             "bulk": files.bulk_form_payment_texts(recruitment) if may_edit else [],
             "bonus": bonus,
-            "looked": looked,
-            "looked_total": sum((one.amount for one in looked), Decimal(0)) if looked else None,
+            "bonus_preview": bonus_preview,
+            "bonus_total": sum((one.amount for one in bonus_preview), Decimal(0)) if bonus_preview else None,
             "currency": sums.currency,
             "early": promises.early_end_pay_lines(
                 recruitment, sums.currency, promises.get_pay_terms(recruitment).newest_wording
             ),
             "missing": promises.outcome_labels_without_pay_rule(recruitment),
-            "kept": id_retention.ids_retained_past_erasure_time(recruitment),
+            "retained_ids": id_retention.ids_retained_past_erasure_time(recruitment),
         }
 
 

@@ -99,11 +99,15 @@ class RecruitmentAdmin(
 
     def get_urls(self):
         return [
-            path("<int:pk>/door/", self.admin_site.admin_view(self.door), name="annotators_door"),
+            path(
+                "<int:pk>/state/",
+                self.admin_site.admin_view(self.stop_or_reopen_view),
+                name="annotators_recruitment_state",
+            ),
             *super().get_urls(),
         ]
 
-    def door(self, request, pk):
+    def stop_or_reopen_view(self, request, pk):
         """POST: stop the link for new people, or open it again."""
         recruitment = get_row(request.user, Action.RECRUIT, Recruitment.objects.select_related("study"), pk=pk)
         if request.method != "POST":
@@ -212,12 +216,12 @@ class RecruitmentAdmin(
             links = labelled_link_urls(obj) if may_edit else []
             context |= {
                 "study": obj.study,
-                "life": workflow.workflow_steps(obj.study),
+                "steps": workflow.workflow_steps(obj.study),
                 "channel": channel,
                 "links": links[:LINKS_SHOWN],
                 "hidden_links": links[LINKS_SHOWN:],
                 "has_panel": bool(channel and (channel.secrets or channel.takes_file(obj))),
-                "troubles": [*channel.problems(obj), *promises.pay_obstacles(obj)]
+                "problems": [*channel.problems(obj), *promises.pay_obstacles(obj)]
                 if channel
                 else ["This channel is not installed."],
                 "may_stop": may_edit,

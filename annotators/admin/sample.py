@@ -94,16 +94,18 @@ class SampleAdminMixin(_Pages):
     def get_urls(self):
         wrap = self.admin_site.admin_view
         return [
-            path("<int:pk>/sample/", wrap(self.sample), name="annotators_sample"),
-            path("<int:pk>/sample/table.csv", wrap(self.sample_csv), name="annotators_sample_csv"),
+            path("<int:pk>/demographics/", wrap(self.demographics_view), name="annotators_demographics"),
+            path(
+                "<int:pk>/demographics/table.csv", wrap(self.demographics_csv_view), name="annotators_demographics_csv"
+            ),
             *super().get_urls(),
         ]
 
-    def sample(self, request, pk):
+    def demographics_view(self, request, pk):
         """Show the sample table. POST declares columns, previews a file, or imports it."""
         recruitment = self._get_recruitment_or_404(request, pk)
         columns, file, joined = ColumnsForm(recruitment.study), SampleFileForm(recruitment), None
-        here = HttpResponseRedirect(reverse("admin:annotators_sample", args=[pk]))
+        here = HttpResponseRedirect(reverse("admin:annotators_demographics", args=[pk]))
         if "declare" in request.POST:
             columns = ColumnsForm(recruitment.study, request.POST)
             if columns.is_valid():
@@ -127,7 +129,7 @@ class SampleAdminMixin(_Pages):
             "small": sample.SMALL_COUNT,
         }
         status = 400 if columns.errors or file.errors else 200
-        template = "admin/annotators/sample.html"
+        template = "admin/annotators/demographics.html"
         return study_page.render_study_page(
             request, self.admin_site, template, recruitment.study, context, status=status
         )
@@ -142,7 +144,7 @@ class SampleAdminMixin(_Pages):
             form.add_error("file", str(refused))
             return None
 
-    def sample_csv(self, request, pk):
+    def demographics_csv_view(self, request, pk):
         recruitment = self._get_recruitment_or_404(request, pk)
         text = sample.sample_csv(sample.sample_table(recruitment.study))
         headers = {"Content-Disposition": 'attachment; filename="sample.csv"'}

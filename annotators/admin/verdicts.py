@@ -124,8 +124,12 @@ class VerdictAdminMixin(_Pages):
     def get_urls(self):
         wrap = self.admin_site.admin_view
         return [
-            path("<int:pk>/panel/submission/<int:submission>/", wrap(self.verdict), name="annotators_verdict"),
-            path("<int:pk>/panel/assignment/<int:assignment>/", wrap(self.verdict), name="annotators_verdict_here"),
+            path(
+                "<int:pk>/panel/submission/<int:submission>/", wrap(self.verdict), name="annotators_submission_verdict"
+            ),
+            path(
+                "<int:pk>/panel/assignment/<int:assignment>/", wrap(self.verdict), name="annotators_assignment_verdict"
+            ),
             path("<int:pk>/panel/appeal/<int:appeal>/", wrap(self.appeal), name="annotators_appeal"),
             *super().get_urls(),
         ]
@@ -181,7 +185,7 @@ class VerdictAdminMixin(_Pages):
             "form": form,
             "is_own": is_own,
             "others": eligible_appeal_answerers(recruitment.study, row.rejected_by_id),
-            "told": evidence_sentences(evidence),
+            "evidence_sentences": evidence_sentences(evidence),
             "checks": evidence.get("failed_checks", ()),
             "is_at_panel": is_at_panel,
             "is_settled": row.answered_at is None and is_work_approved_at_panel(row.verdict),
@@ -279,7 +283,7 @@ class _VerdictPage:
 
     def shown(self, status: int = 200):
         work, one, request = self.work, self.assignment, self.request
-        can = decisions.available_operations(self.recruitment)
+        panel_operations = decisions.available_operations(self.recruitment)
         set_display_ids([work.submission] if work.submission else [])
         verdicts = Verdict.objects.filter(**({"assignment": one} if one else {"submission": work.submission}))
         context = {
@@ -289,26 +293,28 @@ class _VerdictPage:
             "work": work,
             "submission": work.submission,
             "assignment": one,
-            "standing": MATCH_STATUSES.get(work.standing),
+            "match_status": MATCH_STATUSES.get(work.standing),
             "evidence": self.measured,
             "lasted": format_duration(self.measured.seconds)
             if self.measured and self.measured.seconds is not None
             else "",
             "closed": [ground for ground in self.grounds if ground.missing],
             "is_any_open": any(not ground.missing for ground in self.grounds),
-            "hindrance": self.reason_not_rejectable,
+            "reason_not_rejectable": self.reason_not_rejectable,
             "is_excluded": one is not None and active_exclusions([one]).exists(),
             "refusals": work.rejection_policy,
             "verdicts": list(verdicts.select_related("by", "appeal").order_by("pk")),
             "form": self.forms["reject"],
             "ask_form": self.forms["ask"],
             "back_form": self.forms["back"],
-            "is_last_look": self.needs_confirmation,
+            "needs_confirmation": self.needs_confirmation,
             "rejection": decisions.effective_rejection(one) if one else None,
             "is_approved": decisions.effective_approval(work) is not None,
-            "can_be_asked": "request_return" in can and not self.reason_not_rejectable and not self.was_asked,
+            "can_be_asked": "request_return" in panel_operations
+            and not self.reason_not_rejectable
+            and not self.was_asked,
             "was_asked": self.was_asked,
-            "can": can,
+            "panel_operations": panel_operations,
             "others": eligible_appeal_answerers(self.recruitment.study, request.user.pk),
         }
         return study_page.render_study_page(
@@ -332,7 +338,7 @@ def _schedule_panel_sync(recruitment: Recruitment, by) -> None:
 
 
 def _verdict_url(recruitment: Recruitment, verdict: Verdict) -> str:
-    return reverse("admin:annotators_verdict_here", args=[recruitment.pk, verdict.assignment_id])
+    return reverse("admin:annotators_assignment_verdict", args=[recruitment.pk, verdict.assignment_id])
 
 
 def _reversal_message(back: Verdict) -> str:

@@ -9,7 +9,7 @@ from django.dispatch import Signal
 
 from studies.signals import AskingSignal
 
-# Sent by ``panels.publishing.hindrances`` to collect problems to fix before people are sent to a link.
+# Sent by ``panels.publishing.publishing_obstacles`` to collect problems to fix before people are sent to a link.
 # Arguments: ``recruitment``. Receivers return an iterable of strings, each a sentence for the researcher; empty if
 # there is no problem.
 collect_obstacles = AskingSignal()

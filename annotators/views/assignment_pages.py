@@ -76,12 +76,12 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
     else:
         way_back = get_panel_way_back(assignment.recruitment, ended, ids, receipt)
     study_words = wording_of(assignment.study, assignment.design_id).study
-    more = get_remaining_parts(assignment) if outcome == "complete" else None
+    remaining_parts = get_remaining_parts(assignment) if outcome == "complete" else None
     status = work_status(assignment)
     context = {
         "study": study_words,
         "outcome": outcome,
-        "stands": status,
+        "work_status": status,
         "receipt": receipt,
         "way_back": way_back,
         "credit": credit,
@@ -90,7 +90,7 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
         and not (status and (status.is_at_panel or status.rejection))
         and not study_words["debriefing"]
         and not assignment.is_late
-        and not (more and more.is_any_left),
+        and not (remaining_parts and remaining_parts.is_any_left),
         "debriefing": render_cached_markdown(study_words["debriefing"])
         if study_words["debriefing"] and outcome == "complete"
         else "",
@@ -102,7 +102,7 @@ def _render_done_page(request, assignment, ids) -> HttpResponse:
         "pay": pay_statement(assignment),
         "offer": _arm_offer_context(assignment) if outcome == "complete" else None,
         "has_work": outcome == "complete" and has_parts_overview(assignment),
-        "more": more,
+        "remaining_parts": remaining_parts,
         "has_ended_before": ended not in ("complete", "withdrawn"),
         "has_agreed": assignment.consented_at is not None,
     }
@@ -116,7 +116,7 @@ def _arm_offer_context(assignment) -> dict | None:
 
 
 def render_parts_overview(request, assignment) -> HttpResponse:
-    return render(request, "annotate/work.html", parts_overview_context(assignment))
+    return render(request, "annotate/my_work.html", parts_overview_context(assignment))
 
 
 @add_annotator_headers
@@ -258,13 +258,13 @@ def appeal_page(request, code):
             "outcome": has_assignment_ended(assignment),
             "title": "Your objection was not stored",
             "reason": "Your work is not rejected, or you have already objected.",
-            "typed": [TypedAnswer("Why the rejection is wrong", text)],
+            "submitted_values": [TypedAnswer("Why the rejection is wrong", text)],
         }
         return render(request, "annotate/not_stored.html", context, status=409)
     if request.method == "POST":
         try:
             create_appeal(assignment, text)
-            return HttpResponseRedirect(f"/p/{code}/done/#stands")
+            return HttpResponseRedirect(f"/p/{code}/done/#work-status")
         except ActionRefused as refused:
             error = str(refused)
     context = {

@@ -67,8 +67,10 @@ def entry_page(request, key):
     if request.method != "POST" and returning is not None and has_parts_overview(returning):
         return render_parts_overview(request, returning)
     finished = returning if returning is not None and has_assignment_ended(returning) else None
-    more = get_remaining_parts(finished) if finished and not finished.withdrawn_at and finished.submitted_at else None
-    if finished and not (more and more.is_any_left):
+    remaining_parts = (
+        get_remaining_parts(finished) if finished and not finished.withdrawn_at and finished.submitted_at else None
+    )
+    if finished and not (remaining_parts and remaining_parts.is_any_left):
         return _handle_return_after_end(request, recruitment, finished, arrival, wording)
     if request.method != "POST":
         if returning is None and state is not LinkState.OPEN:
@@ -80,7 +82,12 @@ def entry_page(request, key):
             )
         path = f"/p/{returning.code}/" if returning is not None else ""
         return render_entry_page(
-            request, recruitment, wording, is_returning=returning is not None, more=more, own_path=path
+            request,
+            recruitment,
+            wording,
+            is_returning=returning is not None,
+            remaining_parts=remaining_parts,
+            own_path=path,
         )
     if "decline" in request.POST:
         if returning is not None:
@@ -116,7 +123,7 @@ def entry_page(request, key):
         )
     if claim.outcome == "claimed" and claim.assignment:
         return HttpResponseRedirect(f"/p/{claim.assignment.code}/")
-    if more is not None and finished:
+    if remaining_parts is not None and finished:
         return _handle_return_after_end(request, recruitment, finished, arrival, wording)
     if returning is not None:
         # No place is free for this person. Their own pages say so, and explain what happens to answers sent now.
@@ -126,9 +133,9 @@ def entry_page(request, key):
         return HttpResponseRedirect(f"/p/{turned_away.code}/done/")
     kind = claim.outcome
     if kind == "wait" and _should_record_leaving(recruitment, arrival):
-        waited = _wait_signer(recruitment).sign(str(annotator.code))
+        waiting_token = _wait_signer(recruitment).sign(str(annotator.code))
         pays = is_outcome_paid_before_first_page(recruitment, OUTCOME_BY_NOTICE[kind])
-        return render_notice(request, words, kind, may_retry=True, waited=waited, pays=pays)
+        return render_notice(request, words, kind, may_retry=True, waiting_token=waiting_token, pays=pays)
     receipt = compute_receipt(claim.assignment.code) if claim.assignment and kind != "done" else ""
     return render_notice(
         request,
@@ -153,7 +160,7 @@ def _should_record_leaving(recruitment: Recruitment, arrival) -> bool:
 def _turn_away_waiting_person(request, recruitment: Recruitment, arrival) -> Assignment | None:
     """Record that a waiting person gave up. Return None if the token is invalid, too old, or another person's."""
     try:
-        code = _wait_signer(recruitment).unsign(request.POST.get("waited", ""), max_age=WAIT_TOKEN_MAX_AGE)
+        code = _wait_signer(recruitment).unsign(request.POST.get("waiting_token", ""), max_age=WAIT_TOKEN_MAX_AGE)
     except BadSignature:
         return None
     annotator = Annotator.objects.filter(code=code).first()

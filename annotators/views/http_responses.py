@@ -82,17 +82,17 @@ def render(request, template: str, context: dict, status: int = 200) -> HttpResp
 
 
 def render_notice(request, study_wording, notice_kind: str, way_back: WayBack | None = None, status: int = 200, **more):
-    title, words = NOTICES[notice_kind]
+    title, text = NOTICES[notice_kind]
     context = {
         "study": study_wording,
         "title": title,
-        "words": words,
+        "text": text,
         "way_back": way_back,
         "kind": notice_kind,
         **more,
     }
     allow_form_target(request, way_back)
-    return render(request, "annotate/note.html", context, status=status)
+    return render(request, "annotate/notice.html", context, status=status)
 
 
 def allow_form_target(request, way_back: WayBack | None) -> None:

@@ -116,15 +116,15 @@ def _autosave_response(request, code: str, key: str) -> HttpResponse:
     """Answer the page's script after an autosave: how long the place is kept now."""
     assignment = get_page_assignment_or_404(request, code, key)
     release_place_if_study_closed(assignment)
-    context = {"kept": place_status_with_pay(assignment), "assignment_path": f"/p/{code}/", "key": key}
-    return render(request, "annotate/_place.html", context)
+    context = {"place_status": place_status_with_pay(assignment), "assignment_path": f"/p/{code}/", "key": key}
+    return render(request, "annotate/_place_timer.html", context)
 
 
 def _correction_response(request, state: PageState, step: Step, visit: PageVisit | None, sent: PageForm):
     """Show the page with the sent answers in its fields, and above it the answers that no field of the page can show."""
     answers = typed_answers(step.protocol.asks(step.page), request.POST)
-    typed = [answer for answer in answers if not answer.is_in_field]
-    return render_page_response(request, state, step, visit, form=sent, status=422, typed=typed)
+    submitted_values = [answer for answer in answers if not answer.is_in_field]
+    return render_page_response(request, state, step, visit, form=sent, status=422, submitted_values=submitted_values)
 
 
 # Why answers were not stored. ConflictingAnswers and AssignmentClosed are missing because their texts depend on more.
@@ -161,11 +161,13 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
     if step and visit:  # never show the questions of a page that was not shown before
         step = restore_shown_step(step, visit)
         asks = step.protocol.asks(step.page)
-    typed = typed_answers(asks, request.POST)
+    submitted_values = typed_answers(asks, request.POST)
     if isinstance(refusal, AlreadyStored) and request.POST.get("save") != "auto":
         return redirect_to_page(code, key)
     if isinstance(refusal, ConflictingAnswers) and state and step:
-        return render_page_response(request, state, step, visit, status=409, is_conflict=True, typed=typed)
+        return render_page_response(
+            request, state, step, visit, status=409, is_conflict=True, submitted_values=submitted_values
+        )
     if isinstance(refusal, DraftTooLong) and state and step:
         sent = replace(
             parse_page_form(step, asks, request.POST),
@@ -173,14 +175,14 @@ def _not_stored_response(request, code: str, key: str, refusal: PageNotStored):
             non_field_errors=[_not_stored_message(refusal, assignment)],
         )
         return _correction_response(request, state, step, visit, sent)
-    if not typed and request.POST.get("save") != "auto":
+    if not submitted_values and request.POST.get("save") != "auto":
         return HttpResponseRedirect(f"/p/{code}/")
     context = {
         "study": wording_of(assignment.study, assignment.design_id).study,
         "assignment_path": f"/p/{code}/",
         "outcome": has_assignment_ended(assignment),
         "reason": _not_stored_message(refusal, assignment),
-        "typed": typed,
+        "submitted_values": submitted_values,
     }
     return render(request, "annotate/not_stored.html", context, status=409)
 
@@ -210,18 +212,18 @@ def render_page_response(
         "page": shown,
         "assignment_path": f"/p/{assignment.code}/",
         "is_recorded": stored is not None,
-        "following": state.walk.after(step.page.key) or "done" if stored is not None else "",
+        "next_key": state.walk.after(step.page.key) or "done" if stored is not None else "",
         "place": place,
         "pages": pages,
         "minutes_left": _minutes_left(assignment.study, state.walk.left[place - 1], plan.offer),
         "layout": layout or step.page.section.settings.get("layout", "side"),
-        "kept": place_status_with_pay(assignment) if stored is None else None,
+        "place_status": place_status_with_pay(assignment) if stored is None else None,
         "key": step.page.key,
         "has_agreed": assignment.consented_at is not None,
         "previous": state.walk.before(step.page.key),
         "general_errors": form.non_field_errors if form else [],
         "instructions": _instructions(assignment) if not step.page.section.position else "",
-        "told": get_practice_feedback(assignment, step.page) if step.protocol is FEEDBACK else (),
+        "feedback": get_practice_feedback(assignment, step.page) if step.protocol is FEEDBACK else (),
         "offer": arm_offer_context(assignment, plan.offer) if place == 1 else None,
     }
     return render(request, step.protocol.template, context | more, status=status)

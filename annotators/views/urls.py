@@ -5,13 +5,13 @@ from annotators.recruitment.panels.webhooks import receive_webhook
 from . import assignment_pages, entry, pages
 
 assignment_urlpatterns = [
-    path("", pages.redirect_to_next_page, name="first"),
+    path("", pages.redirect_to_next_page, name="next_page"),
     path("done/", assignment_pages.done_page, name="done"),
     path("withdraw/", assignment_pages.withdrawal_page, name="withdraw"),
     path("time/", pages.extend_deadline, name="more_time"),
-    path("another/", assignment_pages.start_another_part, name="another"),
+    path("another/", assignment_pages.start_another_part, name="another_part"),
     path("parts/", assignment_pages.parts_overview_page, name="parts"),
-    path("question/", assignment_pages.inquiry_page, name="inquire"),
+    path("question/", assignment_pages.inquiry_page, name="inquiry"),
     path("appeal/", assignment_pages.appeal_page, name="appeal"),
     path("consent/", assignment_pages.consent_page, name="consent"),
     path("m/<str:name>", pages.image_file, name="media"),
@@ -19,6 +19,6 @@ assignment_urlpatterns = [
 ]
 urlpatterns = [
     path("e/<slug:key>/", entry.entry_page, name="entry"),
-    path("e/<slug:key>/hook/", receive_webhook, name="hook"),
+    path("e/<slug:key>/webhook/", receive_webhook, name="webhook"),
     path("p/<str:code>/", include(assignment_urlpatterns)),
 ]

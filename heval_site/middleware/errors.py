@@ -72,8 +72,8 @@ def error_response(request, status: int, *, title: str, **context) -> HttpRespon
         body = json.dumps({"title": title, "status": status, **context})
         response = HttpResponse(body, status=status, content_type="application/problem+json")
     else:
-        context |= {"title": title, "typed": annotator_typed_values(request)}
-        if status >= 500 and context["typed"]:
+        context |= {"title": title, "submitted_values": annotator_typed_values(request)}
+        if status >= 500 and context["submitted_values"]:
             context["again"] = {"path": request.get_full_path(), "fields": posted_form_fields(request)}
         response = HttpResponse(render_to_string(f"{status}.html", context), status=status)
     response["Cache-Control"] = "no-store"

@@ -51,8 +51,8 @@ def conflict_page(request, site, *, opts, original, current_fingerprint: str, di
         "original": original,
         "differing": differing,
         "posted": [(name, value) for name, values in data.lists() for value in values],
-        "seen_field": FINGERPRINT_FIELD,
-        "seen": current_fingerprint,
+        "fingerprint_field": FINGERPRINT_FIELD,
+        "fingerprint": current_fingerprint,
     }
     return TemplateResponse(request, "admin/studies/conflict.html", context, status=409)
 

@@ -124,7 +124,7 @@ class JobAdmin(ReadOnlyAdmin):
             "opts": self.opts,
             "job": job,
             "study": job.study,
-            "life": workflow.workflow_steps(job.study) if job.study else [],
+            "steps": workflow.workflow_steps(job.study) if job.study else [],
             "subtitle": job.study.title if job.study else None,
             "outcome": job_status_text(job),
             "is_running": is_running,

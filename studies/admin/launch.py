@@ -31,15 +31,17 @@ def launch_page(request, site, pk):
     warnings = [problem for problem in problems if not problem.is_blocking]
     warning_keys = {problem.key for problem in warnings}
     acknowledged = [key for key in request.POST.getlist("acknowledge") if key in warning_keys]
-    unmet: list[str] = []
+    launch_errors: list[str] = []
     if request.method == "POST":
         try:
             job = lifecycle.request_launch(study, request.user, acknowledged)
             return HttpResponseRedirect(reverse("admin:studies_job_page", args=[job.code]))
         except lifecycle.NotReady as refused:
-            unmet += [p.text if p.is_blocking else f"Acknowledge this warning: {p.text}" for p in refused.problems]
+            launch_errors += [
+                p.text if p.is_blocking else f"Acknowledge this warning: {p.text}" for p in refused.problems
+            ]
         except lifecycle.ActionRefused as refused:
-            unmet.append(str(refused))
+            launch_errors.append(str(refused))
     elif request.method not in ("GET", "HEAD"):
         return HttpResponseNotAllowed(["GET", "POST"])
     context = {
@@ -48,13 +50,13 @@ def launch_page(request, site, pk):
         "blocking": blocking,
         "warnings": warnings,
         "acknowledged": set(acknowledged),
-        "unmet": unmet,
-        "loads": workflow.min_median_max_batch_burdens(study),
+        "launch_errors": launch_errors,
+        "batch_burdens": workflow.min_median_max_batch_burdens(study),
         "cost": estimate_reward_cost(study),
         "failed": job if job is not None and job.state == Job.State.FAILED else None,
         "home": reverse("admin:studies_study_change", args=[study.pk]),
     }
-    return render_study_page(request, site, "admin/studies/launch.html", study, context, 422 if unmet else 200)
+    return render_study_page(request, site, "admin/studies/launch.html", study, context, 422 if launch_errors else 200)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def practice_page(request, pk):
         "title": f"Practice items of section {section.position}",
         "subtitle": study.title,
         "study": study,
-        "life": workflow.workflow_steps(study),
+        "steps": workflow.workflow_steps(study),
         "section": section,
         "items": _listed(section),
         "form": form,

@@ -45,7 +45,11 @@ class SectionAdmin(StudyScopedAdmin):
 
     def get_urls(self):
         return [
-            path("<int:pk>/write/", self.admin_site.admin_view(self.write), name="studies_section_write"),
+            path(
+                "<int:pk>/generate-questions/",
+                self.admin_site.admin_view(self.generate_questions_view),
+                name="studies_section_generate_questions",
+            ),
             path(
                 "<int:pk>/practice/",
                 self.admin_site.admin_view(practice.practice_page),
@@ -152,13 +156,15 @@ class SectionAdmin(StudyScopedAdmin):
             may_change = self.has_change_permission(request, obj)
             context |= {
                 "study": obj.study,
-                "life": workflow.workflow_steps(obj.study),
+                "steps": workflow.workflow_steps(obj.study),
                 "protocol": protocol,
-                "seen_field": edit_conflicts.FINGERPRINT_FIELD,
-                "seen": request.POST.get(edit_conflicts.FINGERPRINT_FIELD, "") or self._fingerprint(obj),
-                "pen": self._pen(obj) if may_change and protocol and protocol.has_directed_questions else None,
+                "fingerprint_field": edit_conflicts.FINGERPRINT_FIELD,
+                "fingerprint": request.POST.get(edit_conflicts.FINGERPRINT_FIELD, "") or self._fingerprint(obj),
+                "question_form": self._question_form(obj)
+                if may_change and protocol and protocol.has_directed_questions
+                else None,
                 "practice": practice.practice_page_link(obj),
-                "pen_url": reverse("admin:studies_section_write", args=[obj.pk]),
+                "generate_url": reverse("admin:studies_section_generate_questions", args=[obj.pk]),
                 "frozen_settings": [] if may_change else _in_words(protocol, obj),
                 "title": f"Section {obj.position}",
                 "subtitle": obj.study.title,
@@ -166,14 +172,14 @@ class SectionAdmin(StudyScopedAdmin):
             }
         return super().render_change_form(request, context, add, change, form_url, obj)
 
-    def _pen(self, section, data=None):
+    def _question_form(self, section, data=None):
         initial = {
             "which": "neighbours",
             "text": questions.default_question_text(section),
             "both": questions.asks_both_directions(section),
             "plans": True,
         }
-        return GenerateQuestionsForm(section.study, data, initial=initial, prefix="pen")
+        return GenerateQuestionsForm(section.study, data, initial=initial, prefix="generate")
 
     def save_related(self, request, form, formsets, change):
         super().save_related(request, form, formsets, change)
@@ -215,13 +221,13 @@ class SectionAdmin(StudyScopedAdmin):
     def changelist_view(self, request, extra_context=None):
         return HttpResponseRedirect(reverse("admin:studies_study_changelist"))
 
-    def write(self, request, pk):
+    def generate_questions_view(self, request, pk):
         """Generate the questions of some pairs, and the comparisons that they test."""
         section = get_row(request.user, Action.EDIT, Section.objects.select_related("study"), pk=pk)
         home = reverse("admin:studies_section_change", args=[section.pk])
         if request.method != "POST":
             return HttpResponseRedirect(home)
-        form = self._pen(section, request.POST)
+        form = self._question_form(section, request.POST)
         try:
             drafts.refuse_if_launched(section.study)
         except ActionRefused as refused:
@@ -230,7 +236,7 @@ class SectionAdmin(StudyScopedAdmin):
         if not form.is_valid():
             for name, errors in form.errors.items():
                 messages.error(request, f"{form[name].label}: {' '.join(errors)}")
-            return HttpResponseRedirect(f"{home}#pen")
+            return HttpResponseRedirect(f"{home}#generate")
         words = form.cleaned_data
         pairs = questions.select_system_pairs(section, words["which"], words["order"])
         written = questions.add_missing_questions(

@@ -214,13 +214,13 @@ class StudyAdmin(StudyScopedAdmin):
             else [(study._meta.get_field(n).verbose_name, render_markdown(getattr(study, n))) for n in MARKDOWN]
         )
         return {
-            "seen": self._fingerprint(study),
-            "seen_field": edit_conflicts.FINGERPRINT_FIELD,
-            "life": workflow.workflow_steps(study, is_ready),
+            "fingerprint": self._fingerprint(study),
+            "fingerprint_field": edit_conflicts.FINGERPRINT_FIELD,
+            "steps": workflow.workflow_steps(study, is_ready),
             "next_step": workflow.next_step(study, problems, may_edit),
             "checklist": problems,
             "is_ready": is_ready,
-            "loads": workflow.min_median_max_batch_burdens(study) if study.is_draft else [],
+            "batch_burdens": workflow.min_median_max_batch_burdens(study) if study.is_draft else [],
             "acts": acts.available_act_links(request, study),
             "rendered_words": [(label, html) for label, html in words if html.strip()],
             "answers_url": workflow.reverse_or_empty("import_answers", study.code)
@@ -245,12 +245,17 @@ class StudyAdmin(StudyScopedAdmin):
         }
 
     def render_change_form(self, request, context, add=False, change=False, form_url="", obj=None):
-        if change and obj is not None and "life" not in context:  # the form was refused: show it in the same page
+        if change and obj is not None and "steps" not in context:  # the form was refused: show it in the same page
             # The page around the form shows the stored study: the form's own instance holds the refused values.
             stored = Study.objects.get(pk=obj.pk)
             own = self._context(request, stored)
             titles = {name: own[name] for name in ("title", "subtitle")}
-            context = {**own, **context, **titles, "seen": request.POST.get(edit_conflicts.FINGERPRINT_FIELD, "")}
+            context = {
+                **own,
+                **context,
+                **titles,
+                "fingerprint": request.POST.get(edit_conflicts.FINGERPRINT_FIELD, ""),
+            }
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def save_model(self, request, obj, form, change):

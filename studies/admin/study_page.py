@@ -19,7 +19,7 @@ def render_study_page(request, site, template: str, study: Study, context: dict,
         "original": study,
         "opts": Study._meta,
         "subtitle": study.title,
-        "life": workflow.workflow_steps(study, current=context.get("here", "")),
+        "steps": workflow.workflow_steps(study, current=context.get("here", "")),
     }
     return TemplateResponse(request, template, base | context, status=status)
 
@@ -32,4 +32,6 @@ def markdown_preview_page(request):
         raise PermissionDenied
     name = request.POST.get("_preview_field", "")[:200]
     html = render_markdown(request.POST.get(name, "").replace("\x00", ""))
-    return TemplateResponse(request, "admin/studies/words.html", {"html": html, "title": "As annotators will read it"})
+    return TemplateResponse(
+        request, "admin/studies/preview_text.html", {"html": html, "title": "As annotators will read it"}
+    )

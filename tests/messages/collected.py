@@ -67,7 +67,7 @@ MAKERS = {
 METHODS = {
     ("messages", "success"): 1, ("messages", "warning"): 1, ("messages", "error"): 1, ("messages", "info"): 1, ("messages", "add_message"): 2,
     ("self", "message_user"): 1, ("self", "add_problem"): 1, ("form", "add_error"): 1, ("self", "add_error"): 1, ("lifecycle", "ActionRefused"): 0,
-    ("report", "add_finding"): 1, ("forms", "ValidationError"): 0, ("unmet", "append"): 0,
+    ("report", "add_finding"): 1, ("forms", "ValidationError"): 0, ("launch_errors", "append"): 0,
 }  # fmt: skip
 # What makes a message only in one area, by the words of the call.
 MAKERS_OF = {

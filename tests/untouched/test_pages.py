@@ -53,7 +53,7 @@ def test_the_pages_of_a_panel(client, owner):
         for name, inputs in (
             ("panel", set(CHANNELS[slug].secrets)),
             ("panel_rounds", {"lost_percent"}),
-            ("sample", {"numbers"}),
+            ("demographics", {"numbers"}),
         ):
             for _ in range(2):
                 response = pressed(client, reverse(f"admin:annotators_{name}", args=[made.pk]), inputs)

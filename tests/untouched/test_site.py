@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 # Pages whose forms hold what is stored, by the beginning of their address: an untouched one is sent here, and tested above with more values.
 HOLD = (
-    "admin/annotators/recruitment/<int:pk>/panel/ ", "admin/annotators/recruitment/<int:pk>/panel/rounds/", "admin/annotators/recruitment/<int:pk>/sample/",
+    "admin/annotators/recruitment/<int:pk>/panel/ ", "admin/annotators/recruitment/<int:pk>/panel/rounds/", "admin/annotators/recruitment/<int:pk>/demographics/",
     "admin/annotators/recruitment/<path:object_id>/", "admin/studies/output/<path:object_id>/", "admin/studies/prompt/<path:object_id>/",
     "admin/studies/section/<path:object_id>/", "admin/studies/study/<path:object_id>/", "studies/<uuid:code>/import/preparation/",
     "admin/studies/study/<int:pk>/amend/",
@@ -33,13 +33,13 @@ HOLD = (
 # Pages whose forms ask for something that is then done, or made: pressing the button is the change.
 DO = {
     "admin/analysis/apitoken/": "makes or revokes a token", "admin/analysis/codingsample/": "draws a sample, or codes",
-    "admin/annotators/assignment/": "excludes, releases, takes back", "admin/annotators/inquiry/": "preview, tries, inbox",
+    "admin/annotators/assignment/": "excludes, releases, takes back", "admin/annotators/inquiry/": "preview, test runs, inbox",
     "admin/annotators/recruitment/add/": "makes a link", "admin/annotators/recruitment/<int:pk>/panel/appeal/": "answers an appeal",
     "admin/annotators/recruitment/<int:pk>/panel/assignment/": "decides about work", "admin/annotators/recruitment/<int:pk>/panel/submission/": "decides about work",
     "admin/annotators/recruitment/<int:pk>/panel/publish/": "publishes", "admin/annotators/recruitment/<int:pk>/panel/order/": "takes back an order",
     "admin/annotators/recruitment/<int:pk>/pay/": "pays a bonus", "admin/annotators/recruitment/<int:pk>/rehearsal/": "plays a rehearsal",
     "admin/password_change/": "Django's own", "admin/studies/section/<int:pk>/practice/": "makes a practice item",
-    "admin/studies/section/<int:pk>/write/": "writes questions", "admin/studies/section/add/": "makes a section", "admin/studies/study/add/": "makes a study", "admin/studies/study/<int:pk>/launch/": "launches",
+    "admin/studies/section/<int:pk>/generate-questions/": "generates questions", "admin/studies/section/add/": "makes a section", "admin/studies/study/add/": "makes a study", "admin/studies/study/<int:pk>/launch/": "launches",
     "admin/studies/study/<int:pk>/<slug:name>/do/": "an act of a study", "e/<slug:key>/": "a person comes", "p/<str:code>/": "a person answers",
     "studies/<uuid:code>/analyses/": "starts an analysis (its parameters are tested above)", "studies/<uuid:code>/import/": "reads a file",
     "studies/bundle/": "reads a bundle",

@@ -1,4 +1,4 @@
-"""Analyse error marks: penalty and score of each system, its kinds of errors, and agreement on marks.
+"""Analyse error marks: penalty and score of each system, its error categories, and agreement on marks.
 
 The penalty of a judged output is the sum of the weights of its marks. Systems are compared within an annotator and prompt, so
 that strict annotators and hard prompts cancel out. Annotators are clusters. Prompts are too, if several people judged them.
@@ -164,7 +164,7 @@ def _section_blocks(judged_outputs: JudgedOutputs, context: AnalysisContext) -> 
         ),
         Block(
             "marks.kinds",
-            f"Errors by kind and grade ({judged_outputs.title})",
+            f"Errors by category and severity ({judged_outputs.title})",
             "recommended",
             estimates=kinds,
             tables=[layouts.error_rates_by_kind_table(kinds, judged_outputs)],
@@ -206,8 +206,8 @@ def _system_means(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float
 
 
 def _error_rates(judged_outputs: JudgedOutputs, rows: "DataFrame", level: float) -> tuple["Estimate", ...]:
-    of = [(f"is:{each.key}", each.label, "kind") for each in judged_outputs.codebook.categories]
-    of += [(f"at:{each.key}", each.label, "grade") for each in judged_outputs.codebook.severities]
+    of = [(f"is:{each.key}", each.label, "category") for each in judged_outputs.codebook.categories]
+    of += [(f"at:{each.key}", each.label, "severity") for each in judged_outputs.codebook.severities]
     return tuple(
         _clustered_mean(
             mine[column],

@@ -120,7 +120,7 @@ def penalties_figure(estimates: Sequence["Estimate"], judged_outputs: Any) -> Fi
 
 
 def error_rates_by_kind_table(estimates: Sequence["Estimate"], judged_outputs: Any) -> Table:
-    """Return a table with one row per kind of error and one column per system, readable also for a long codebook."""
+    """Return a table with one row per error category or severity level, and one column per system, readable also for a long codebook."""
     systems = sorted({one.settings["system"] for one in estimates})
     by: dict[tuple[str, str], dict[str, Any]] = {}
     for one in estimates:
@@ -141,14 +141,14 @@ def error_rates_by_kind_table(estimates: Sequence["Estimate"], judged_outputs: A
         }
         for (sort, what), mine in by.items()
     ]
-    heads = parse_columns("what|Error|text; sort|Kind or grade|text")
+    heads = parse_columns("what|Error|text; sort|Category or severity|text")
     for place, name in enumerate(systems):
         heads.append(Column(key=f"rate{place}", label=name, kind="number"))
         heads.append(Column(key=f"interval{place}", label=f"95% CI, {name}", kind="wide_interval"))
     heads += parse_columns("n|n annotators|text; outputs|Outputs judged of each|text; reason|Undefined because|text")
     return build_table(
         "marks_kinds",
-        f"Errors per output, by kind and by grade ({judged_outputs.title})",
+        f"Errors per output, by category and by severity ({judged_outputs.title})",
         heads,
         rows,
         "sure",

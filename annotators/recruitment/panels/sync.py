@@ -121,7 +121,7 @@ def run_sync_job(job: Job, progress) -> dict:
 
 def webhook_url(recruitment: Recruitment) -> str:
     """Return the address for the panel's notifications about this link."""
-    return f"{settings.SITE_URL}{reverse('hook', args=[recruitment.key])}"
+    return f"{settings.SITE_URL}{reverse('webhook', args=[recruitment.key])}"
 
 
 def enable_webhooks(recruitment: Recruitment, *, by) -> None:

@@ -34,7 +34,7 @@ def receive_webhook(request, key):
     )
     if recruitment is None or channel is None or not secret:
         raise Http404("There is no webhook at this address.")
-    if is_rate_limited(f"hook:{recruitment.pk}", MAX_PER_MINUTE):
+    if is_rate_limited(f"webhook:{recruitment.pk}", MAX_PER_MINUTE):
         return HttpResponse(status=429, headers={"Retry-After": "60"})
     try:
         message = channel.read_message(secret, request.headers, request.body)

@@ -1,4 +1,4 @@
-"""Error marks: annotators mark the errors of an output with a kind and a grade, then score it from 0 to 100.
+"""Error marks: annotators mark the errors of an output with a category and a severity, then score it from 0 to 100.
 
 Source: error span annotation (Kocmi et al. 2024) and the multidimensional quality metrics as campaigns use them (Freitag et al. 2021).
 """
@@ -33,13 +33,13 @@ class MarksSettings(forms.Form):
     categories = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 9, "cols": 80}),
         initial=DEFAULT_CATEGORIES,
-        label="kinds of errors",
+        label="error categories",
         help_text="One per line: key | label | explanation. Annotators read the label and the explanation.",
     )
     severities = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
         initial=DEFAULT_SEVERITIES,
-        label="grades",
+        label="severity levels",
         help_text="One per line, the mildest first: key | label | weight | explanation. Annotators do not see weights; their sum is the penalty.",
     )
     max_marks = forms.IntegerField(
@@ -72,7 +72,7 @@ class MarksSettings(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class ErrorMarkField(Field):
-    """One error: its place, kind and severity. ``words``: the range of characters in the sentence, if a script sent it."""
+    """One error: its place, category and severity. ``words``: the range of characters in the sentence, if a script sent it."""
 
     kind: ClassVar[str] = "mark"
     inputs: ClassVar[tuple[str, ...]] = ("where", "category", "severity", "words")
@@ -85,11 +85,11 @@ class ErrorMarkField(Field):
             return None
         missing = [
             words
-            for given, words in ((where, "where it is"), (category, "what kind it is"), (severity, "how bad it is"))
+            for given, words in ((where, "where it is"), (category, "its category"), (severity, "its severity"))
             if not given
         ]
         if missing:
-            raise AnswerRefused(f"Please say {' and '.join(missing)}, or take the error back.")
+            raise AnswerRefused(f"Please say {' and '.join(missing)}, or remove the error.")
         graded = {one.key: one for one in self.codebook.severities}.get(severity)
         known = category in {one.key for one in self.codebook.categories}
         if not known or graded is None or not re.fullmatch(r"0|[1-9][0-9]{0,3}", where, re.ASCII):
@@ -134,10 +134,10 @@ class NoErrorsField(TickBoxField):
 @register
 class Marks(Protocol):
     slug = "marks"
-    label = "Error marks: errors with kind and grade, then 0 to 100"
+    label = "Error marks: errors with category and severity, then 0 to 100"
     help = (
-        "Annotators see one output at a time. They mark its errors by sentence (with JavaScript also by words), each with a kind and a "
-        "grade from a codebook, then score the whole. Plain text only: no Markdown, dialogues or images."
+        "Annotators see one output at a time. They mark its errors by sentence (with JavaScript also by words), each with a "
+        "category and a severity from a codebook, then score the whole. Plain text only: no Markdown, dialogues or images."
     )
     comparison_scope = ""
     placeholder_help = "{label} becomes the letter of the output asked about."
@@ -210,7 +210,7 @@ class Marks(Protocol):
         return found
 
     def codebook_of(self, section) -> Codebook:
-        """Return the kinds of errors and the weights from the section's settings."""
+        """Return the error categories and the weights from the section's settings."""
         settings = self.cleaned_settings(section)
         return parse_codebook(settings["categories"], settings["severities"])
 
@@ -305,11 +305,13 @@ def _errors_problems(question, codebook: Codebook):
     most = max(one.weight for one in codebook.severities)
     if scale.get("kind") != "number" or scale.get("minimum", 0) != 0:
         yield Problem(
-            f"Question {ERRORS} must have the scale “a whole number” from 0, for the weights of the grades.",
+            f"Question {ERRORS} must have the scale “a whole number” from 0, for the weights of the severity levels.",
             "questions",
         )
     elif scale.get("maximum", 100) < most:
-        yield Problem(f"Question {ERRORS} must reach up to {most:f}, the weight of the worst grade.", "questions")
+        yield Problem(
+            f"Question {ERRORS} must reach up to {most:f}, the weight of the worst severity level.", "questions"
+        )
     if question.skip_reasons:
         yield Problem(
             f"Question {ERRORS} has reasons to skip. Remove them and make the question optional.", "questions"

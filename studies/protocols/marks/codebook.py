@@ -1,4 +1,4 @@
-"""The codebook of error marks: kinds of errors and grades with weights, written one per line."""
+"""The codebook of error marks: error categories, and severity levels with weights, written one per line."""
 
 import re
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Severity:
 
 @dataclass(frozen=True, slots=True)
 class Codebook:
-    """The kinds and grades of a mark. A grade is stored as its weight, so all weights differ."""
+    """The error categories and severity levels of a mark. A level is stored as its weight, so all weights differ."""
 
     categories: tuple[Category, ...]
     severities: tuple[Severity, ...]
@@ -67,7 +67,7 @@ def parse_categories(text: object) -> tuple[Category, ...]:
                 f"Line {number}: write “key | label | explanation”, such as “style | Style | A clumsy word”."
             )
         found.append(Category(*parts))
-    return _require_distinct(found, "kind of error")
+    return _require_distinct(found, "error category")
 
 
 def parse_severities(text: object) -> tuple[Severity, ...]:
@@ -77,9 +77,9 @@ def parse_severities(text: object) -> tuple[Severity, ...]:
         if len(parts) not in (3, 4):
             raise ValueError(f"Line {number}: write “key | label | weight | explanation”, such as “minor | Minor | 1”.")
         found.append(Severity(parts[0], parts[1], _parse_weight(parts[2], number), *parts[3:]))
-    found = _require_distinct(found, "grade")
+    found = _require_distinct(found, "severity level")
     if len({one.weight for one in found}) < len(found):
-        raise ValueError("Two grades have the same weight, so the report cannot distinguish them. Change one.")
+        raise ValueError("Two severity levels have the same weight, so the report cannot distinguish them. Change one.")
     return found
 
 

@@ -289,7 +289,7 @@ def test_the_launch_refuses_a_rule_that_names_what_does_not_exist(rule, settings
 
 @pytest.mark.django_db
 def test_each_protocol_knows_the_keys_that_its_answers_store():
-    """A rule may name the tie of two choices and the kinds of errors, which are no options of a scale."""
+    """A rule may name the tie of two choices and the error categories, which are no options of a scale."""
     from studies.models import Section
     from studies.protocols import REGISTRY as PROTOCOLS
     from tests import builders

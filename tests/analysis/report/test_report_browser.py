@@ -58,7 +58,7 @@ def test_pages_are_accessible_and_fit_a_phone(report, browser, client):
     pages = {
         "report": reverse("analysis", args=[study.code, run.number]),
         "list": reverse("analyses", args=[study.code]),
-        "progress": reverse("analysis_progress", args=[study.code, job.code]) + "?still",
+        "progress": reverse("analysis_progress", args=[study.code, job.code]) + "?refresh=off",
     }
     for width, scheme in ((1280, "light"), (375, "dark")):
         context = logged_in(browser, client, server, by, viewport={"width": width, "height": 800}, color_scheme=scheme)

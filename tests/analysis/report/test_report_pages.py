@@ -76,8 +76,8 @@ def test_who_may_look_and_who_may_run(client, study, owner):
     for role, (look, run) in expected.items():
         client.force_login(member(study, f"a {role}", role) if role else user("stranger"))
         assert {client.get(page).status_code for page in pages} == {look}, role
-        assert client.post(address("analyse", study), FORM).status_code == run, role
-    assert client.get(address("analyse", study)).status_code == 405
+        assert client.post(address("analysis_start", study), FORM).status_code == run, role
+    assert client.get(address("analysis_start", study)).status_code == 405
 
 
 EXPORTS = [f"api-export-{table}.{form}" for table in ("responses", "assignments") for form in ("csv", "jsonl")]
@@ -146,12 +146,12 @@ def test_the_form_says_whose_answers_there_are(client, study, owner):
 def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study, owner):
     client.force_login(owner)
     for _ in range(2):
-        answered = client.post(address("analyse", study), FORM | {"token": "abc123"})
+        answered = client.post(address("analysis_start", study), FORM | {"token": "abc123"})
     job = Job.objects.get(kind="analyse")
     assert answered.url == address("analysis_progress", study, job.code)
     waiting = client.get(answered.url)
     assert waiting["Refresh"] == "2" and b"<progress" in waiting.content
-    assert "Refresh" not in client.get(answered.url + "?still").headers
+    assert "Refresh" not in client.get(answered.url + "?refresh=off").headers
     jobs.run_job(job.pk)
     assert client.get(answered.url).url == address("analysis", study, 1)
     page = client.get(address("analysis", study, 1)).content.decode()
@@ -170,7 +170,7 @@ def test_the_form_starts_one_job_and_its_page_leads_to_the_report(client, study,
 
 def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_told(client, study, owner):
     client.force_login(owner)
-    client.post(address("analyse", study), FORM)
+    client.post(address("analysis_start", study), FORM)
     job = Job.objects.get(kind="analyse")
     page = address("analysis_progress", study, job.code)
     assert "was cancelled" in client.post(page, follow=True).content.decode()
@@ -184,7 +184,7 @@ def test_a_job_can_be_cancelled_from_its_page_and_a_failure_is_told(client, stud
 
 def test_a_wrong_form_is_shown_again_with_the_field_named(client, study, owner):
     client.force_login(owner)
-    answered = client.post(address("analyse", study), FORM | {"resamples": "7"})
+    answered = client.post(address("analysis_start", study), FORM | {"resamples": "7"})
     assert answered.status_code == 400 and "Resamples:" in answered.content.decode()
     assert not Job.objects.exists()
 

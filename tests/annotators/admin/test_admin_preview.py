@@ -1,4 +1,4 @@
-"""Preview stores nothing; a try is stored apart and goes at the launch."""
+"""Preview stores nothing; a test run is stored apart and goes at the launch."""
 
 import re
 
@@ -124,12 +124,12 @@ def test_what_researchers_write_in_markdown_is_markdown_on_every_page(client, st
         assert f"<em>{word}</em>" in seen and f"*{word}*" not in seen, word
 
 
-# Tries
+# Test runs
 
 
 def test_a_try_is_answered_on_the_real_pages_and_goes_at_the_launch(client, study, owner):
     before = rows()
-    response = client.post(f"/admin/annotators/inquiry/study/{study.pk}/try/")
+    response = client.post(f"/admin/annotators/inquiry/study/{study.pk}/test-run/")
     assignment = Assignment.objects.get()
     assert response.url == f"/p/{assignment.code}/"
     assert (assignment.origin, assignment.design, assignment.batch.origin) == ("test", None, "test")
@@ -171,7 +171,7 @@ def test_a_launched_study_is_not_tried_out(client, study, owner):
     builders.launched(study)
     with pytest.raises(ActionRefused):
         start_test_run(study, owner)
-    response = client.post(f"/admin/annotators/inquiry/study/{study.pk}/try/", follow=True)
+    response = client.post(f"/admin/annotators/inquiry/study/{study.pk}/test-run/", follow=True)
     assert "A test run is not possible" in errors_of(response) and not Assignment.objects.exists()
 
 

@@ -195,7 +195,7 @@ def test_a_files_words_are_no_formula():
 def test_the_page_declares_looks_reads_and_shows(recruitment, client):
     took_part(recruitment, *PEOPLE)
     client = logged_in(user("owner"))
-    address = f"/admin/annotators/recruitment/{recruitment.pk}/sample/"
+    address = f"/admin/annotators/recruitment/{recruitment.pk}/demographics/"
     assert "The file" not in client.get(address).content.decode(), "columns come first"
     for wrong, words in (
         ({"numbers": "Age\nage"}, "named twice"),

@@ -142,7 +142,7 @@ def test_the_id_of_a_person_is_found_nowhere_at_any_stage(follower, monkeypatch)
         monkeypatch.setattr(type(they.channel), "read_message", lambda *_: message)
         assert (
             Client()
-            .post(f"/e/{they.door.key}/hook/", {"participant_id": person}, content_type="application/json")
+            .post(f"/e/{they.door.key}/webhook/", {"participant_id": person}, content_type="application/json")
             .status_code
             == 200
         )

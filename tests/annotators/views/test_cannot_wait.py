@@ -41,7 +41,7 @@ def knocks(door, person="W1", session="1", **posted):
 def waited(answer) -> str:
     """The field of "I cannot wait"; "" where that is not offered."""
     form = next((form for form in Page(answer.content.decode()).forms if "leave" in dict(form.buttons)), None)
-    return form.fields["waited"][0] if form else ""
+    return form.fields["waiting_token"][0] if form else ""
 
 
 def words(answer) -> str:
@@ -59,7 +59,7 @@ def test_who_cannot_wait_leaves_a_row_and_is_led_back_and_paid(study):
     # Before anybody says so, nothing is written and no code is told.
     assert "what you are paid for coming" in words(answer)
     assert waited(answer) and not left() and "FULL-9" not in words(answer)
-    gone = knocks(door, leave="1", waited=waited(answer))
+    gone = knocks(door, leave="1", waiting_token=waited(answer))
     (row,) = left()
     assert gone.status_code == 302 and gone.url == f"/p/{row.code}/"
     assert (row.batch, row.recruitment, row.origin, row.consented_at) == (None, door, "live", None)
@@ -80,15 +80,15 @@ def test_said_twice_it_is_one_row_and_leads_to_the_task_taken_last(study):
     door.settings["return_full"] = "https://panel.example.org/full?s={session}"
     door.save()
     field = waited(knocks(door))
-    assert knocks(door, leave="1", waited=field).url == knocks(door, leave="1", waited=field).url
-    assert knocks(door, session="2", leave="1", waited=field).status_code == 302
+    assert knocks(door, leave="1", waiting_token=field).url == knocks(door, leave="1", waiting_token=field).url
+    assert knocks(door, session="2", leave="1", waiting_token=field).status_code == 302
     (row,) = left()
     assert row.external_ids["session"] == "S2"
     assert "https://panel.example.org/full?s=S2" in words(Client().get(f"/p/{row.code}/done/"))
     # Told again to wait, and by another link: a row for that one.
     assert waited(knocks(door))
     other = promised(panel(study), full="0.20")
-    knocks(other, leave="1", waited=waited(knocks(other)))
+    knocks(other, leave="1", waiting_token=waited(knocks(other)))
     assert [one.recruitment for one in left()] == [door, other]
     assert Annotator.objects.filter(pool="panel").count() == 2
 
@@ -104,7 +104,7 @@ def test_full_is_a_row_for_each_link_too():
 
 def test_who_comes_again_is_let_in_and_paid_once(study):
     door = promised(panel(study), full="0.10")
-    knocks(door, leave="1", waited=waited(knocks(door)))
+    knocks(door, leave="1", waiting_token=waited(knocks(door)))
     ledger.update_ledger(door, by=None)
     assert Payment.objects.get().state == "due"
     assign.release_assignment(Assignment.objects.get(batch__isnull=False).pk, "returned")
@@ -125,7 +125,7 @@ def test_who_comes_again_is_let_in_and_paid_once(study):
 
 def test_what_was_paid_for_coming_in_vain_stays_paid(study):
     door = promised(panel(study), full="0.10")
-    knocks(door, leave="1", waited=waited(knocks(door)))
+    knocks(door, leave="1", waiting_token=waited(knocks(door)))
     ledger.update_ledger(door, by=None)
     ledger.mark_payments_paid(door, [Payment.objects.get().pk], user("owner"))
     assign.release_assignment(Assignment.objects.get(batch__isnull=False).pk, "returned")
@@ -141,7 +141,7 @@ def test_who_has_a_place_meanwhile_keeps_it(study):
     assert field and "what you are paid" not in words(answer)
     assign.release_assignment(Assignment.objects.get().pk, "returned")
     place = knocks(door).url
-    assert knocks(door, leave="1", waited=field).url == place and not left()
+    assert knocks(door, leave="1", waiting_token=field).url == place and not left()
 
 
 @pytest.mark.parametrize("field", ["", "x", "another's", "another link's", "old"])
@@ -151,7 +151,7 @@ def test_only_who_was_told_to_wait_can_say_so(study, field, monkeypatch):
     if field == "old":
         tomorrow = time.time() + 86_401
         monkeypatch.setattr("django.core.signing.time.time", lambda: tomorrow)
-    answer = knocks(door, leave="1", waited=waited(told[field]) if field in told else field)
+    answer = knocks(door, leave="1", waiting_token=waited(told[field]) if field in told else field)
     assert answer.status_code == 302 and answer.url == f"/e/{door.key}/?who=W1&session=S1" and not left()
     assert knocks(door, leave="1").status_code == 302 and not left()
 
@@ -166,7 +166,7 @@ def test_where_there_is_nothing_to_go_back_with_nobody_is_asked_to_say_so(study)
     promised(link, full="0.10")
     field = waited(Client().post(address, start))
     people = Annotator.objects.count()
-    urls = {Client().post(address, {"leave": "1", "waited": field}).url for _ in range(2)}
+    urls = {Client().post(address, {"leave": "1", "waiting_token": field}).url for _ in range(2)}
     assert len(urls) == len(left()) == 1 and Annotator.objects.count() == people
     assert "You are paid <b>0.10 USD</b>" in words(Client().get(urls.pop(), follow=True))
     # An amount of a link that pays nothing is no promise: the first page does not tell it either.
@@ -186,7 +186,7 @@ def test_at_a_panel_that_leads_back_somehow_it_is_offered(study, channel, settin
     door = recruitment(study, channel, settings=settings)
     address = f"/e/{door.key}/?{query}"
     field = waited(Client().post(address, {"agree": "1", "start": "1"}))
-    page = Client().post(address, {"leave": "1", "waited": field}, follow=True)
+    page = Client().post(address, {"leave": "1", "waiting_token": field}, follow=True)
     back = REGISTRY[channel].way_back(door, "full", {}, "")
     assert "No place was free" in words(page) and (back.label in words(page) or back.words in words(page))
 
@@ -226,7 +226,7 @@ def test_who_found_no_place_and_took_part_elsewhere_since_is_kept_out():
     other = launched(spa_draft(target_n=2, exclusion_group="stories"))
     claimed(mine, "inside")
     door = panel(mine)
-    knocks(door, leave="1", waited=waited(knocks(door)))
+    knocks(door, leave="1", waiting_token=waited(knocks(door)))
     submitted(other, "W1")
     assign.release_assignment(Assignment.objects.get(study=mine, batch__isnull=False).pk, "returned")
     assert "You have already taken part" in words(knocks(door))
@@ -234,7 +234,7 @@ def test_who_found_no_place_and_took_part_elsewhere_since_is_kept_out():
 
 def test_at_the_panel_they_are_turned_away_and_not_unknown(study):
     door = panel(study)
-    knocks(door, leave="1", waited=waited(knocks(door)))
+    knocks(door, leave="1", waiting_token=waited(knocks(door)))
     import_submissions(door, [SubmissionSnapshot("T", "S1", "W1", SUBMITTED)], "service")
     assert (
         submissions_with_match_status(door).get().standing == "turned_away"

@@ -23,12 +23,12 @@ def study():
     return launched(draft)
 
 
-def pick(page, number, where, kind, grade):
+def pick(page, number, where, category, severity):
     """The fields of one mark, as they are reached without pointing at the text."""
     row = page.locator(".mark").nth(number - 1)
     if row.get_attribute("open") is None:
         row.locator("summary").click()
-    for name, value in (("where", where), ("category", kind), ("severity", grade)):
+    for name, value in (("where", where), ("category", category), ("severity", severity)):
         row.locator(f"[name$='.{name}']").select_option(value)
 
 
@@ -46,8 +46,8 @@ def test_the_page_is_accessible_in_each_state(visit):
     page.get_by_role("button", name="Mark an error in sentence 2").click()
     page.locator("[name=go]").click()
     page.wait_for_selector(".mark .wrong")
-    assert "what kind it is and how bad it is" in page.locator("#problems").inner_text()
-    page.get_by_text("What the kinds and grades mean").click()
+    assert "its category and its severity" in page.locator("#problems").inner_text()
+    page.get_by_text("What the categories and severities mean").click()
     shot(page, "marks-refused")
     look_at(page, "marks refused", wrong)
     pick(page, 1, "2", "style", "minor")

@@ -181,11 +181,11 @@ def test_what_is_refused_unread_says_so(name, settings):
 # The addresses
 
 
-ANSWERS = {"page", "extend_deadline"}
+ANSWERS = {"annotation_page", "extend_deadline"}
 # What somebody writes that is not an answer: each is in the test below.
-OTHER_WORDS = {"inquire", "appeal"}
+OTHER_WORDS = {"inquiry_page", "appeal_page"}
 # A press of a button, and nothing typed.
-NOTHING_TYPED = {"withdraw", "start_another_part"}
+NOTHING_TYPED = {"withdrawal_page", "start_another_part"}
 
 
 def test_every_address_of_an_assignment_that_takes_a_form_is_known_here():

@@ -78,7 +78,7 @@ def test_an_act_on_more_rows_than_it_takes_says_so(client, study):
     made = Assignment.objects.bulk_create(
         Assignment(study=study, batch=batch, annotator=one, design=design, ordinal=1) for one in people
     )
-    chosen = {"action": "exclude_chosen", "_selected_action": [made[0].pk], "select_across": "1"}
+    chosen = {"action": "render_exclusion_form", "_selected_action": [made[0].pk], "select_across": "1"}
     response = client.post(f"/admin/annotators/assignment/?study={study.pk}", chosen, follow=True)
     assert "at most 1000 assignments at a time" in errors_of(response) and not Exclusion.objects.exists()
 

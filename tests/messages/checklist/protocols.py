@@ -114,7 +114,7 @@ LINES = {
     ],
     f"{P}/marks:parse_severities": [
         ("Line 1: write “key | label | weight | explanation”", "write “key", on(marks, settings_with(severities="a | b"))),
-        ("Two grades have the same weight", "/change/", on(marks, settings_with(severities="a | A | 1\nb | B | 1"))),
+        ("Two severity levels have the same weight", "/change/", on(marks, settings_with(severities="a | A | 1\nb | B | 1"))),
     ],
     f"{P}/marks:_parse_lines": [
         ("Line 1: write a key of at most 50 characters and a label", "write a key", on(marks, settings_with(categories=" | Style"))),
@@ -123,7 +123,7 @@ LINES = {
         ("Line 1: the weight must be a number above 0", "must be a number", on(marks, settings_with(severities="a | A | heavy"))),
     ],
     f"{P}/marks:_require_distinct": [
-        ("Write at least one kind of error", "Write at least one", lambda: _no_categories()),
+        ("Write at least one error category", "Write at least one", lambda: _no_categories()),
         ("“style” occurs twice", "/change/", on(marks, settings_with(categories="style | Style\nstyle | Other"))),
     ],
     f"{P}/ranking:problems": [

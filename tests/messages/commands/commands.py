@@ -41,7 +41,7 @@ LINES = {
             "Install its package first",
             command("pay", "{key}", make=lambda: link(channel="gone")),
         ),
-        ("--n: 0 robots cannot answer", "Enter at least 1", command("simulate", "{code}", "--n", "0", make=launched)),
+        ("--robots: 0 robots cannot answer", "Enter at least 1", command("simulate", "{code}", "--robots", "0", make=launched)),
         (
             "--abandoning: 2 is not a share",
             "Enter a number from 0 to 1",
@@ -68,7 +68,7 @@ LINES = {
         ),
     ],
     f"{COMMANDS}:_parse_origins": [
-        ("--origin: 'mars' is not an origin", "Use live, ", command("export", "{code}", "--origin", "mars")),
+        ("--origins: 'mars' is not an origin", "Use live, ", command("export", "{code}", "--origins", "mars")),
     ],
     f"{COMMANDS}:_atomic_output": [
         (

@@ -136,7 +136,7 @@ LINES = {
             environment(EXTERNAL_QUESTION_SITES="tasks"),
         ),
     ],
-    f"{RUNTIME}:service_origin": [
+    f"{RUNTIME}:official_or_local_stand_in_origin": [
         (
             "PROLIFIC_API must be https://api.prolific.com",
             "or a stand-in on this machine, for example",

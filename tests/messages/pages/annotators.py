@@ -63,14 +63,14 @@ def previewed(client, study):
 
 
 def tried(client, study):
-    return client.post(reverse("admin:annotators_try", args=[study.pk]), follow=True)
+    return client.post(reverse("admin:annotators_test_run", args=[study.pk]), follow=True)
 
 
 def tries_cleared(n):
     def visit(client, study):
         for _ in range(n):
             start_test_run(study, builders.user())
-        return client.post(reverse("admin:annotators_clear_tries", args=[study.pk]), follow=True)
+        return client.post(reverse("admin:annotators_clear_test_runs", args=[study.pk]), follow=True)
 
     return visit
 

@@ -98,10 +98,10 @@ def section_deleted(client, study):
 
 
 def written(client, study):
-    """The pen of a section writes the questions of neighbouring systems, in both directions."""
+    """The form of a section generates the questions of neighbouring systems, in both directions."""
     section = study.sections.first()
-    pen = {"pen-which": "neighbours", "pen-text": "Is {x} better than {y}?", "pen-both": "on"}
-    return client.post(reverse("admin:studies_section_write", args=[section.pk]), pen, follow=True)
+    sent = {"generate-which": "neighbours", "generate-text": "Is {x} better than {y}?", "generate-both": "on"}
+    return client.post(reverse("admin:studies_section_generate_questions", args=[section.pk]), sent, follow=True)
 
 
 def study_added(client, study):
@@ -365,7 +365,7 @@ LINES = {
     ],
     f"{ADMIN}:response_change": [("Section 1 is saved", NOTHING, says(draft, section_saved))],
     f"{ADMIN}:response_delete": [("Section 1", NOTHING, says(draft, section_deleted))],
-    f"{ADMIN}:write": [
+    f"{ADMIN}:generate_questions_view": [
         (
             "Added: 2 questions, 0 comparisons",
             NOTHING,
@@ -394,4 +394,4 @@ def _cheaper(study):
 def _archived_launch():
     study = archived()
     page = logged_in(builders.user()).post(study_url(study, "launch/"))
-    return [Shown(text) for text in page.context["unmet"]]
+    return [Shown(text) for text in page.context["launch_errors"]]

@@ -126,7 +126,7 @@ def test_pages_of_a_draft_have_no_fault(page, live_server, owner):
     found += look(page, f"{base}/studies/study/{study.pk}/launch/", "launch")
     found += look(page, f"{base}/studies/output/?study={study.pk}", "outputs")
     found += look(page, f"{base}/annotators/inquiry/study/{study.pk}/preview/s2.read/", "preview")
-    found += look(page, f"{base}/annotators/inquiry/study/{study.pk}/try/", "try")
+    found += look(page, f"{base}/annotators/inquiry/study/{study.pk}/test-run/", "test run")
     found += page.complaints
     assert not found, "\n".join(found)
 

@@ -52,7 +52,7 @@ def test_a_draft_is_opened_by_its_people_alone():
     pages = pages_of(study) | {
         study_url(study, "delete/do/"): ("owner", "admin"),
         study_url(study, "archive/do/"): ("owner", "admin"),
-        f"/admin/annotators/inquiry/study/{study.pk}/try/": EDITORS,
+        f"/admin/annotators/inquiry/study/{study.pk}/test-run/": EDITORS,
         f"/admin/studies/section/{section.pk}/delete/": EDITORS,
     }
     Job.objects.all().delete()
@@ -131,11 +131,14 @@ def test_posts_of_people_without_the_role_change_nothing():
         client = clients[name]
         client.post(study_url(study), opened)
         client.post(f"/admin/studies/section/{section.pk}/change/", section_form)
-        client.post(f"/admin/studies/section/{section.pk}/write/", {"pen-which": "all", "pen-text": "{x}{y}"})
+        client.post(
+            f"/admin/studies/section/{section.pk}/generate-questions/",
+            {"generate-which": "all", "generate-text": "{x}{y}"},
+        )
         client.post(f"/admin/studies/section/{section.pk}/delete/", {"post": "yes"})
         client.post(study_url(study, "launch/"), {"acknowledge": builders.warnings_of(study)})
         client.post(study_url(study, "delete/do/"))
-        client.post(f"/admin/annotators/inquiry/study/{study.pk}/try/")
+        client.post(f"/admin/annotators/inquiry/study/{study.pk}/test-run/")
         client.post(
             f"/admin/studies/section/add/?study={study.pk}",
             {"study": study.pk, "protocol": "survey", "purpose": "live"},
@@ -199,7 +202,7 @@ def test_every_post_needs_its_token():
         study_url(study, "launch/"),
         study_url(study, "delete/do/"),
         "/admin/studies/study/preview-text/",
-        f"/admin/annotators/inquiry/study/{study.pk}/try/",
+        f"/admin/annotators/inquiry/study/{study.pk}/test-run/",
         "/admin/annotators/assignment/exclude/",
         "/admin/analysis/apitoken/add/",
     ):

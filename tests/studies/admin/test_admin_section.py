@@ -1,4 +1,4 @@
-"""A section's page: the protocol first, its settings and questions as fields, and the pen that writes pairs."""
+"""A section's page: the protocol first, its settings and questions as fields, and the form that generates questions for pairs."""
 
 import re
 
@@ -283,7 +283,7 @@ def test_queries_of_the_page_do_not_grow_with_its_questions(client, study):
     assert queries() == few
 
 
-# The pen
+# The form that generates questions
 
 
 def test_both_directions_are_written_with_their_contrasts(study):
@@ -320,11 +320,11 @@ def test_a_contrast_that_stands_reversed_is_not_planned_again(study):
 def test_the_pen_writes_from_the_page(client, study):
     section = spa(study)
     response = client.get(url_of(section))
-    data = form_of(response, "pen")
-    assert data["pen-both"] == ["on"] and "writer {x}" in data["pen-text"][0]
+    data = form_of(response, "generate")
+    assert data["generate-both"] == ["on"] and "writer {x}" in data["generate-text"][0]
     response = client.post(
-        f"/admin/studies/section/{section.pk}/write/",
-        changed(data, **{"pen-which": "neighbours", "pen-order": "alpha\ngamma"}),
+        f"/admin/studies/section/{section.pk}/generate-questions/",
+        changed(data, **{"generate-which": "neighbours", "generate-order": "alpha\ngamma"}),
         follow=True,
     )
     assert "2 questions, 1 comparison" in errors_of(response)
@@ -334,20 +334,20 @@ def test_the_pen_writes_from_the_page(client, study):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"pen-text": "which?"}, "does not contain {x}"),
-        ({"pen-which": "some"}, "not one of"),
-        ({"pen-text": ""}, "required"),
-        ({"pen-order": "gamma\nnobody"}, "The study has no system “nobody”."),
+        ({"generate-text": "which?"}, "does not contain {x}"),
+        ({"generate-which": "some"}, "not one of"),
+        ({"generate-text": ""}, "required"),
+        ({"generate-order": "gamma\nnobody"}, "The study has no system “nobody”."),
     ],
 )
 def test_the_pen_refuses_with_words(client, study, changes, words):
     section = spa(study)
-    data = changed(form_of(client.get(url_of(section)), "pen"), **changes)
-    response = client.post(f"/admin/studies/section/{section.pk}/write/", data, follow=True)
+    data = changed(form_of(client.get(url_of(section)), "generate"), **changes)
+    response = client.post(f"/admin/studies/section/{section.pk}/generate-questions/", data, follow=True)
     assert words in errors_of(response) and section.questions.count() == 4
 
 
-def test_a_section_is_deleted_with_its_questions_and_its_tries(client, study, owner):
+def test_a_section_is_deleted_with_its_questions_and_its_test_runs(client, study, owner):
     from annotators.places.draft_test_runs import start_test_run
 
     start_test_run(study, owner)

@@ -174,7 +174,7 @@ def stored():
     ]
 
 
-def test_a_mark_is_a_row_with_kind_weight_and_place(assignment):
+def test_a_mark_is_a_row_with_category_weight_and_place(assignment):
     _, page, asks = open_page(assignment)
     rows = (row(1, "2", "style", "minor", "0-3"), row(2, "0", "accuracy", "major"), row(4, "2", "style", "major"))
     assert send(assignment, *rows).sent is None
@@ -218,8 +218,8 @@ def test_one_look_tells_all_that_is_wrong(assignment):
 
 def test_bad_marks_are_refused_by_name_and_nothing_is_lost(assignment):
     for wrong, words in (
-        (row(1, "1"), "Please say what kind it is and how bad it is, or take the error back."),
-        (row(1, "", "style", "minor"), "Please say where it is, or take the error back."),
+        (row(1, "1"), "Please say its category and its severity, or remove the error."),
+        (row(1, "", "style", "minor"), "Please say where it is, or remove the error."),
         (row(1, "7", "style", "minor"), "Please choose one of the sentences."),
         (row(1, "9999", "style", "minor"), "Please choose one of the sentences."),
         (row(1, "-1", "style", "minor"), "Please choose from what is offered."),
@@ -247,7 +247,7 @@ def test_words_that_the_sentence_does_not_have_leave_the_sentence(assignment, wo
     assert stored()[0][3] == part
 
 
-def test_a_mark_with_a_grade_alone_is_none_and_a_draft_comes_back(assignment):
+def test_a_mark_with_a_severity_alone_is_none_and_a_draft_comes_back(assignment):
     key = open_page(assignment)[1].key
     save_page_draft(assignment, key, form(**row(1, "3", "style")))
     _, page, asks = open_page(assignment)

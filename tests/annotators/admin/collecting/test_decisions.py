@@ -110,7 +110,7 @@ def test_a_place_is_released_and_its_person_may_come_back(study, owner):
 def test_many_are_excluded_from_the_list(client, study):
     done = [players.submitted(study, str(n)) for n in range(3)]
     url = f"/admin/annotators/assignment/?study={study.pk}"
-    asked = client.post(url, {"action": "exclude_chosen", "_selected_action": [one.pk for one in done[:2]]})
+    asked = client.post(url, {"action": "render_exclusion_form", "_selected_action": [one.pk for one in done[:2]]})
     data = form_of(asked, number=-1)
     assert set(data["code"]) == {done[0].code, done[1].code}
     refused = client.post("/admin/annotators/assignment/exclude/", data)

@@ -74,7 +74,7 @@ def test_another_links_key_is_refused(client, study):
 
 def test_a_link_is_stopped_and_opened_again_on_its_page(client, study):
     made = builders.panel(study)
-    page, door = f"/admin/annotators/recruitment/{made.pk}/change/", f"/admin/annotators/recruitment/{made.pk}/door/"
+    page, door = f"/admin/annotators/recruitment/{made.pk}/change/", f"/admin/annotators/recruitment/{made.pk}/state/"
     assert "Stop this link" in client.get(page).content.decode()
     assert client.post(door, {"stop": "1"})["Location"] == page
     made.refresh_from_db()

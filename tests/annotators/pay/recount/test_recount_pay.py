@@ -143,7 +143,7 @@ def test_pay_an_hour_is_of_those_whom_its_words_name(world):
         assert figures.without_active_time == sum(
             not sum(visit.active_seconds for visit in one.visits.all()) for one in people
         )
-    assert (collecting.context["pace"].n, collecting.context["everybody"].in_another_currency) == (
+    assert (collecting.context["median_times"].n, collecting.context["everybody"].in_another_currency) == (
         len(in_time(live(study))),
         3,
     )

@@ -131,7 +131,7 @@ def test_what_it_holds_is_read_on_every_page(door):
         f"{link}/pay/": ["2.50", "thanks", "ordered at the panel"],
         f"{link}/panel/submission/{no.pk}/": [WORDS],
         f"{link}/rehearsal/": ["Rehearse"],
-        f"{link}/sample/": [],
+        f"{link}/demographics/": [],
         f"/admin/annotators/recruitment/study/{door.study_id}/pay/": [door.key],
         f"/admin/annotators/inquiry/study/{door.study_id}/collecting/": ["Amazon Mechanical Turk (ended)"],
         f"/admin/annotators/assignment/{no.assignment_id}/change/": [],

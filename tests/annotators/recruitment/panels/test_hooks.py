@@ -56,7 +56,7 @@ def recruitment(fake):
 def sent(recruitment, raw=RAW, **headers):
     told = SIGNED | headers
     return Client(enforce_csrf_checks=True).post(
-        f"/e/{recruitment.key}/hook/",
+        f"/e/{recruitment.key}/webhook/",
         raw,
         content_type="application/json",
         headers={k: v for k, v in told.items() if v},
@@ -103,8 +103,8 @@ def test_what_prolific_did_not_sign_or_is_no_message_leaves_nothing(recruitment,
 
 
 def test_only_posts_are_heard_and_only_where_somebody_listens(recruitment):
-    assert Client().get(f"/e/{recruitment.key}/hook/").status_code == 405
-    assert Client().post("/e/nobody/hook/").status_code == 404
+    assert Client().get(f"/e/{recruitment.key}/webhook/").status_code == 405
+    assert Client().post("/e/nobody/webhook/").status_code == 404
     PanelSecret.objects.filter(name=WEBHOOK_SECRET).delete()
     assert sent(recruitment).status_code == 404
     other = Recruitment.objects.create(study=recruitment.study, channel="open_link")
@@ -133,14 +133,14 @@ def test_what_holds_at_the_panel_is_applied_whatever_was_told_and_in_whatever_or
     fake.submissions[session]["status"] = "RETURNED"
     early = fake.message(session, "ev3", SECRET)
     for one in (early, late):
-        assert Client().post(f"/e/{recruitment.key}/hook/", **one).status_code == 200
+        assert Client().post(f"/e/{recruitment.key}/webhook/", **one).status_code == 200
     run_jobs()
     assignment.refresh_from_db()
     assert assignment.released_reason == "returned" and PanelSubmission.objects.get().state == "returned"
     assert not PanelEvent.objects.filter(handled_at=None).exists()
     # Told again it is once, and looked at no more.
     asked = len(fake.calls)
-    Client().post(f"/e/{recruitment.key}/hook/", **early)
+    Client().post(f"/e/{recruitment.key}/webhook/", **early)
     tasks.schedule_event_syncs()
     run_jobs()
     assert len(fake.calls) == asked
@@ -148,7 +148,7 @@ def test_what_holds_at_the_panel_is_applied_whatever_was_told_and_in_whatever_or
 
 def test_messages_about_other_studies_of_the_workspace_change_nothing(fake, recruitment):
     elsewhere = fake.take(fake.study(), OTHER)
-    Client().post(f"/e/{recruitment.key}/hook/", **fake.message(elsewhere, "ev4", SECRET))
+    Client().post(f"/e/{recruitment.key}/webhook/", **fake.message(elsewhere, "ev4", SECRET))
     sent(recruitment)  # about a submission that Prolific does not show
     run_jobs()
     assert not PanelSubmission.objects.exists() and PanelTask.objects.count() == 1
@@ -157,7 +157,7 @@ def test_messages_about_other_studies_of_the_workspace_change_nothing(fake, recr
 
 def test_a_panel_that_is_busy_is_left_alone_and_asked_again(fake, recruitment):
     _, session = came(fake, recruitment)
-    Client().post(f"/e/{recruitment.key}/hook/", **fake.message(session, "ev5", SECRET))
+    Client().post(f"/e/{recruitment.key}/webhook/", **fake.message(session, "ev5", SECRET))
     fake.faults.append((f"GET /submissions/{session}/", "429"))
     run_jobs()
     assert (
@@ -232,7 +232,7 @@ def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment
     (subscription,) = fake.subscriptions.values()
     assert (
         subscription["is_enabled"]
-        and subscription["target_url"] == f"https://eval.example.org/e/{recruitment.key}/hook/"
+        and subscription["target_url"] == f"https://eval.example.org/e/{recruitment.key}/webhook/"
     )
     (secret,) = fake.hook_secrets.values()
     assert decrypt_panel_secret(recruitment, WEBHOOK_SECRET) == secret["value"] and secret["value"] not in str(
@@ -242,7 +242,8 @@ def test_the_panel_is_asked_to_tell_and_asked_twice_it_is_once(fake, recruitment
     assert "has sent notifications to heval since" in page and secret["value"] not in page
     _, session = came(fake, recruitment)
     assert (
-        Client().post(f"/e/{recruitment.key}/hook/", **fake.message(session, "ev6", secret["value"])).status_code == 200
+        Client().post(f"/e/{recruitment.key}/webhook/", **fake.message(session, "ev6", secret["value"])).status_code
+        == 200
     )
     assert "Last notification" in client.get(address).content.decode()
 
